@@ -14,7 +14,7 @@
 
 namespace am::checkpoint {
 
-// Maximum size of a block of rows, in bytes. An export has one block in memory at a time.
+// Maximum size of a block of rows, in bytes. An export holds one block in memory at a time.
 inline constexpr int64_t kBlockBytes = int64_t{16} << 20;
 
 // Memory for one block at a time, which grows to the size of the largest block. It has the

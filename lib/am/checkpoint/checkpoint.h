@@ -10,9 +10,9 @@
 //
 // The index has the offset of every box and the global shapes, so a job with any layout can read
 // the checkpoint. A box that is replicated on several ranks is written by one of them, chosen so
-// that all ranks write about equally much. Ranks write to the folder `step-100.tmp`, which rank 0
-// renames when all ranks have finished (save_folder.h, step_folders.h). Every file contains the id
-// of the save to which it belongs.
+// that all ranks write about the same amount. Ranks write to the folder `step-100.tmp`, which rank
+// 0 renames when all ranks have finished (save_folder.h, step_folders.h). Every file contains the
+// id of the save to which it belongs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -44,8 +44,8 @@ struct SavedState {
   std::optional<SavedOptimizer> optimizer = {};  // written for PyTorch; am-run does not read it
   int64_t metadata_parts = 0;                    // value of checkpoint.metadata_parts in the plan
   // Throws if the checkpoint folder no longer belongs to this job. Called on rank 0 before files
-  // are written or removed. Also called on a rank that could not write, because this may be the
-  // reason.
+  // are written or removed. Also called on a rank that could not write, because the loss of the
+  // folder may be the reason.
   std::function<void()> require_place = [] {};
 };
 

@@ -63,8 +63,8 @@ void copy_one(const fs::path& into, const fs::path& from, const char* name) {
 void copy_tokenizer(const fs::path& into, const fs::path& config_folder,
                     const fs::path& tokenizer) {
   copy_one(into, config_folder, kGeneration);
-  // The folder of a tokenizer file with another name may be that of another tokenizer, so no other
-  // file is copied from it.
+  // A file that is not named tokenizer.json is copied alone, because the other files in its folder
+  // may belong to another tokenizer.
   const bool lone = fs::is_regular_file(tokenizer) && tokenizer.filename() != kTokenizer;
   if (lone) return write_file_atomically(into / kTokenizer, read_file(tokenizer));
   fs::path from = config_folder;

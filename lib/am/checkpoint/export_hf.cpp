@@ -284,7 +284,7 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
 
 namespace {
 
-// Returns a view of the source whose names lack a common prefix, for example "net." in
+// Returns a view of the source without the common prefix of its names, for example "net." in
 // "net.model.norm.weight". Null if there is no prefix, or no config.json from which the model's
 // names are known.
 std::unique_ptr<stored::HubNames> without_prefix(const stored::TensorSource& source) {

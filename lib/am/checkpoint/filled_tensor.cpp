@@ -85,8 +85,8 @@ void require_all_parts(const frameworks::NameMap& names, const FilledTensor& ten
 // support every dtype.
 at::Tensor as_row_bytes(const at::Tensor& rows) { return rows.view(at::kByte); }
 
-// Reads into `out` those of the rows `rows` of a stacked matrix that `part` fills. The first row of
-// `out` is row `rows.offset` of the matrix.
+// Reads rows of a stacked matrix into `out`, whose first row is row `rows.offset` of the matrix.
+// Writes only the rows in the range `rows` that `part` provides; leaves the others unchanged.
 void read_copy(const stored::TensorSource& source, const FilledPart& part, const mesh::Extent& rows,
                const at::Tensor& out) {
   const stored::StoredTensor& hub = *source.find(part.hub);
@@ -116,9 +116,9 @@ void read_copy(const stored::TensorSource& source, const FilledPart& part, const
   }
 }
 
-// Calls visit(part, before, range) for each part whose stacked matrix contains some of the rows
-// `rows` of the tensor. `range`: these rows, counted within the matrix; `before`: the number of
-// rows in `rows` that precede them.
+// Calls visit(part, before, range) for each part whose stacked matrix intersects `rows`, a range of
+// rows of the tensor. `range`: the rows of the intersection, counted within the matrix. `before`:
+// the number of rows in `rows` that precede the intersection.
 template <typename Visit>
 void for_parts(const FilledTensor& tensor, const mesh::Extent& rows, const Visit& visit) {
   const int64_t of_copy = tensor.shape[tensor.in_front];

@@ -21,7 +21,7 @@ namespace am::checkpoint {
 
 struct FilledPart {
   std::string hub;   // name of the Hugging Face tensor
-  int64_t copy = 0;  // flat index, over the leading dims, of the stacked matrix that it fills
+  int64_t copy = 0;  // index of the stacked matrix that it fills, flattened over the leading dims
   frameworks::RowMap rows;  // the rows of this matrix to which the tensor is written
 };
 

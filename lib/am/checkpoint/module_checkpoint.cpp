@@ -94,7 +94,8 @@ std::string key_of(const std::string& parameter, const std::string& state) {
   return cat(run_folder::kOptimizerPrefix, parameter, ".", state);
 }
 
-// Returns the part of a parameter's state [own shape of the piece] that belongs to owned()[i].
+// Returns a view of the box owned()[i] in `state`, which has the shape of this rank's shard of the
+// parameter.
 at::Tensor box_of(const parallel::ParamGroup& group, size_t i, const at::Tensor& state) {
   const parallel::LocalParameter& owned = group.owned()[i];
   const parallel::Piece& piece = group.pieces()[owned.piece];
@@ -114,7 +115,7 @@ std::deque<parallel::LocalParameter> buffers_of(const parallel::ShardedModule& m
     buffer.box = mesh::Box::whole(buffer.shape);
     buffer.value = each.value();
     buffer.holders = "buffers";
-    // One copy, rank 0's: other ranks may have other values.
+    // Only rank 0's copy is saved, because the values may differ between ranks.
     buffer.replicas = world.index() == 0 ? 1 : 0;
     buffers.push_back(std::move(buffer));
   }
@@ -152,7 +153,7 @@ void require_names(const parallel::ShardedModule& module,
 void save_module(const std::filesystem::path& folder, parallel::ShardedModule& module,
                  torch::optim::Optimizer& optimizer, int64_t step) {
   const Kind& kind = kind_of(optimizer);
-  module.data_parallel().reshard("");  // states belong to shards
+  module.data_parallel().reshard("");  // optimizer states have the shapes of the shards
   SavedState saved;
   saved.info.step = step;
   saved.info.mesh = module.mesh().layout().sizes();
@@ -199,7 +200,7 @@ int64_t load_module(const std::filesystem::path& folder, parallel::ShardedModule
   module.for_each_owned(
       [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
         read(*source, owned.name, owned.box, owned.value);
-        if (owned.number > 0) return;  // the piece's first box has read the states
+        if (owned.number > 0) return;  // the states were read at the shard's first box
         State state;
         for (const char* name : {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer"}) {
           const std::string key = key_of(owned.name, name);

@@ -5,8 +5,8 @@
 //   const int64_t step = load_module("run/step-100", sharded, optimizer);   // 100
 //
 // The folder is that of am-run's checkpoints (checkpoint.h): am-repl and
-// torch.distributed.checkpoint read it. Parameters and buffers have their names in the module, and
-// states of the optimizer PyTorch's, for example "optim.state.head.weight.exp_avg".
+// torch.distributed.checkpoint read it. Parameters and buffers have their names in the module.
+// Optimizer states have PyTorch's names, for example "optim.state.head.weight.exp_avg".
 #pragma once
 
 #include <cstdint>

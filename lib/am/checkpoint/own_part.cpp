@@ -31,7 +31,7 @@ std::unique_ptr<stored::TensorSource> open_own_part(const std::filesystem::path&
     const auto found = own.find(name);
     if (found != own.end()) return found->second;
     // A tensor that is neither a parameter of the model nor an optimizer state is read completely,
-    // because stored::HubNames may find a parameter inside it.
+    // because it may be a larger tensor that contains parameters (stored::HubNames).
     return others ? std::optional(std::vector<mesh::Box>()) : std::nullopt;
   };
   return stored::open_automesh_part(folder, wanted);

@@ -24,7 +24,7 @@ struct Publication {
   std::filesystem::path folder;  // final path, checkpoints/step-N
   run_folder::CheckpointInfo info;
   std::string plan_toml;
-  // Maximum number of boxes in the checkpoint for which `.metadata` is written. 0: no limit.
+  // `.metadata` is written only if the checkpoint has at most this number of boxes. 0: no limit.
   int64_t metadata_parts = 0;
   std::string config;         // text of the model's config.json
   OptimizerValues optimizer;  // rank 0's data file contains its archives
@@ -44,9 +44,9 @@ void begin_folder(const std::filesystem::path& folder);
 // disk.
 void write_report(const std::filesystem::path& folder, int64_t rank,
                   const run_folder::ShardIndex& index);
-// Returns the first rank from `rank` on whose report is missing; world_size if all reports exist. A
-// caller that waits for all reports passes the previous result as `rank`, so that found reports are
-// not searched again.
+// Searches the ranks from `rank` on, and returns the first rank that has no report; world_size if
+// none is missing. A caller that waits for all reports passes the previous result as `rank`, so
+// that found reports are not searched again.
 int64_t first_unreported(const std::filesystem::path& folder, int64_t rank, int64_t world_size);
 // Publishes the folder. All ranks must have written their reports. After an exception (Error or
 // filesystem_error), the folder still has the name partial_folder(folder).

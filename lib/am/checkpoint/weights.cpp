@@ -177,8 +177,8 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
 
 namespace {
 
-// Opens the weights. Of a checkpoint that am-run wrote, each rank opens only the part that it needs
-// (own_part.h).
+// Opens the weights. If they are a checkpoint that am-run wrote, each rank opens only the part that
+// it needs (own_part.h).
 std::unique_ptr<stored::TensorSource> open_weights(parallel::ParallelModel& model,
                                                    const fs::path& path) {
   if (!run_folder::is_checkpoint(path)) return frameworks::open_tensor_source(path);

@@ -51,8 +51,8 @@ void export_hf(const std::filesystem::path& folder, parallel::ParallelModel& mod
                const std::function<void()>& between = {},
                AdapterExport adapters = AdapterExport::kApart,
                const std::filesystem::path& tokenizer = {});
-// Overload for the tensors of a checkpoint instead of a model. Has one block of rows in memory at a
-// time.
+// Overload for the tensors of a checkpoint instead of a model. Holds one block of rows in memory at
+// a time.
 void export_hf(const std::filesystem::path& folder, const stored::TensorSource& source,
                std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,
                const std::function<void()>& between = {},

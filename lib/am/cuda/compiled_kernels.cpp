@@ -166,7 +166,7 @@ using Key = std::tuple<c10::DeviceIndex, Part, at::ScalarType>;
 class Modules {
  public:
   static Modules& of_process() {
-    static auto* const all = new Modules;  // kernels may be launched until the process ends
+    static auto* const all = new Modules;  // never freed: kernels may be launched until exit
     return *all;
   }
 
@@ -381,8 +381,8 @@ void start_compiling(c10::Device device) {
   } catch (const Error&) {
     return;  // the first use of a kernel reports the error
   }
-  // Waits for the compilations at exit, because NVRTC's static destructors must not run before
-  // their end. Exit handlers run in reverse order of registration, so this one runs before NVRTC's.
+  // Waits for the compilations at exit, because they must end before NVRTC's static destructors
+  // run. Exit handlers run in reverse order of registration, so this one runs before NVRTC's.
   std::atexit([] { Modules::of_process().wait(); });
   for (const Part part : {Part::kOperators, Part::kDraw}) {
     Modules::of_process().start({device.index(), part, at::kBFloat16});

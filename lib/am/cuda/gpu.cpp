@@ -34,8 +34,8 @@ int64_t count_gpus() {
               hint);
 }
 
-// Does what torch.cuda.set_sync_debug_mode does, by the environment variable AM_CUDA_SYNC_DEBUG:
-// each call that synchronizes the host with the GPU becomes a warning ("warn") or an error
+// Sets the mode of torch.cuda.set_sync_debug_mode from the environment variable AM_CUDA_SYNC_DEBUG:
+// each call that synchronizes the host with the GPU causes a warning ("warn") or an error
 // ("error").
 void set_sync_debug_mode() {
   const char* mode = std::getenv("AM_CUDA_SYNC_DEBUG");

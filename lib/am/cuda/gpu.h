@@ -8,9 +8,8 @@
 
 namespace am::cuda {
 
-// Returns the rank's GPU for NCCL: GPU `here.local_rank`, or this index modulo the number of GPUs
-// if AM_RANKS_PER_GPU permits that many ranks per GPU. Throws Error(kRuntime) if there are too few
-// GPUs.
+// Returns the rank's GPU for NCCL: GPU `here.local_rank` modulo the number of GPUs. Throws
+// Error(kRuntime) if local_rank is not below the number of GPUs times AM_RANKS_PER_GPU (default 1).
 c10::Device own_gpu(const launch::RankEnvironment& here);
 // Returns GPU `here.local_rank` modulo the number of GPUs, for backends whose ranks may share GPUs.
 // Throws Error(kRuntime) if there is no GPU.

@@ -7,7 +7,7 @@ namespace am::cuda {
 namespace {
 
 // Source of the type `Scalar`, which is bfloat16 if AM_BFLOAT16 is 1, and float32 if it is 0. NVRTC
-// has no headers, so that all kernels use built-in functions only. They read and write memory in
+// has no headers, so all kernels use built-in functions only. They read and write memory in
 // packs of 16 bytes, and compute in float32.
 const char* const kScalarText = R"cuda(
 typedef unsigned short u16;

@@ -9,7 +9,7 @@ namespace am::cuda {
 // Returns the source of the fused operators' kernels.
 std::string operator_text();
 // Returns the source of the kernel that draws initial values. It must be compiled with
-// kUncontracted besides compile_options(), so that its bits equal the host's.
+// kUncontracted in addition to compile_options(), so that its bits equal the host's.
 std::string draw_text();
 
 inline constexpr const char* kUncontracted = "--fmad=false";

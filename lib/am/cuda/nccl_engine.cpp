@@ -37,7 +37,7 @@ class NcclGroup final : public ProcessGroupNCCL {
         ProcessGroupNCCL::abort();
       }
     } catch (const std::exception&) {
-      // Ignored, because the rank already reports the error that ended the group.
+      // An error here is ignored, because the rank already reports the error that ended the group.
     }
   }
 
@@ -78,8 +78,8 @@ class NcclEngine final : public runtime::Engine {
       const c10::intrusive_ptr<c10d::Work>& work) const override {
     const auto* nccl = dynamic_cast<const ProcessGroupNCCL::WorkNCCL*>(work.get());
     if (nccl == nullptr) return {};
-    // Returns a copy of the work, as c10d's watchdog keeps one, because a copy does not refer to
-    // the output tensors and thus does not hold their memory.
+    // Returns a copy of the work, like the one that c10d's watchdog keeps. Unlike the work itself,
+    // a copy does not keep the memory of the output tensors alive.
     return c10::make_intrusive<ProcessGroupNCCL::WorkNCCL>(*nccl);
   }
 
@@ -88,8 +88,8 @@ class NcclEngine final : public runtime::Engine {
 };
 
 // Throws Error(kRuntime) if libtorch was built with another nccl.h. ncclConfig_t is a member of
-// ProcessGroupNCCL::Options and grows with NCCL's versions; libtorch's constructor writes it by the
-// nccl.h of its build.
+// ProcessGroupNCCL::Options and grows with NCCL's versions; the constructor in libtorch writes the
+// fields that the nccl.h of libtorch's build declares.
 void check_nccl_header() {
   using Options = ProcessGroupNCCL::Options;
   constexpr size_t kSlack = 1024;  // for the fields of a larger ncclConfig_t

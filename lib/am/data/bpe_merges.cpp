@@ -14,7 +14,7 @@ constexpr size_t kShortWord = 32;
 uint64_t pair_key(uint32_t left, uint32_t right) { return (uint64_t{left} << 32) | right; }
 
 // A possible merge of the token at `left` with the next token. A candidate is stale if one of the
-// two tokens has changed since its creation.
+// two tokens has changed since the candidate was created.
 struct Candidate {
   uint32_t rank;
   size_t left;

@@ -41,8 +41,8 @@ std::vector<fs::path> glob_matches(const fs::path& pattern) {
 }
 
 // Sorts the files by path, byte by byte, so that the order is equal on every machine, and drops
-// empty files. If several paths lead to one file, keeps the path without links, otherwise the
-// first.
+// empty files. If several paths lead to one file, keeps the path without symbolic links, or else
+// the first path.
 std::vector<fs::path> sorted_unique(std::vector<fs::path> files) {
   std::sort(files.begin(), files.end(),
             [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });

@@ -19,8 +19,8 @@ namespace fs = std::filesystem;
 //
 // Each run of 64 tokens is an arithmetic progression modulo min(vocab, 512), whose start and stride
 // (1 to 8) are drawn from (seed, run). The values are scaled to the whole vocabulary, so that every
-// rank of a vocabulary-parallel layer has work. A model can predict all tokens of a run but the
-// first two from the preceding two tokens: the loss falls from ln(512) to a few per cent of
+// rank of a vocabulary-parallel layer has work. From the third token of a run on, a model can
+// predict each token from the preceding two, so the loss falls from ln(512) to a few per cent of
 // ln(512).
 class SyntheticTokens : public TokenSource {
  public:

@@ -34,7 +34,7 @@ struct ByteBpeSpec {
   bool add_prefix_space = false;  // a space is added before text that does not begin with one
   std::vector<SplitStep> splits;
   bool ignore_merges = false;  // a piece that is in the vocabulary becomes one token
-  std::unordered_map<std::string, uint32_t> vocab;  // ids by token, in GPT-2's characters
+  std::unordered_map<std::string, uint32_t> vocab;  // ids by token, in GPT-2's byte characters
   std::vector<std::pair<std::string, std::string>> merges;
   std::vector<AddedToken> added;
 };

@@ -198,9 +198,9 @@ class MetadataReader {
     tensor.chunks.push_back(std::move(chunk));
   }
 
-  // Returns the slice of the tensor `name`'s chunk `number`, which is at `offset` in the tensor.
-  // `rows`, the tensor's entries of storage_data, mostly have the order of the chunks; otherwise
-  // the entry is found by its offset.
+  // Returns the slice of chunk `number` of the tensor `name`. `offset`: the chunk's offset in the
+  // tensor. `rows`: the tensor's entries in storage_data, usually in the order of the chunks;
+  // otherwise the entry is found by its offset.
   const DcpSlice& slice_at(const std::vector<StoredSlice>& rows, std::string_view name,
                            const Shape& offset, size_t number) {
     if (number < rows.size() && offset_of(rows[number], name) == offset) return rows[number].slice;

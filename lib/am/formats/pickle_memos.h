@@ -12,7 +12,7 @@ using RecalledMemos = std::unordered_set<uint64_t>;
 
 // Returns the memo indices that the pickle reads, so that the reader stores only these values.
 // Python's pickler memoizes nearly every value, but reads few of them back: in a large distributed
-// checkpoint, some thousand of half a million. Skips unknown opcodes, at which the reader fails
+// checkpoint, a few thousand of half a million. Skips unknown opcodes, at which the reader fails
 // anyway.
 RecalledMemos recalled_memos(std::span<const std::byte> bytes);
 

@@ -77,7 +77,7 @@ class HeaderSax final : public SortedJson::json_sax_t {
   }
 
  private:
-  // Kind of a JSON object or array that is being parsed, by its contents.
+  // Kinds of JSON objects and arrays in the header, distinguished by their contents.
   enum class Where { kNothing, kTop, kMetadata, kEntry, kShape, kOffsets, kElsewhere };
   struct Fields {
     bool dtype = false;

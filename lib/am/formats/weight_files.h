@@ -6,14 +6,14 @@
 
 namespace am::formats {
 
-// Names of pickled weights in transformers. Such a file takes precedence over safetensors files,
+// Names of pickled weights in transformers. These files have precedence over safetensors files,
 // except model.safetensors and its index.
 inline constexpr const char* kPytorchModel = "pytorch_model.bin";
 inline constexpr const char* kPytorchModelIndex = "pytorch_model.bin.index.json";
 
 struct WeightFiles {
-  // Whether the folder has model.safetensors or its index; without pytorch_model.bin and its index,
-  // any safetensors file counts.
+  // Whether the folder has safetensors weights: model.safetensors or its index or, if it has
+  // neither pytorch_model.bin nor its index, any other safetensors file.
   bool safetensors = false;
   // Name of a file in PyTorch's pickle format, such as pytorch_model.bin; empty if there is none.
   std::string pickled;

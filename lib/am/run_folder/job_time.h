@@ -38,7 +38,7 @@ struct JobTime {
   std::array<double, kPhaseNames.size()> seconds = {};  // seconds spent in each phase, [Phase]
   int64_t failures = 0;                                 // number of failures that ended an attempt
   int64_t steps_again = 0;                              // number of steps trained again
-  // Unix time in seconds up to which time is counted; 0: no time was counted.
+  // End of the time that has been counted, as Unix time in seconds; 0: none was counted.
   double until = 0.0;
   // A recent checkpoint, from which training may resume after a failure.
   struct Saved {
@@ -52,7 +52,7 @@ struct JobTime {
   double total() const;
   // Returns the fraction of total() that was spent in kSteps; 0 if total() is 0.
   double goodput() const;
-  // Counts a failure, and moves the time of the steps that are trained again from kSteps to
+  // Counts a failure. The time of the steps that must be trained again is moved from kSteps to
   // kStepsAgain. `step`: finished steps at the checkpoint from which training resumes. `done`:
   // finished steps when the job failed. `first`: finished steps when the job began.
   void fail_back(int64_t step, int64_t done, int64_t first);

@@ -39,7 +39,7 @@
 // changes, the holder is alive. Modification times are compared only with earlier ones of the file,
 // because the clocks of machines differ. If the machine of the holder was switched off, the next
 // job therefore waits for `silence`. A holder on another machine that is stopped (SIGSTOP) for
-// longer than `silence` counts as ended, which is wrong.
+// longer than `silence` is wrongly regarded as ended.
 
 namespace am::run_folder {
 
@@ -238,7 +238,7 @@ RunLock RunLock::take(const fs::path& folder, const LockOptions& options) {
   write_holder(file, path, own);
   if (kernel == KernelLock::kNone) {
     // Two jobs may have written the lock file at nearly the same time. The job whose text is in the
-    // file after `patience` has the lock.
+    // file after `patience` holds the lock.
     std::this_thread::sleep_for(options.patience);
     if (read_file(path) != own) throw refusal(folder, holder_in(path));
   }

@@ -17,9 +17,9 @@ struct HeldBox {
   std::string holders;
 };
 
-// Returns for each box the number of the copy to write, from 0 to replicas - 1. In descending order
-// of size, each box is assigned to the rank with a copy to which the fewest bytes have been
-// assigned so far.
+// Returns for each box the number of the copy to write, from 0 to replicas - 1. Assigns the boxes
+// to ranks in descending order of size. Among the ranks with a copy of a box, chooses the rank with
+// the fewest bytes assigned so far.
 std::vector<int64_t> choose_writers(const std::vector<HeldBox>& boxes);
 
 }  // namespace am::run_folder

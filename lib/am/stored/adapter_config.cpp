@@ -14,9 +14,9 @@ namespace am::stored {
 
 namespace {
 
-// Keys of adapter_config.json (as of PEFT 0.21) with which any value is accepted: adapters are
-// still products of A and B with one rank and one scaling factor. The tensors' names show which
-// layers have adapters.
+// Keys of adapter_config.json (as of PEFT 0.21) whose values need no check: whatever the value, an
+// adapter is the product of A and B, with one rank and one scaling factor. The tensors' names show
+// which layers have adapters.
 constexpr std::array<std::string_view, 20> kNeutralKeys = {"auto_mapping",
                                                            "base_model_name_or_path",
                                                            "eva_config",

@@ -22,10 +22,10 @@ std::unique_ptr<TensorSource> open_automesh_source(const std::filesystem::path& 
 // means the full tensor.
 using WantedBoxes = std::function<std::optional<std::vector<mesh::Box>>(const std::string& name)>;
 // Opens the part of a checkpoint that one rank needs. Some rank must have checked the checkpoint
-// with run_folder's require_complete(). Keeps only the stored boxes that intersect wanted boxes;
-// read() and the shards of tensors() have no others. The label and size of a data file are checked
-// when it is first read. Throws Error(kFormat) if the index is invalid or its boxes do not cover
-// the wanted boxes.
+// with run_folder's require_complete(). Keeps only the stored boxes that intersect wanted boxes:
+// read() can read no others, and tensors() lists no others as shards. The label and size of a data
+// file are checked when it is first read. Throws Error(kFormat) if the index is invalid or its
+// boxes do not cover the wanted boxes.
 std::unique_ptr<TensorSource> open_automesh_part(const std::filesystem::path& folder,
                                                  const WantedBoxes& wanted);
 

@@ -52,7 +52,8 @@ bool has_stored_adapters(const model::Inventory& inventory, const TensorSource& 
 }
 
 void compare_parameters(const layout::Layout& layout, const TensorSource& source, Misfits& misfit) {
-  // A source without any adapter tensors has base weights; new adapters are then added to them.
+  // If the source stores no adapters at all, training adds new adapters to its base weights, so the
+  // model's adapters do not count as missing.
   const bool adapters = has_stored_adapters(layout.inventory, source);
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const auto& parameter = layout.parameters[i];

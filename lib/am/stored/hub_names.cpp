@@ -67,8 +67,8 @@ std::string adapter_name(const TensorSource& source) {
   return names.size() == 1 ? std::string(*names.begin()) : std::string();
 }
 
-// Returns the stored tensor for the model's parameter `name`, null if there is none. Tries the name
-// behind `prefix`, then with the adapter name inserted, then as the base layer of an adapter.
+// Returns the stored tensor for the model's parameter `name`; null if there is none. Tries `prefix`
+// + `name`, then this name with the adapter name inserted, then the base layer of an adapter.
 const StoredTensor* find_behind(const TensorSource& source, const std::string& prefix,
                                 const std::string& adapter, const std::string& name) {
   if (const StoredTensor* stored = source.find(prefix + name)) return stored;
@@ -127,10 +127,10 @@ std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const L
   return prefixes;
 }
 
-// Returns the prefix with which the source has most of the model's adapters (if `adapters`) or most
-// of its other parameters. If several prefixes have equally many, returns the one that all others
-// begin with; throws Error(kFormat) if there is none. Returns an empty prefix if any parameter is
-// found without a prefix, and nothing if no parameter is found.
+// Returns the prefix with which the source contains the most parameters of the model: only adapters
+// if `adapters` is set, otherwise only other parameters. On a tie, returns the prefix with which
+// all other tied prefixes begin; throws Error(kFormat) if there is none. Returns an empty prefix if
+// any parameter is found without a prefix, and nothing if no parameter is found.
 std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
   std::vector<const model::ParameterSpec*> parameters;
   for (const model::ParameterSpec& parameter : lookup.inventory.parameters) {
@@ -167,8 +167,8 @@ std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
               "keep only the tensors of one model in the file");
 }
 
-// Returns the prefix of the model's names in a source. Only if the source has no base weights, the
-// prefix is derived from the adapters.
+// Returns the prefix of the model's names in a source. Derives it from the base weights or, if the
+// source has none, from the adapters.
 std::string prefix_of(const Lookup& lookup) {
   const auto prefix = prefix_among(lookup, false);
   return prefix ? *prefix : prefix_among(lookup, true).value_or(std::string());

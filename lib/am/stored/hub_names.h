@@ -64,7 +64,7 @@ class HubNames : public TensorSource {
   std::string adapter_;  // PEFT's adapter name in the file, for example "default"
   std::string prefix_;   // prefix of the model's names in the file
   std::vector<StoredTensor> tensors_;
-  // Locations of the tensors whose stored name differs or that are inside a larger tensor.
+  // Locations of the tensors that are stored under another name or inside a larger tensor.
   std::map<std::string, Place, std::less<>> elsewhere_;
 };
 

@@ -137,7 +137,8 @@ std::string flat_optimizer_name(const std::string& name) {
   return {};
 }
 
-// Returns the longest prefix, made of prefixes that wrappers add, that all parameter names have.
+// Returns the longest prefix that all parameter names share and that consists of prefixes added by
+// wrappers.
 std::string common_prefix(const std::vector<StateKey>& keys) {
   std::string prefix;
   const auto all_begin = [&](const std::string& with) {

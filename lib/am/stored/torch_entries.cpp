@@ -43,7 +43,7 @@ bool is_tensor(const formats::TorchArchive& archive, const PickleValue& value) {
 }
 
 // Appends the contents of `value` to `entries`: the keys and values of a dict, or the indices and
-// values of a list. Of a list, appends only dicts, lists and tensors.
+// values of a list. Omits the values of a list that are not dicts, lists or tensors.
 void list(const formats::TorchArchive& archive, const PickleValue& value, size_t holder,
           size_t depth, std::vector<Entry>& entries) {
   if (depth == kDeepestKeys || !holds_more(value)) return;

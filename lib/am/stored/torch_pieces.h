@@ -21,7 +21,7 @@ struct PartPlace {
   };
   Shape shape;             // shape of the global tensor
   std::string dtype = {};  // torch's name of the dtype
-  bool fills = false;      // true: the values consist of the only box and nothing else
+  bool fills = false;      // true: there is one box, which covers all of the rank's values
   std::vector<Box> boxes = {};
 };
 // Values in one file, and the box of the global tensor that they fill.

@@ -196,7 +196,7 @@ class TorchSource : public TensorSource {
   }
 
   // Adds the values of a box of the tensor `key`. Ignores a box that another file has contributed
-  // already, and boxes without elements of tensors with elements.
+  // already, and an empty box if the tensor is not empty.
   void add(const StateKey& key, Piece piece) {
     std::vector<StoredTensor>& list = key.parameter ? tensors_ : optimizer_;
     const formats::Dtype dtype = formats::dtype_of_torch(piece.values.dtype);

@@ -17,10 +17,10 @@
 
 namespace am::stored {
 
-// Returns whether the path is a torch.save file of the current or an older format, judged by its
-// suffix (.pt, .pth, .bin, .ckpt) and its first bytes, or a folder with such files:
-// pytorch_model.bin, the files in pytorch_model.bin.index.json, accelerate's pytorch_model_fsdp.bin
-// (with optimizer.bin beside it), or files with other names.
+// Returns whether the path is a torch.save file, of the current or an older format, or a folder of
+// them. A file is recognised by its suffix (.pt, .pth, .bin, .ckpt) and its first bytes. A folder
+// must contain pytorch_model.bin, the files in pytorch_model.bin.index.json, accelerate's
+// pytorch_model_fsdp.bin (with optimizer.bin beside it), or files with other names.
 bool is_torch_source(const std::filesystem::path& path);
 // Throws Error(kFormat) for a tar file, which PyTorch wrote before 2017, and for a folder that may
 // contain several models.

@@ -64,8 +64,8 @@ void require_two(const std::vector<int64_t>& ids) {
                   "; at least two are needed, because the first token is not predicted"));
 }
 
-// Runs forward passes, then calls after_forward(), also if the user interrupts the forward passes,
-// which all ranks detect at the same point. Any other error ends the session.
+// Runs forward passes, then calls after_forward(). Also calls it if the user interrupts the forward
+// passes, because all ranks detect the interrupt at the same point. Other errors end the session.
 void run_forward(Session& session, const std::function<void(parallel::ParallelModel&)>& body) {
   const at::NoGradGuard no_grad;
   parallel::ParallelModel& model = values_of(session).runnable();

@@ -24,7 +24,7 @@ struct OpenOptions {
   std::vector<config::Override> overrides;  // settings that replace those in the plan
   int64_t nproc = 0;                        // number of ranks of a plan; 0: as the plan specifies
   config::Plugins plugins = config::Plugins::kRefused;  // whether a plan may load plugins
-  inspect::WaitOptions wait;  // callbacks while ranks do not answer; unused for one process
+  inspect::WaitOptions wait;  // callbacks during a wait for ranks; unused for one process
   bool write = false;         // whether commands may change a job
   // Program and arguments that start one rank of a plan; the program must call run_rank_worker().
   // The descriptor number of the socket of the rank is appended as the last argument.

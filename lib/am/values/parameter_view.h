@@ -90,7 +90,7 @@ class ParameterView : public inspect::TensorCatalog {
   virtual parallel::ParallelModel& runnable(const Between& between = {}) = 0;
   // Returns the number of bytes that the next runnable() would allocate on this machine.
   virtual int64_t runnable_bytes() const { return 0; }
-  // Returns a number of which the sequence length of each forward pass must be a multiple.
+  // Returns a number that must divide the sequence length of each forward pass.
   virtual int64_t length_multiple() const { return 1; }
   // Gathers the parameters that the user unsharded, and frees all others. Must be called after
   // forward passes, which gather and free parameters. Collective.

@@ -1,5 +1,5 @@
-// Process of one rank that am-repl started. It stores the shards of this rank of the model of a
-// plan, and executes the commands that arrive on a socket.
+// Process of one rank that am-repl started. It holds this rank's shards of a plan's model, and
+// executes the commands that arrive on a socket.
 #pragma once
 
 namespace am::values {

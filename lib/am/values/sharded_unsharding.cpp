@@ -59,8 +59,8 @@ bool ShardedView::is_cut(const HeldParameter& parameter) const {
                      [&](const HeldShard& each) { return each.box.numel() < parameter.numel(); });
 }
 
-// Returns the indices of the sets that contain the parameters. They are in ascending order, so that
-// every rank gathers in the same order.
+// Returns the indices of the sets that contain the parameters. A set is a group of parameters that
+// are gathered together. Indices are in ascending order, so that all ranks gather in this order.
 std::vector<size_t> ShardedView::sets_of(std::span<const HeldParameter* const> parameters) const {
   std::set<size_t> sets;
   for (const HeldParameter* parameter : parameters) {
@@ -163,8 +163,8 @@ std::string ShardedView::unshard_note() const {
              ", with all other parameters of their FSDP unit", tp);
 }
 
-// Gathers the sets that the user unsharded and frees all others. This is necessary because a
-// forward pass leaves units gathered or freed as training requires.
+// Gathers the sets of parameters that the user unsharded, and frees all others. This is necessary
+// because a forward pass leaves FSDP units gathered or freed as training requires.
 void ShardedView::after_forward() {
   for (const auto& [set, groups] : groups_) {
     for (parallel::ParamGroup* group : groups) {
