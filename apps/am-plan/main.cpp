@@ -42,8 +42,8 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // Returns nothing, and sets `status`, if help or the version was printed (0) or the line is
-  // invalid (2, reported on stderr).
+  // Parses the command line and returns the command to run. Returns nothing, and sets `status`, if
+  // it printed help or the version (0), or if the command line is invalid (2, reported on stderr).
   std::optional<Invocation> parse(int argc, char** argv, int& status) {
     if (const auto ended = am_apps::parse(app_, argc, argv)) {
       status = *ended;

@@ -120,7 +120,7 @@ const char* fit_name(Fit fit) {
   return "";
 }
 
-// A predicted peak as a GPU would show it.
+// The predicted peak memory of a rank, as PyTorch and nvidia-smi would report it on a GPU.
 struct OnDevice {
   double reserved = 0.0;                // bytes that PyTorch's caching allocator reserves
   double process = 0.0;                 // bytes that nvidia-smi shows, with the CUDA context
@@ -161,7 +161,8 @@ std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
   return text;
 }
 
-// Describes how far the prediction may be off if formulas computed it.
+// Returns text about the error of a memory prediction that formulas computed: a typical error, or
+// that no measured run of this kind exists.
 std::string how_far_off(const PlanInput& input, const OnDevice& device) {
   const am::predict::Workload workload =
       am::predict::workload_of(input.plan, input.model, input.layout);

@@ -27,7 +27,7 @@ void SharedOptions::settle() {
 }
 
 void SharedOptions::require_free_outputs() const {
-  std::map<std::string, std::string> options;  // options by the path of the output file
+  std::map<std::string, std::string> options;  // path of an output file -> option that names it
   for (const OutputFile& output : outputs) {
     if (!output.command->parsed() || output.path->empty()) continue;
     am::require_free_path(*output.path, force);

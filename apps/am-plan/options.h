@@ -59,7 +59,7 @@ struct Option {
   const char* name;   // for example "--svg" or "-o,--output"; "CONFIG" for an argument
   const char* value;  // name of the value in --help, for example "FILE"; empty: the C++ type's name
   const char* help;
-  bool required = false;                  // kRequired if the command fails without it
+  bool required = false;                  // whether the command fails without it
   std::vector<std::string> choices = {};  // legal values; empty: any value is legal
 };
 
@@ -81,7 +81,7 @@ void add_rank(CLI::App& command, const char* help, std::optional<int64_t>& rank)
 // existing file is an error (see require_free_outputs).
 void add_output_file(CLI::App& command, SharedOptions& shared, const Option& option,
                      std::string& file);
-// Adds the output file's option under the name "-o,--output".
+// Adds the option "-o,--output" as add_output_file() does.
 void add_output(CLI::App& command, SharedOptions& shared, const char* help, std::string& file);
 // Adds --force if the command does not have it yet.
 void add_force(CLI::App& command, SharedOptions& shared,

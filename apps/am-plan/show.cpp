@@ -27,13 +27,13 @@ using am::mesh::MeshSizes;
 // Limits that keep the output small enough for a terminal.
 constexpr int64_t kListedRanks = 8192;  // largest world size whose ranks are drawn and listed
 constexpr int64_t kDrawnColumns = 64;   // largest tensor-parallel group that is drawn
-constexpr int64_t kLongestRow = 16;     // most ranks in a row along any axis but tp
+constexpr int64_t kLongestRow = 16;     // largest number of ranks drawn in a row, except for tp
 
 constexpr const char* kJsonGroups[] = {"tp",       "cp",    "pp", "dp",       "dp_replicate",
                                        "dp_shard", "dp_cp", "ep", "ep_shard", "dp_shard_cp"};
 
-// Returns the number of nodes over which a group of this name is spread; of all its groups, the
-// largest such number.
+// Returns the largest number of nodes that a process group of this name spans, for example a "tp"
+// group.
 int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t ranks_per_node) {
   int64_t most = 1;
   for (const std::vector<int64_t>& ranks : mesh.groups(name)) {  // ranks of a group ascend
@@ -139,7 +139,7 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
 struct Rows {
   Axis axis = Axis::kTp;
   int64_t length = 1;   // number of ranks in a row
-  bool whole = true;    // a row has all ranks of the axis, so each column has a title
+  bool whole = true;    // a row contains all ranks along `axis`; columns have titles
   bool aligned = true;  // no row crosses nodes
 };
 
@@ -155,8 +155,8 @@ Rows rows_of(const MeshSizes& sizes, int64_t ranks_per_node) {
   }
   const int64_t size = sizes.size(rows.axis);
   rows.length = size;
-  // A tensor-parallel group is always one row. Along any other axis, a group that is too long or
-  // does not divide a node is split into rows that do not cross nodes.
+  // A tensor-parallel group is always one row. Any other group is split into rows that do not cross
+  // nodes if it is too long, or if its size does not divide the number of ranks of a node.
   if (rows.axis != Axis::kTp && (size > kLongestRow || ranks_per_node % size != 0)) {
     rows.length = 1;
     const int64_t common = std::gcd(size, ranks_per_node);

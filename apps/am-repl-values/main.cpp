@@ -103,7 +103,7 @@ void run_prompt(inspect::Interpreter& interpreter, LineEditor& editor,
 }
 
 // Runs the prompt. Before this function calls handle(), Ctrl-C ends am-repl, and the kernel then
-// ends the ranks that am-repl has started.
+// kills the ranks that am-repl has started (PR_SET_PDEATHSIG).
 void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts& interrupts) {
   interrupts.handle();
   am_apps::print(cat("am-repl ", AM_VERSION, ": ", interpreter.facts().title,
@@ -178,6 +178,6 @@ int main(int argc, char** argv) {
   if (const auto status = am_repl::parse_options(argc, argv, &am_repl::library_versions, options))
     return *status;
   am_apps::Output for_people = options.output;
-  for_people.json = false;  // guarded() prints an error as text; JSON has it already
+  for_people.json = false;  // guarded() prints errors as text only; the JSON has them already
   return am_apps::guarded("am-repl", for_people, [&] { return am_repl::run_and_report(options); });
 }

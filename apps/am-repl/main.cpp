@@ -1,7 +1,7 @@
 // am-repl TARGET: opens a prompt or runs a script for a checkpoint, the ranks of a plan, or a
-// running job. This program does not link libtorch, so that it starts immediately and lists
-// tensors. For commands that read values it executes am-repl-values (starter/torch_programs.h). See
-// decision 12.
+// running job. This program does not link libtorch, so that it starts immediately. It lists tensors
+// itself; for commands that read values it executes am-repl-values (starter/torch_programs.h). See
+// lib/decisions/0012.
 #include <algorithm>
 #include <csignal>
 #include <iostream>
@@ -63,8 +63,8 @@ int run(const Options& options, char** argv, Json* report) {
       frameworks::open_tensor_source(target.path, stored::OnDamage::kReport));
   auto opened = std::make_unique<inspect::LocalInterpreter>(
       inspect::Session(std::move(held), session_options(options)));
-  // The console is leaked on purpose: the process exits next, which frees the millions of index
-  // boxes of a large checkpoint faster than destructors would.
+  // The console is leaked on purpose: a large checkpoint's index has millions of entries, which the
+  // exit of the process frees faster than destructors would.
   inspect::Console* console = console_of(std::move(opened), options).release();
   return run_to_end(*console, from_text(*script), options, report);
 }
@@ -82,7 +82,7 @@ int main(int argc, char** argv) {
     return *status;
   }
   am_apps::Output for_people = options.output;
-  for_people.json = false;  // guarded() prints an error as text; JSON has it already
+  for_people.json = false;  // guarded() prints errors as text only; the JSON has them already
   return am_apps::guarded("am-repl", for_people, [&] {
     return am_repl::reported(options,
                              [&](am::Json* report) { return am_repl::run(options, argv, report); });

@@ -180,7 +180,7 @@ int examine_machine(Options& options) {
   auto plan = config::load_plan(options.plan, options.overrides, found);
   if (!plan) return refuse_plan(found, options.output);
   plan->plugins = options.plugins;
-  Diagnostics variables;  // errors in the launcher's variables; a row of the table shows them
+  Diagnostics variables;  // errors in environment variables, printed as a row of the table
   const auto here = place_process(options, launch::process_environment(), variables);
   const int64_t given_world = here ? here->world_size : options.nproc * options.nnodes;
   const auto checked = check_plan(*plan, given_world, found);

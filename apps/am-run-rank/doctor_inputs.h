@@ -11,8 +11,8 @@
 
 namespace am_run {
 
-// Returns one check for each input. `checked` must have a layout. `checkpoints` is the folder with
-// the job's checkpoints, one subfolder per saved step.
+// Opens each input of the job and returns one result per input. `checked` must have a layout.
+// `checkpoints` is the folder with the job's checkpoints, one subfolder per saved step.
 std::vector<am::launch::Check> examine_inputs(const am::config::Plan& plan,
                                               const am::rules::CheckedPlan& checked,
                                               const std::filesystem::path& checkpoints);

@@ -77,7 +77,7 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);           // a write past RLIMIT_FSIZE only returns an error
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "--answer" && argc == 3) {
-    // The answer is one line of its own, which the reader finds even if libraries printed others.
+    // The answer is the last line of stdout: libraries may have printed lines before it.
     std::puts(
         am_run::answer(argv[2]).dump(-1, ' ', true, am::Json::error_handler_t::replace).c_str());
     return 0;

@@ -81,10 +81,10 @@ std::string announcement(const job::Job& job) {
              config::strategy_name(job.plan.strategy), ", ", parallel::backend_of(job.plan), "\n");
 }
 
-// Returns whether this rank must print the error of an invalid plan that it found before it joined
-// the job. Rank 0 always prints its error. Another rank prints its error only if rank 0 has not
-// found the same one, so that a job of 1,024 ranks reports an invalid plan once. Waits at most a
-// few seconds for rank 0 and the other ranks, some of which may not call this function.
+// Returns whether this rank must print its error about an invalid plan. Rank 0 always prints its
+// error. Another rank prints its error only if rank 0 did not report an invalid plan, so that a job
+// of 1,024 ranks prints the error once. Called before the rank joins the job. Waits a few seconds
+// at most for ranks that do not call this function.
 bool prints_for_all(const launch::RankEnvironment& here) {
   if (here.world_size == 1) return true;
   constexpr auto kPatience = std::chrono::seconds(5);
@@ -99,13 +99,13 @@ bool prints_for_all(const launch::RankEnvironment& here) {
     }
     runtime::store_set(*store, invalid, "yes");
     // Rank 0's process may serve the store, so rank 0 must not exit before the other ranks have
-    // read the entry.
+    // read the key "plan/invalid".
     const auto end = std::chrono::steady_clock::now() + kPatience;
     while (store->add(heard, 0) < here.world_size - 1 && std::chrono::steady_clock::now() < end) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   } catch (const std::exception&) {
-    // Rank 0 has another plan or cannot be reached; therefore every rank reports its own error.
+    // Rank 0 found no error in its plan or cannot be reached, so this rank prints its own error.
   }
   return true;
 }
@@ -177,8 +177,8 @@ int Rank::train() {
   if (!job) {
     if (here_.rank == 0) am_apps::print_diagnostics(found, options_.output);
     silent_ = !prints_for_all(here_);
-    // Every rank throws the reason, not only rank 0: the rank that fails first must name it,
-    // because the launcher may then end all others.
+    // Every rank throws the plan's error, not only rank 0: the launcher may end all other ranks
+    // once one has failed, and the first failure must name the cause.
     const auto is_error = [](const Diagnostic& one) { return one.severity == Severity::kError; };
     const auto first = std::find_if(found.items().begin(), found.items().end(), is_error);
     throw Error(ErrorKind::kPlan, cat("the plan is not valid: ", first->message), first->help);

@@ -20,8 +20,8 @@ namespace am_run {
 class Rendezvous {
  public:
   // Serves the store on node 0 and connects to it on other nodes; then sets the address, port and
-  // store in `spec`. `trouble` is passed to the served store. Throws Error(kPeer) if the port is in
-  // use or if the launcher of node 0 cannot be reached.
+  // store in `spec`. `trouble` is called if the served store cannot accept a client. Throws
+  // Error(kPeer) if the port is in use or if the launcher of node 0 cannot be reached.
   Rendezvous(const Options& options, am::launch::JobSpec& spec, am::launch::StoreTrouble trouble);
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;

@@ -87,8 +87,8 @@ run_folder::JobOutcome outcome_of(const run_folder::HeldFolder& held, const std:
   return run_folder::read_outcome(run_folder::RunFolder(held.anywhere()), job);
 }
 
-// Returns the launcher's exit status. A job that was stopped before its last step has not failed,
-// but returns options.stopped_status, which may differ from the status of a finished job.
+// Returns the launcher's exit status. For a job that was stopped before its last step, this is
+// options.stopped_status, which may be other than 0 although the job has not failed.
 int exit_status(const Options& options, const launch::JobResult& result,
                 const run_folder::HeldFolder& held, const std::string& job) {
   const bool may_be_stopped = result.exit_status == 0 && options.stopped_status != 0;
@@ -96,8 +96,8 @@ int exit_status(const Options& options, const launch::JobResult& result,
   return outcome_of(held, job).stopped ? options.stopped_status : 0;
 }
 
-// Writes to the job's record how the job spent its time, over all restarts until now, and returns
-// this. Returns nothing if the job never reached training, and on all nodes but rank 0's.
+// Records and returns how the job spent its time, over all restarts. Returns nothing if the job
+// never began to train, and on nodes without rank 0.
 std::optional<run_folder::JobTime> close_time(const launch::JobResult& result,
                                               const run_folder::HeldFolder& held,
                                               const std::string& job) {
@@ -155,7 +155,8 @@ int supervise_and_report(const Options& options, launch::JobSpec spec, launch::R
     launch::require_open_files(files);  // checked before node 0 serves the store
   } else {
     policy.before_start = [files, then = std::move(policy.before_start)] {
-      launch::require_open_files(files);  // checked here, so that other nodes learn of a failure
+      // Checked after the nodes have connected, so that all nodes learn of an error.
+      launch::require_open_files(files);
       if (then) then();
     };
   }

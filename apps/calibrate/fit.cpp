@@ -34,7 +34,7 @@ constexpr double kSpreadOfSource = 0.04;
 // The vector x of fitted parameters: logarithms of cost constants and of factors. Each
 // implementation has two factors and each site (cluster of a published run) has one. Each source of
 // runs has a factor too, because all of its runs may be a little faster or slower than other runs.
-// Parameters::to() leaves out the factors of sources.
+// Parameters::to() converts x to constants, without the factors of sources.
 class Parameters {
  public:
   explicit Parameters(const RunList& runs) {

@@ -37,8 +37,8 @@ struct Section {
 std::string percent(double share) { return am::format_fixed(100.0 * share, 1); }
 
 // Returns a section of the report: a line of error statistics for each value of `part` in
-// alphabetical order, and last a line for all runs. If there are test jobs, a line for all other
-// runs precedes the last line.
+// alphabetical order, and last a line for all runs. If some runs are functional tests with tiny
+// models (test jobs), the last line but one is for all other runs.
 Section by_part(std::string title, const RunList& runs, const std::vector<double>& errors,
                 const std::function<std::string(const MeasuredRun&)>& part) {
   std::map<std::string, std::vector<double>> parts;
@@ -74,8 +74,8 @@ Section memory_section(const MeasuredRuns& runs) {
   });
 }
 
-// Counts the wrong predictions whether a run fits into its GPU: first runs that fitted but were
-// predicted not to fit, second runs that ran out of memory but were predicted to fit.
+// Returns two counts of wrong predictions: runs that fitted into the GPU's memory but were
+// predicted not to fit, and runs that ran out of memory but were predicted to fit.
 std::pair<int, int> wrong_verdicts(const MeasuredRuns& runs) {
   std::pair<int, int> wrong = {0, 0};
   for (const MeasuredRun& run : runs) {

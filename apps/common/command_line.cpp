@@ -169,7 +169,7 @@ int explain_extras(const WrongLine& line) {
                   usage_hint(app, command));
 }
 
-// CLI11's layout, with descriptions wrapped inside their column.
+// Formats --help as CLI11 does, but wraps each description within its column.
 class FoldedHelp : public CLI::Formatter {
  public:
   explicit FoldedHelp(int width) : width_(width) {}

@@ -58,7 +58,7 @@ class PrintableBuffer : public std::streambuf {
   }
 
   std::streambuf* inner_;
-  std::mutex mutex_;  // guards the members below: a thread of am-repl prints notices meanwhile
+  std::mutex mutex_;  // guards the members below, because a thread of am-repl prints notices
   std::string waiting_;
   bool paint_ = false;
 };

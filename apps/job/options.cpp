@@ -34,9 +34,8 @@ constexpr const char* kExecHelp =
     "Start this program instead of a plan on every rank, with torchrun's variables (--nproc "
     "defaults to 1); everything after --exec is its command line";
 
-// Returns the value of --resume for the plan's key checkpoint.resume. Makes a path absolute,
-// because paths of --resume are relative to the current folder, but paths in the plan to the plan's
-// file.
+// Returns the value of --resume for the plan's key checkpoint.resume. Makes a path absolute:
+// --resume is relative to the current folder, but paths in a plan are relative to the plan's file.
 std::string resume_value(const std::string& text) {
   if (text == "auto" || text == "none") return text;
   return std::filesystem::absolute(text).lexically_normal().string();

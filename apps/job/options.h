@@ -28,7 +28,7 @@ struct Options {
   // Names of the flags among --nproc, --nnodes, --node-rank, --rdzv and --max-restarts that the
   // command line has.
   std::vector<std::string> placement;
-  int64_t ranks_per_gpu = 0;  // ranks that share one GPU; 0: the environment decides
+  int64_t ranks_per_gpu = 0;  // ranks that share one GPU; 0: AM_RANKS_PER_GPU
   int64_t max_restarts = 0;
   int64_t timeout_seconds = 600;  // how long a rank or launcher waits for others
   bool timeout_given = false;     // --timeout was given; if not, ranks wait as the plan says

@@ -26,8 +26,8 @@ am::inspect::SessionOptions session_options(const Options& options);
 std::unique_ptr<am::inspect::Console> console_of(std::unique_ptr<am::inspect::Interpreter> opened,
                                                  const Options& options);
 
-// Runs the script to its end and returns the exit status. `report` is the argument that reported()
-// passes to `run`.
+// Runs the script to its end and returns the exit status. If `report` is null, prints the results;
+// otherwise appends them to the list "results" of `report`.
 int run_to_end(am::inspect::Console& console, const Source& script, const Options& options,
                am::Json* report);
 

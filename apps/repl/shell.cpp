@@ -23,8 +23,8 @@ using am::inspect::Outcome;
 
 namespace {
 
-// Prints the error and its hint. The message begins with `place`, for example "checks.am:3: `show
-// x`: ", which names the file, the line and the failed command; may be empty.
+// Prints the error and its hint. The message begins with `place`, which names the file, the line
+// and the failed command, for example "checks.am:3: `show x`: ". `place` may be empty.
 void print_error(const am::inspect::CommandError& error, const std::string& place,
                  const am::term::Style& style) {
   std::cerr << style.paint(am::term::Role::kError, "error") << ": "

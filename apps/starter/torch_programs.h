@@ -1,5 +1,5 @@
 // Starts the programs that link libtorch. am-run and am-repl do not link it themselves, because
-// loading it takes longer than most of their answers. See decision 12.
+// loading it takes longer than most of their commands. See lib/decisions/0012.
 //
 //   am-run-rank      for am-run: a rank of a plan, a dry run, the doctor
 //   am-repl-values   for am-repl: commands that read values

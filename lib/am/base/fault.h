@@ -4,7 +4,7 @@
 //   const fault::Planted fault(fault::Fault::kTpInputSum);
 //   // from here on the gradient of column-wise layers' input is not summed over tp
 //
-// A fault costs one relaxed atomic load at the line of code that it makes wrong.
+// Each line of code that a fault can make wrong costs one relaxed atomic load, injected or not.
 #pragma once
 
 #include <atomic>

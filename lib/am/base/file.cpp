@@ -208,8 +208,8 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
   replace_file(path, target, exists ? &old : nullptr, text);
 }
 
-// Holds each link open while its owner and its target are read, so that another process cannot
-// replace the link in between.
+// Follows the symbolic links. Each link is held open while its owner and its target are read, so
+// that another process cannot replace it between the two system calls.
 fs::path behind_own_links(const fs::path& path) {
   constexpr int kMostLinks = 40;  // the kernel's limit
   fs::path place = path;

@@ -41,8 +41,8 @@ struct JsonType {
 };
 
 struct JsonField {
-  std::string key;  // the key; "*" for keys of any name; ".." for the fields of the object that
-                    // `type` names
+  // The key; "*" for keys of any name; ".." if the object contains all fields of the type `type`.
+  std::string key;
   bool optional = false;
   JsonType type;
   std::string note;

@@ -35,7 +35,7 @@ struct SlotBlock {
 
 // State of the signal handler, in globals because a handler can access nothing else.
 SlotBlock first_block;
-std::mutex taking;  // guards registration: no map is unregistered while its pages are released
+std::mutex taking;  // held while a map is registered or unregistered, or pages are released
 std::atomic<size_t> read_bytes = 0;
 struct sigaction before;
 uintptr_t page_size = 4096;
@@ -91,9 +91,10 @@ bool replace_rest(uintptr_t address) {
 
 void on_bus_error(int /*signal*/, siginfo_t* info, void* /*context*/) {
   const int code = errno;
-  const bool sent = info->si_code <= 0;  // sent by a process, so that it has no address
+  const bool sent = info->si_code <= 0;  // by kill() or raise(): the signal has no address
   if (sent || !replace_rest(reinterpret_cast<uintptr_t>(info->si_addr))) {
-    // The access that raised the signal is repeated, and then calls the previous handler.
+    // Restores the previous handler. The access is repeated after this handler returns, and raises
+    // the signal again.
     ::sigaction(SIGBUS, &before, nullptr);
     if (sent) ::raise(SIGBUS);
   }

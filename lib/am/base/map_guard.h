@@ -22,9 +22,9 @@ void guard_mapped_files();
 // than its map, or cannot be read any more, so that the data read are invalid.
 void require_whole(const std::filesystem::path& path, std::span<const std::byte> map);
 
-// Reports that `bytes` bytes of memory maps were read, for readers that stream through maps larger
-// than memory. After every 64 MiB, counted over the process, the pages of all registered maps are
-// released from the process; they stay in the kernel's page cache.
+// Counts `bytes` bytes as read from memory maps. After every 64 MiB, counted over the process,
+// releases the pages of all registered maps from the process; they stay in the kernel's page cache.
+// For readers that stream through maps larger than memory.
 void forget_read_pages(size_t bytes);
 
 // begin_guard() registers a map. end_guard() unregisters it, and must be called before munmap.

@@ -41,8 +41,8 @@ class Distributed {
   const Variables& variables() const { return variables_; }
   void log(LogLevel level, const std::string& message) const;
 
-  // Sets the store in which join() finds the other ranks, for ranks in one process. Without it,
-  // join() connects to a store at MASTER_ADDR:MASTER_PORT.
+  // Sets the store in which join() finds the other ranks, for ranks that share one process. Without
+  // it, join() connects to a store at MASTER_ADDR:MASTER_PORT.
   void meet_in(c10::intrusive_ptr<c10d::Store> store) { store_ = std::move(store); }
 
   bool is_initialized() const { return world_.has_value(); }

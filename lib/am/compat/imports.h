@@ -41,9 +41,9 @@ struct ImportedSymbol {
 
 using ImportedClass = std::variant<ImportedLayer, ImportedStrategy, ImportedSymbol>;
 
-// Returns what the path names. A plugin's relative path is resolved against the working folder, and
-// its library stays loaded. Throws Error(kUsage) for an unknown name, with the nearest known name
-// as a hint, and Error(kIo) for a plugin that cannot be loaded.
+// Returns the layer, strategy or symbol of this name. A plugin's relative path is resolved against
+// the working folder, and its library stays loaded. Throws Error(kUsage) for an unknown name, with
+// the nearest known name as a hint, and Error(kIo) for a plugin that cannot be loaded.
 ImportedClass import_class_from_path(const std::string& path);
 
 // Resolves all paths in order. If some fail, throws one Error(kUsage) with a line for each failure.

@@ -55,7 +55,7 @@ bool barrier_with_timeout(Distributed& dist, std::chrono::milliseconds timeout,
     gloo->monitored_barrier(timeout);
     return true;
   } catch (const Error& error) {
-    // Ends the record that this rank waits in a barrier, because the rank continues.
+    // Records that this rank no longer waits in the barrier, because it continues after the error.
     dist.world().progress().wait_ends();
     dist.log(LogLevel::kWarning, cat("Monitored barrier failed: ", error.what()));
     return false;

@@ -86,8 +86,7 @@ struct Text {
   std::string type() const { return what; }
 };
 
-// Accepts each of `names`, and the alternative spellings that are keys of `also`, whose values are
-// in `names`.
+// Accepts each of `names`. Also accepts the alternative spellings that `also` maps to `names`.
 struct Choice {
   std::vector<std::string> names;
   std::map<std::string, std::string, std::less<>> also = {};

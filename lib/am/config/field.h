@@ -32,8 +32,8 @@ struct FieldSpec {
   std::function<void(const Input&, Plan&)> set;
   // Returns the key's value as it is written in a plan file; null if the key is absent.
   std::function<Json(const Plan&)> get;
-  // Returns whether a text of this key is a path relative to the plan file. Null if the key never
-  // holds a path.
+  // Returns whether `text`, a value of this key, is a path relative to the plan file. Null if the
+  // key's value is never a path.
   bool (*is_path)(std::string_view text) = nullptr;
 
   std::string name() const { return section + "." + key; }

@@ -93,7 +93,7 @@ class Loader {
   void unknown_key(const std::string& section, const Member& member) {
     const std::string& key = member.key;
     const auto owners = section == "strategy" ? owners_of(key) : std::vector<std::string>();
-    // The unknown strategy.name is already reported.
+    // Not reported here, because the unknown strategy.name has already been reported.
     if (!owners.empty() && !strategy_is_known_) return;
     if (!owners.empty()) {
       found_.error("plan.key", member.key_span,

@@ -63,7 +63,8 @@ class PhaseMemories : public StepObserver {
   std::vector<PhaseMemory>& phases_;
 };
 
-// Returns the plan with a batch of `rounds` rounds (see kWalkedRounds) per step.
+// Returns the plan with a global batch of `rounds` micro-batches per data-parallel rank, or with a
+// pipeline of `rounds` runs of its schedule.
 config::Plan with_rounds(const config::Plan& plan, const config::BatchShape& batch,
                          int64_t rounds) {
   config::Plan shorter = plan;
@@ -80,8 +81,8 @@ int64_t continued(int64_t value, int64_t before, int64_t times) {
   return fits ? sum : std::numeric_limits<int64_t>::max();
 }
 
-// Adds the messages of `times` more rounds to `all`. The messages of a round are the difference
-// between `all` and `fewer`, which was counted with one round less.
+// Adds the messages of `times` more micro-batches (with a pipeline: runs of its schedule) to `all`.
+// One of them sends the difference between `all` and `fewer`, which was counted without it.
 void continue_rounds(std::vector<CollectiveCount>& all, const std::vector<CollectiveCount>& fewer,
                      int64_t times) {
   for (CollectiveCount& each : all) {

@@ -42,12 +42,13 @@ struct DryRun {
 };
 
 // Default number of rounds to run. A round is a micro-batch, or with a pipeline the micro-batches
-// of one run of its schedule. The first round of a step starts the gradients, the last one reduces
-// them, and all rounds between these two are alike in messages and memory.
+// of one run of its schedule. The first round of a step finds no gradients, and the last one may
+// reduce them; all rounds between these two are alike in messages and memory.
 inline constexpr int64_t kWalkedRounds = 3;
 
 // Runs steps as Trainer::train_step does, and reports on the last one. Runs at most max(walked, 3)
-// rounds of a step, and extrapolates the messages of the other rounds. Requires a checked job.
+// rounds of a step (micro-batches, or runs of the pipeline's schedule), and extrapolates the
+// messages of the other rounds. Requires a checked job.
 DryRun dry_run(const job::Job& job, int64_t rank, int64_t walked = kWalkedRounds);
 
 }  // namespace am::train

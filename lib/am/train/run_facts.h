@@ -29,8 +29,8 @@ struct FactDifference {
   Json there;  // value in the checkpoint
   Json here;   // value in this job
   // Whether the difference means that training would not continue the same run. False for settings
-  // that users may change during a run, for example the learning rate and its schedule, decay, and
-  // clipping.
+  // that users may change during a run, for example the learning rate, its schedule, weight decay
+  // and gradient clipping.
   bool breaks = false;
 
   // Returns a description for the user, for example "train.seed: 0 there, 7 here".

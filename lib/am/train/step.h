@@ -30,7 +30,7 @@ class BatchSource {
   virtual MicroBatch read(int64_t step, int64_t micro_batch) = 0;
 };
 
-// Presents the micro-batches of several consecutive steps as those of one pass.
+// Concatenates the micro-batches of several consecutive steps.
 class BatchesOfSteps : public parallel::MicroBatches {
  public:
   BatchesOfSteps(BatchSource& source, int64_t first_step, int64_t steps, int64_t of_each_step)

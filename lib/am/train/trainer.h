@@ -72,8 +72,8 @@ class Trainer : private StepObserver {
   Trainer(const job::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
           TrainerCallbacks callbacks, const std::string& strategy = {},
           const run_folder::JobIdentity& identity = {});
-  // Creates a trainer for a model that has its values already. Training begins at the first step
-  // and does not resume. Takes ownership of `model`, unless the constructor throws.
+  // Creates a trainer for a model whose parameters are initialised. Training begins at the first
+  // step and does not resume. Takes ownership of `model`, unless the constructor throws.
   Trainer(const job::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
           TrainerCallbacks callbacks, std::unique_ptr<parallel::ParallelModel>& model);
 
@@ -142,7 +142,7 @@ class Trainer : private StepObserver {
   config::Plan plan_;
   run_folder::RunFolder run_;
   std::filesystem::path checkpoints_;
-  std::vector<run_folder::HeldFolder> held_;  // open during run(): the run folder, then others
+  std::vector<run_folder::HeldFolder> held_;  // opened by run(): run folder, checkpoints
   TrainerCallbacks callbacks_;
   layout::Layout layout_;
   runtime::World world_;
@@ -163,7 +163,7 @@ class Trainer : private StepObserver {
   const launch::StopSignal* stop_ = nullptr;  // argument of run() while it runs
   InspectionHook* hook_ = nullptr;            // argument of run() while it runs
   int64_t step_under_way_ = 0;
-  StepReport asked_;                // requests and peaks of all ranks in the last step
+  StepReport asked_;                // requests and memory peaks of all ranks in the last step
   std::optional<Error> unwritten_;  // on rank 0: the error if metrics cannot be written
   int64_t first_step_ = 0;
   run_folder::JobRecord record_;  // the job's record, on rank 0
