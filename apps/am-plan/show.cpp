@@ -140,7 +140,7 @@ struct Rows {
   Axis axis = Axis::kTp;
   int64_t length = 1;   // number of ranks in a row
   bool whole = true;    // a row contains all ranks along `axis`; columns have titles
-  bool aligned = true;  // no row crosses nodes
+  bool aligned = true;  // whether the ranks of each printed row are on one node
 };
 
 const char* short_name(Axis axis) {

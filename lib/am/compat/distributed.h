@@ -57,7 +57,8 @@ class Distributed {
   // torchrun's variables. Throws Error(kUsage) for wrong or missing variables, and what
   // World::connect throws. Collective.
   void join(const runtime::WorldOptions& options);
-  // Joins as the rank that `here` describes, and ignores the variables. Collective.
+  // Joins as the rank that `here` describes, and ignores the variables RANK,
+  // WORLD_SIZE and so on of the environment. Collective.
   void join(const launch::RankEnvironment& here, const runtime::WorldOptions& options);
   // Joins an existing world.
   void join(runtime::World world);

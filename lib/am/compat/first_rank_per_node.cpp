@@ -57,7 +57,9 @@ void FirstRankPerNode::follow() {
   const std::string failures = node_.broadcast_text("", 0);
   left_ = true;
   if (!failures.empty()) {
-    throw Error(ErrorKind::kPeer, cat("the body failed on the first rank of a node: ", failures));
+    throw Error(
+        ErrorKind::kPeer,
+        cat("the code under FirstRankPerNode failed on the first rank of a node: ", failures));
   }
 }
 
@@ -94,7 +96,9 @@ void FirstRankPerNode::leave() {
   const std::string failures = settle("");
   if (joined_here_) destroy_global_state(dist_);
   if (!failures.empty()) {
-    throw Error(ErrorKind::kPeer, cat("the body failed on the first rank of a node: ", failures));
+    throw Error(
+        ErrorKind::kPeer,
+        cat("the code under FirstRankPerNode failed on the first rank of a node: ", failures));
   }
 }
 

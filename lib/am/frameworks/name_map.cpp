@@ -132,7 +132,8 @@ HubParts NameMap::parts(const NameRow& row, const NameNumbers& numbers, std::str
   const std::array<int64_t, 2> counts = {config_.num_hidden_layers,
                                          config_.moe ? config_.moe->experts : 0};
   std::vector<int64_t> place;
-  std::vector<size_t> in_front;  // indices of the numbers that the name lacks
+  // Which of the numbers (0: layer, 1: expert) are not in the name, but leading dims of the tensor.
+  std::vector<size_t> in_front;
   int64_t copies = 1;
   for (size_t i = 0; i < numbers.size(); ++i) {
     place.push_back(numbers[i].value_or(0));

@@ -99,7 +99,7 @@ class Choice {
     constexpr int kMostNamed = 20;
     if (++refused_ > kMostNamed + 1) return;
     if (refused_ > kMostNamed) {
-      found_.error(key, plan_.span(key), "further patterns match no parameter",
+      found_.error(key, plan_.span(key), "more patterns, not listed here, match no parameter",
                    "`am-plan shards` lists the parameters' names");
       return;
     }

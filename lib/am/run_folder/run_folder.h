@@ -4,7 +4,7 @@
 //   run.plan_file();                      // runs/first/plan.toml
 //   run.log(3);                           // runs/first/logs/rank-3.log
 //   run.checkpoint(200);                  // runs/first/checkpoints/step-200
-//   list_checkpoints(run.checkpoints());  // all step-N folders; step_folders.h tells complete ones
+//   list_checkpoints(run.checkpoints());  // all step-N folders, also incomplete ones
 #pragma once
 
 #include <cstdint>

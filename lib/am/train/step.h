@@ -71,7 +71,8 @@ class StepObserver {
 struct StepNumbers {
   double loss_sum = 0.0;   // sum of cross-entropies over the global batch's labels
   double grad_norm = 0.0;  // 2-norm of the gradients, which contain the loss scale
-  StepReport of_any_rank;  // the largest peaks of all ranks, and the requests of any rank
+  // The largest memory peaks over all ranks. A request is true if at least one rank requests it.
+  StepReport of_any_rank;
   // The number of tokens of the global batch that were routed to each expert, for all layers with
   // experts in order; empty without experts.
   std::vector<double> expert_counts = {};

@@ -18,7 +18,8 @@ namespace {
 constexpr size_t kMostBytes = 64 << 10;
 constexpr size_t kMostMessage = 4 << 10;
 constexpr size_t kMostLaunchers = 4;
-// Limit of a job's ranks, so that a text of another program cannot exhaust memory.
+// Limit of a job's ranks, so that a text that automesh did not write cannot exhaust
+// memory.
 constexpr size_t kMostRanks = 1 << 20;
 
 // How a rank ended, for ranks that neither caused the failure nor witnessed it. Ranks with equal

@@ -50,8 +50,9 @@ std::vector<at::Tensor> deal(const at::Tensor& weights_Nk, const Placement& plac
 at::Tensor combine(const std::vector<at::Tensor>& rows, const Placement& placed,
                    const at::Tensor& added_ND = {}, bool unread = false);
 
-// Steps of combine and deal, without an autograd graph. sum_of_slots returns [N, D]: the sum of
-// each token's rows, plus `added_ND` if defined. `rows` are tensors [.., D] with R rows in total.
+// Parts of the functions combine() and deal(), without an autograd graph. sum_of_slots returns [N,
+// D]: the sum of each token's rows, plus `added_ND` if defined. `rows` are tensors [.., D] with R
+// rows in total.
 at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
                         const at::Tensor& added_ND = {});
 // Returns the routing weight of each of the `rows` sorted rows, [R]; 0 for padding rows.

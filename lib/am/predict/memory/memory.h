@@ -29,8 +29,10 @@ struct MemoryComponents {
   int64_t optimizer = 0;  // optimizer states, for example AdamW's two moments
   // Activations that all layers of the rank save for backward, for all micro-batches in flight.
   int64_t activations = 0;
-  int64_t logits = 0;     // logits, their gradient and the loss's working copy
-  int64_t unsharded = 0;  // gathered parameters of FSDP units, and the gradient of one parameter
+  int64_t logits = 0;  // logits, their gradient and the loss's working copy
+  // Gathered parameters of FSDP units, and the full gradient of the parameter whose gradient
+  // backward computes.
+  int64_t unsharded = 0;
   // Buffers of all-gather and reduce-scatter, with the unsharded gradients in them.
   int64_t communication = 0;
   // RoPE's table. On GPUs also the workspace of matmuls; on the CPU also the copy of the rank's

@@ -242,7 +242,9 @@ class Measure {
       return feeds_forward(static_cast<size_t>(index));
     });
     const auto last_index = static_cast<size_t>(*std::max_element(group.begin(), group.end()));
-    bool is_inner = false;  // the group's first gradient is computed between those of two experts
+    // Whether backward computes the first gradient of the parameter group between the gradients of
+    // two experts.
+    bool is_inner = false;
     for (size_t i = last_index + 1; i < unit_of_.size(); ++i) {
       is_inner = is_inner || (feeds_forward(i) &&
                               layout_.inventory.parameters[i].role == model::Role::kExpertDown);
