@@ -2,7 +2,7 @@
 //
 //   ProgramTensors tensors(world);
 //   tensors.set(own);                     // every rank describes its parts of the tensors
-//   ProgramView view(tensors, facts);     // program_view.h
+//   ProgramView view(tensors, facts);
 //
 // Names have the form that am-repl uses: a parameter or buffer has its own name, its gradient is
 // "grad.NAME", and an optimizer state is "optim.state.NAME.KIND".

@@ -2,6 +2,9 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <optional>
+
 #include "am/base/error.h"
 #include "am/base/home.h"
 #include "am/base/map_guard.h"
@@ -12,6 +15,7 @@
 #include "am/inspect/target.h"
 #include "am/stored/row_blocks.h"
 #include "am/tensor/dtype.h"
+#include "am/tensor/redistribute.h"
 #include "am/values/on_threads.h"
 
 namespace am::values {
@@ -31,13 +35,51 @@ std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path) {
   return frameworks::open_tensor_source(target.path, stored::OnDamage::kReport);
 }
 
-void for_each_pair(Session& session, const stored::TensorSource& left,
-                   const stored::StoredTensor& a, const stored::TensorSource& right,
-                   const stored::StoredTensor& b, const VisitPair& visit) {
-  struct Buffers {
-    checkpoint::BlockBuffer left, right;
-  };
-  std::vector<Buffers> buffers(most_threads());
+Side Side::at(const std::string& path) {
+  Side side;
+  side.owned_ = open_weights_at(path);
+  side.files_ = side.owned_.get();
+  return side;
+}
+
+Side::Side(ParameterView& ranks) : ranks_(&ranks) {
+  for (const HeldParameter& each : ranks.parameters()) {
+    held_.push_back({each.name, each.shape, each.dtype, {}});
+  }
+}
+
+const std::vector<stored::StoredTensor>& Side::tensors() const {
+  return files_ != nullptr ? files_->tensors() : held_;
+}
+
+const stored::StoredTensor* Side::find(std::string_view name) const {
+  if (files_ != nullptr) return files_->find(name);
+  const auto found = std::find_if(held_.begin(), held_.end(),
+                                  [&](const auto& tensor) { return tensor.name == name; });
+  return found == held_.end() ? nullptr : &*found;
+}
+
+Side opened(Session& session) {
+  if (const auto* source = session.view().source()) return Side(*source);
+  return Side(values_of(session));
+}
+
+int64_t bytes_of(const Side& side) {
+  int64_t bytes = 0;
+  for (const stored::StoredTensor& tensor : side.tensors()) bytes += tensor.bytes();
+  return bytes;
+}
+
+namespace {
+
+struct PairBuffers {
+  checkpoint::BlockBuffer left, right;
+};
+
+void for_each_stored_pair(Session& session, const stored::TensorSource& left,
+                          const stored::StoredTensor& a, const stored::TensorSource& right,
+                          const stored::StoredTensor& b, const VisitPair& visit) {
+  std::vector<PairBuffers> buffers(most_threads());
   std::vector<mesh::Box> blocks;
   stored::for_each_row_block(mesh::Box::whole(a.shape), kPairBlock,
                              [&](const mesh::Box& block) { blocks.push_back(block); });
@@ -54,6 +96,70 @@ void for_each_pair(Session& session, const stored::TensorSource& left,
     return visit(number, of_left, of_right) && !session.is_interrupted();
   });
   session.check_interrupt();
+}
+
+const HeldParameter& held_in(ParameterView& view, std::string_view name) {
+  const auto& parameters = view.parameters();
+  const auto found = std::find_if(parameters.begin(), parameters.end(),
+                                  [&](const HeldParameter& each) { return each.name == name; });
+  AM_ASSERT(found != parameters.end(), "the side lists the view's parameters");
+  return *found;
+}
+
+}  // namespace
+
+void for_each_pair(Session& session, const Side& left, const stored::StoredTensor& a,
+                   const Side& right, const stored::StoredTensor& b, const VisitPair& visit) {
+  if (left.files() != nullptr && right.files() != nullptr) {
+    return for_each_stored_pair(session, *left.files(), a, *right.files(), b, visit);
+  }
+  const at::NoGradGuard no_grad;
+  const bool left_on_ranks = left.ranks() != nullptr;
+  ParameterView& view = left_on_ranks ? *left.ranks() : *right.ranks();
+  const stored::TensorSource& files = left_on_ranks ? *right.files() : *left.files();
+  const stored::StoredTensor& stored = left_on_ranks ? b : a;
+  checkpoint::BlockBuffer buffer;
+  size_t number = 0;
+  bool goes_on = true;
+  view.visit_parts(
+      held_in(view, a.name), mesh::Box::whole(a.shape), [&](const ParameterView::Part& part) {
+        if (!part.first_replica) return goes_on;
+        stored::for_each_row_block(part.box, kPairBlock, [&](const mesh::Box& box) {
+          if (!goes_on) return;
+          const at::Tensor of_files = buffer.block(box.shape, tensor::scalar_type(stored.dtype));
+          checkpoint::read(files, stored.name, box, of_files);
+          const at::Tensor of_ranks = tensor::view_box(part.values, part.box.offset, box).cpu();
+          goes_on = visit(number++, left_on_ranks ? of_ranks : of_files,
+                          left_on_ranks ? of_files : of_ranks) &&
+                    !session.is_interrupted();
+        });
+        return goes_on;
+      });
+}
+
+std::vector<std::vector<double>> on_all_ranks(ParameterView& view,
+                                              const std::function<std::vector<double>()>& read) {
+  std::optional<Error> failed;
+  std::vector<double> own;
+  try {
+    own = read();
+  } catch (const Error& error) {
+    failed = error;
+  }
+  const auto failures = view.gather_numbers({failed ? 1 : 0});
+  if (failed) throw *failed;
+  for (size_t rank = 0; rank < failures.size(); ++rank) {
+    if (failures[rank].front() == 0) continue;
+    throw Error(ErrorKind::kIo, cat("rank ", rank, " cannot read the checkpoint"),
+                "the path must lead to the same files on the machines of all ranks");
+  }
+  const at::Tensor all = view.gather(at::tensor(own, at::TensorOptions(at::kDouble))).contiguous();
+  const auto* values = all.const_data_ptr<double>();
+  std::vector<std::vector<double>> rows;
+  for (int64_t row = 0; row < all.size(0); ++row, values += own.size()) {
+    rows.emplace_back(values, values + own.size());
+  }
+  return rows;
 }
 
 }  // namespace am::values

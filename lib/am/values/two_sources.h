@@ -1,4 +1,9 @@
-// Reads two checkpoints side by side to compare their tensors, a few MiB at a time.
+// Reads two sets of tensors side by side to compare them, a few MiB at a time: two checkpoints, or
+// a checkpoint and the model in the memory of the session's ranks.
+//
+//   const Side here = opened(session);
+//   const Side there = Side::at("checkpoints/step-200");
+//   for_each_pair(session, here, a, there, b, compare);     // compare(number, of_a, of_b)
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -6,6 +11,10 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <vector>
 
 #include "am/stored/tensor_source.h"
 #include "am/values/parameter_view.h"
@@ -16,13 +25,53 @@ namespace am::values {
 // Error(kUsage) if the path is that of a plan.
 std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path);
 
+// One of the two sets of tensors.
+class Side {
+ public:
+  // Opens the weights at a path, as open_weights_at() does.
+  static Side at(const std::string& path);
+
+  explicit Side(const stored::TensorSource& files) : files_(&files) {}
+  // The parameters of a model in the memory of ranks.
+  explicit Side(ParameterView& ranks);
+
+  // The shards of tensors in the memory of ranks are not listed.
+  const std::vector<stored::StoredTensor>& tensors() const;
+  // Returns the tensor with this name, or null.
+  const stored::StoredTensor* find(std::string_view name) const;
+  // Returns null if the tensors are in the memory of ranks.
+  const stored::TensorSource* files() const { return files_; }
+  // Returns null if the tensors are in files.
+  ParameterView* ranks() const { return ranks_; }
+
+ private:
+  Side() = default;
+
+  std::unique_ptr<stored::TensorSource> owned_;
+  const stored::TensorSource* files_ = nullptr;
+  ParameterView* ranks_ = nullptr;
+  std::vector<stored::StoredTensor> held_;  // parameters of ranks_
+};
+
+// Returns the tensors of the session: files, or the model in the memory of its ranks.
+Side opened(Session& session);
+// Returns the sum of the sizes of all tensors of a side.
+int64_t bytes_of(const Side& side);
+
 // Reads tensor `a` from `left` and tensor `b` from `right`, which must have the same shape, in
-// blocks of whole rows. Calls `visit` with each pair of blocks in their stored dtypes, concurrently
-// on several threads, until a call returns false. `number` is the index of the block. Throws
-// Error(kUsage) if the user interrupted any rank. Collective.
+// blocks of whole rows. Calls `visit` with each pair of blocks in their stored dtypes, until a call
+// returns false. `number` is the index of the block. If both sides are files, the calls run
+// concurrently on several threads, and on every rank for all blocks; Error(kUsage) is then thrown
+// if the user interrupted any rank. If one side is in the memory of ranks, each rank reads the
+// blocks that it stores, so that over all ranks each element is visited once.
 using VisitPair = std::function<bool(size_t number, const at::Tensor& a, const at::Tensor& b)>;
-void for_each_pair(Session& session, const stored::TensorSource& left,
-                   const stored::StoredTensor& a, const stored::TensorSource& right,
-                   const stored::StoredTensor& b, const VisitPair& visit);
+void for_each_pair(Session& session, const Side& left, const stored::StoredTensor& a,
+                   const Side& right, const stored::StoredTensor& b, const VisitPair& visit);
+
+// Runs `read` on this rank and returns the numbers that it returned on all ranks, by rank; `read`
+// must not be collective, and must return equally many numbers on all ranks. If `read` throws
+// an Error on any rank, throws on all ranks. Collective.
+std::vector<std::vector<double>> on_all_ranks(ParameterView& view,
+                                              const std::function<std::vector<double>()>& read);
 
 }  // namespace am::values

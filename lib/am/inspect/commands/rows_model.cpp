@@ -136,7 +136,9 @@ constexpr Command kModelRows[] = {
          "different first. Equal parameters are counted. A and B may be\n"
          "anything that am-repl opens as weights; `only here` marks parameters that only A (or "
          "the open target) has. A\n"
-         "few MiB of both are read at a time. Ctrl-C ends the command.\n"
+         "few MiB of both are read at a time; in a session on ranks, each rank reads the parts "
+         "that "
+         "it holds. Ctrl-C ends the command.\n"
          "Examples:  diff runs/quickstart/checkpoints/step-200\n"
          "           diff step-200 step-400 --by layer",
      .json =
@@ -168,7 +170,8 @@ constexpr Command kModelRows[] = {
      .help =
          "The L2 norm of the change divided by that of A's values, largest first, and the cosine "
          "of the angle between A and B.\n"
-         "A few MiB of both are read at a time. Ctrl-C ends the command.\n"
+         "A few MiB of both are read at a time; in a session on ranks, each rank reads the parts "
+         "that it holds. Ctrl-C ends the command.\n"
          "Examples:  drift runs/quickstart/checkpoints/step-200\n"
          "           drift step-200 step-400 --by layer",
      .json = "{parameters: [Drift], total: Drift, left_out: [string] (on only one side, or of two "

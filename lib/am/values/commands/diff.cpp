@@ -3,11 +3,11 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <optional>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/layers.h"
-#include "am/inspect/stored_files.h"
 #include "am/term/table.h"
 #include "am/values/commands/by_layer.h"
 #include "am/values/commands/functions.h"
@@ -19,7 +19,6 @@ namespace am::values {
 namespace {
 
 using stored::StoredTensor;
-using stored::TensorSource;
 
 // Comparison of one parameter, which may be missing in one of the two checkpoints, or of all
 // parameters of a layer.
@@ -69,7 +68,9 @@ std::vector<Difference> by_layers(const std::vector<Difference>& all) {
   return layers;
 }
 
-Difference difference_of(Session& session, const TensorSource& here, const TensorSource& there,
+// Compares one tensor. If a side is in the memory of ranks, the distance is that of this rank's
+// parts.
+Difference difference_of(Session& session, const Side& here, const Side& there,
                          const StoredTensor& a) {
   Difference difference{a.name, "equal", {}};
   const StoredTensor* b = there.find(a.name);
@@ -89,7 +90,6 @@ Difference difference_of(Session& session, const TensorSource& here, const Tenso
                     difference.distance.add(found);
                     return true;
                   });
-    if (difference.distance.max_abs > 0) difference.status = "different";
     if (a.dtype != b->dtype) {
       difference.status = "dtype";
       difference.what = cat(formats::torch_name(a.dtype), " and ", formats::torch_name(b->dtype));
@@ -114,21 +114,37 @@ std::string shown_number(const Difference& difference, double value, int digits)
 
 Result run_diff(Session& session, const Arguments& arguments) {
   const bool folded = by_layer(arguments);
-  const auto other =
-      arguments.words.size() > 1 ? open_weights_at(arguments.words.front()) : nullptr;
-  const TensorSource& here = other ? *other : require_files(session, "diff");
-  const auto there = open_weights_at(arguments.words.back());
+  ParameterView& view = values_of(session);
   std::vector<Difference> all;
-  Unread unread(session, here.tensors().size());
-  session.expect_bytes(bytes_of(here.tensors()));
-  for (const StoredTensor& tensor : here.tensors()) {
-    Difference difference{tensor.name, "unreadable", {}};
-    unread.read(tensor.name, [&] { difference = difference_of(session, here, *there, tensor); });
-    if (!difference.compared) session.saw_bytes(tensor.bytes());
-    all.push_back(std::move(difference));
+  std::optional<Unread> unread;
+  const auto compare = [&] {
+    const Side here =
+        arguments.words.size() > 1 ? Side::at(arguments.words.front()) : opened(session);
+    const Side there = Side::at(arguments.words.back());
+    unread.emplace(session, here.tensors().size());
+    session.expect_bytes(bytes_of(here));
+    std::vector<double> distances;
+    for (const StoredTensor& tensor : here.tensors()) {
+      Difference difference{tensor.name, "unreadable", {}};
+      unread->read(tensor.name, [&] { difference = difference_of(session, here, there, tensor); });
+      if (!difference.compared) session.saw_bytes(tensor.bytes());
+      distances.push_back(difference.distance.max_abs);
+      distances.push_back(difference.distance.relative);
+      all.push_back(std::move(difference));
+    }
+    for (const StoredTensor& tensor : there.tensors()) {
+      if (here.find(tensor.name) == nullptr) all.push_back({tensor.name, "only there", {}});
+    }
+    return distances;
+  };
+  for (const std::vector<double>& rank : on_all_ranks(view, compare)) {
+    for (size_t i = 0; i < rank.size() / 2; ++i) {
+      all[i].distance.add({.max_abs = rank[2 * i], .relative = rank[2 * i + 1]});
+    }
   }
-  for (const StoredTensor& tensor : there->tensors()) {
-    if (here.find(tensor.name) == nullptr) all.push_back({tensor.name, "only there", {}});
+  session.check_interrupt();
+  for (Difference& each : all) {
+    if (each.status == "equal" && each.distance.max_abs > 0) each.status = "different";
   }
   if (folded) all = by_layers(all);
   std::stable_sort(all.begin(), all.end(), comes_before);
@@ -156,7 +172,7 @@ Result run_diff(Session& session, const Arguments& arguments) {
   if (equal < all.size()) result.text = table.text(session.style());
   result.text +=
       cat(equal, " of ", all.size(), folded ? " layers are equal\n" : " parameters are equal\n");
-  unread.give(result);
+  unread->give(result);
   return result;
 }
 

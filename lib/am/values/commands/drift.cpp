@@ -2,10 +2,10 @@
 
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "am/base/text.h"
 #include "am/inspect/layers.h"
-#include "am/inspect/stored_files.h"
 #include "am/values/commands/by_layer.h"
 #include "am/values/commands/functions.h"
 #include "am/values/on_threads.h"
@@ -17,7 +17,6 @@ namespace am::values {
 namespace {
 
 using stored::StoredTensor;
-using stored::TensorSource;
 
 Json change_row(const std::string& name, const Change& change) {
   const double relative = change.moved == 0.0 ? 0.0 : std::sqrt(change.moved / change.before);
@@ -29,8 +28,9 @@ Json change_row(const std::string& name, const Change& change) {
           {"cosine", number_or_null(change.dot / std::sqrt(change.before * change.after))}};
 }
 
-Change change_of(Session& session, const TensorSource& from, const StoredTensor& a,
-                 const TensorSource& to, const StoredTensor& b) {
+// Sums over one tensor; if a side is in the memory of ranks, over this rank's parts of it.
+Change change_of(Session& session, const Side& from, const StoredTensor& a, const Side& to,
+                 const StoredTensor& b) {
   FoundInOrder<Change> of_blocks;
   for_each_pair(session, from, a, to, b,
                 [&](size_t number, const at::Tensor& before, const at::Tensor& after) {
@@ -49,9 +49,7 @@ Change change_of(Session& session, const TensorSource& from, const StoredTensor&
 Result run_drift(Session& session, const Arguments& arguments) {
   const at::NoGradGuard no_grad;
   const bool folded = by_layer(arguments);
-  const auto from = open_weights_at(arguments.words.front());
-  const auto other = arguments.words.size() > 1 ? open_weights_at(arguments.words[1]) : nullptr;
-  const TensorSource& to = other ? *other : require_files(session, "drift");
+  ParameterView& view = values_of(session);
   Rows rows({{"name", {}, RowKind::kText},
              {"relative", "|b - a| / |a|", RowKind::kNumber},
              {"moved", "|b - a|", RowKind::kNumber},
@@ -62,26 +60,45 @@ Result run_drift(Session& session, const Arguments& arguments) {
   std::vector<std::string> names;
   std::vector<std::string> left_out;
   Change total;
-  Unread unread(session, from->tensors().size());
-  session.expect_bytes(bytes_of(from->tensors()));
-  for (const StoredTensor& a : from->tensors()) {
-    const StoredTensor* b = to.find(a.name);
-    if (b == nullptr || b->shape != a.shape) {
-      left_out.push_back(a.name);
-      session.saw_bytes(a.bytes());
-      continue;
+  std::optional<Unread> unread;
+  bool of_files = false;              // whether both sides are files
+  std::vector<std::string> compared;  // names of the tensors that were read
+  const auto compare = [&] {
+    const Side from = Side::at(arguments.words.front());
+    const Side to = arguments.words.size() > 1 ? Side::at(arguments.words[1]) : opened(session);
+    of_files = to.files() != nullptr;
+    unread.emplace(session, from.tensors().size());
+    session.expect_bytes(bytes_of(from));
+    std::vector<double> sums;
+    for (const StoredTensor& a : from.tensors()) {
+      const StoredTensor* b = to.find(a.name);
+      if (b == nullptr || b->shape != a.shape) {
+        left_out.push_back(a.name);
+        session.saw_bytes(a.bytes());
+        continue;
+      }
+      Change change;
+      if (!unread->read(a.name, [&] { change = change_of(session, from, a, to, *b); })) continue;
+      compared.push_back(a.name);
+      sums.insert(sums.end(), {change.moved, change.before, change.dot, change.after});
     }
+    for (const StoredTensor& b : to.tensors()) {
+      if (from.find(b.name) == nullptr) left_out.push_back(b.name);
+    }
+    return sums;
+  };
+  auto ranks = on_all_ranks(view, compare);
+  session.check_interrupt();
+  if (of_files) ranks.resize(1);  // every rank has read both checkpoints as a whole
+  for (size_t i = 0; i < compared.size(); ++i) {
     Change change;
-    if (!unread.read(a.name, [&] { change = change_of(session, *from, a, to, *b); })) {
-      continue;
+    for (const std::vector<double>& rank : ranks) {
+      change.add({rank[4 * i], rank[4 * i + 1], rank[4 * i + 2], rank[4 * i + 3]});
     }
-    const std::string name = folded ? inspect::layer_of(a.name) : a.name;
+    const std::string name = folded ? inspect::layer_of(compared[i]) : compared[i];
     if (!changes.contains(name)) names.push_back(name);
     changes[name].add(change);
     total.add(change);
-  }
-  for (const StoredTensor& b : to.tensors()) {
-    if (from->find(b.name) == nullptr) left_out.push_back(b.name);
   }
   for (const std::string& name : names) rows.add(change_row(name, changes.at(name)));
   rows.sort_down("relative");
@@ -98,7 +115,7 @@ Result run_drift(Session& session, const Arguments& arguments) {
     result.text +=
         cat(left_out.size(), " are on only one side or differ in shape: `diff` lists them\n");
   }
-  unread.give(result);
+  unread->give(result);
   return result;
 }
 

@@ -34,13 +34,13 @@ std::optional<bool> same_by_checksums(const TensorSource& here, const StoredTens
 bool same_by_values(Session& session, const TensorSource& here, const StoredTensor& a,
                     const TensorSource& there, const StoredTensor& b) {
   std::atomic<bool> same = true;
-  for_each_pair(
-      session, here, a, there, b, [&](size_t, const at::Tensor& left, const at::Tensor& right) {
-        const bool equal =
-            std::memcmp(left.const_data_ptr(), right.const_data_ptr(), left.nbytes()) == 0;
-        if (!equal) same = false;
-        return equal;
-      });
+  for_each_pair(session, Side(here), a, Side(there), b,
+                [&](size_t, const at::Tensor& left, const at::Tensor& right) {
+                  const bool equal = std::memcmp(left.const_data_ptr(), right.const_data_ptr(),
+                                                 left.nbytes()) == 0;
+                  if (!equal) same = false;
+                  return equal;
+                });
   return same;
 }
 
