@@ -3,6 +3,7 @@
 // Variables of an outer launcher do not make this process a rank. For example, `srun
 // --ntasks-per-node 1 am-run --nnodes ... --exec ...` runs one am-run per machine, and each starts
 // the ranks of its machine.
+#include <csignal>
 #include <iostream>
 
 #include "am/base/error.h"
@@ -13,11 +14,19 @@
 #include "am/term/printable.h"
 #include "job.h"
 #include "job/plan_file.h"
+#include "starter/torch_programs.h"
 #include "supervise.h"
 
 namespace am_run {
 
 using namespace am;
+
+namespace {
+
+// Signal on which automesh/exec/sitecustomize.py lets Python write its stack.
+int stack_signal() { return SIGRTMIN + 13; }
+
+}  // namespace
 
 int run_program(const Options& options) {
   const auto run = run_folder::RunFolder::create(run_root(options));
@@ -30,6 +39,16 @@ int run_program(const Options& options) {
   if (!launch::process_environment()(kErrorHandling)) {
     spec.environment.emplace_back(kErrorHandling, "1");
   }
+  // The run folder that automesh.live uses, and the folder from which Python imports automesh.
+  spec.environment.emplace_back("AM_RUN_DIR", run.root().string());
+  if (const auto python = am_apps::python_folder()) {
+    std::string path = cat((*python / "automesh" / "exec").string(), ":", python->string());
+    if (const auto before = launch::process_environment()("PYTHONPATH")) path += ":" + *before;
+    spec.environment.emplace_back("PYTHONPATH", path);
+  }
+  spec.environment.emplace_back("PYTHONFAULTHANDLER", "1");
+  spec.stack_signal = stack_signal();
+  spec.environment.emplace_back("AM_STACK_SIGNAL", cat(spec.stack_signal));
   launch::RestartPolicy policy;
   // Only the program knows the meaning of its exit statuses, so any status but 0 restarts the job.
   policy.any_failure = true;

@@ -33,6 +33,7 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrograms = AM_TORCH_PROGRAMS;     // folder of the programs
 constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // folders that may have libtorch
 constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // folders that may have CUDA's plugin
+constexpr std::string_view kPythonPlaces = AM_PYTHON_PLACES;  // folders that may have the package
 
 fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
@@ -124,6 +125,12 @@ void become_torch_program(const std::string& name, char** argv) {
   ::execv(program.c_str(), argv);
   throw Error(ErrorKind::kRuntime,
               cat("cannot run ", program.string(), ": ", std::strerror(errno)));
+}
+
+std::optional<fs::path> python_folder() {
+  const std::vector<fs::path> found = find_in(kPythonPlaces, "automesh/live.py");
+  if (found.empty()) return std::nullopt;
+  return found.front().parent_path().parent_path().lexically_normal();
 }
 
 std::string library_versions() {

@@ -13,6 +13,8 @@ if(AM_WITH_TORCH)
   install(TARGETS automesh automesh_compat EXPORT automesh-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   am_install_rpath(automesh ${CMAKE_INSTALL_LIBDIR} "\$ORIGIN" ${AM_INSTALL_TORCH_RPATH})
   am_install_rpath(automesh_compat ${CMAKE_INSTALL_LIBDIR} "\$ORIGIN" ${AM_INSTALL_TORCH_RPATH})
+  install(DIRECTORY ${CMAKE_SOURCE_DIR}/apps/python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/automesh/python
+    FILES_MATCHING PATTERN "*.py")
   install(FILES ${CMAKE_CURRENT_LIST_DIR}/automesh-libtorch.cmake DESTINATION ${AM_PACKAGE_DIR})
   list(APPEND AM_INSTALL_FOLDERS ${AM_TORCH_FOLDERS} ${AM_COMPAT_FOLDERS})
   if(AM_INSTALL_LIBTORCH)

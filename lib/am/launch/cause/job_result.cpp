@@ -151,10 +151,11 @@ std::string_view manner(const RankExit& rank) {
 }
 
 // Appends one line for each way in which the other ranks ended, then one for each last collective,
-// each silent node and each failed launcher.
+// each position of an interpreter, each silent node and each failed launcher.
 void append_others(std::string& out, const JobResult& result) {
   std::map<std::string, std::vector<int64_t>> ends;
   std::map<std::string, std::vector<int64_t>> collectives;
+  std::map<std::string, std::vector<int64_t>> positions;
   for (size_t i = 0; i < result.ranks.size(); ++i) {
     const RankExit& rank = result.ranks[i];
     if ((result.cause && i == result.cause->end) || rank.ok()) continue;
@@ -162,11 +163,16 @@ void append_others(std::string& out, const JobResult& result) {
     if (rank.error && !rank.error->last_collective.empty()) {
       collectives[rank.error->last_collective].push_back(rank.rank);
     }
+    if (!rank.position.empty()) positions[rank.position].push_back(rank.rank);
   }
   std::string lines;
   for (const auto& [end, ranks] : ends) lines += cat("  ", ranks_text(ranks), " ", end, "\n");
   for (const auto& [name, ranks] : collectives) {
     lines += cat("  ", ranks_text(ranks), " last collective: ", name, "\n");
+  }
+  for (const auto& [position, ranks] : positions) {
+    lines += cat("  ", ranks_text(ranks), ranks.size() == 1 ? " was" : " were", " in ", position,
+                 "; the whole stack is in the log\n");
   }
   for (const int64_t node : result.silent_nodes) {
     lines += cat("  node ", node, " did not answer: its launcher or its machine is gone\n");

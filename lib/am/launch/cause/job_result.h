@@ -35,6 +35,9 @@ struct RankExit {
   double time = 0.0;  // when the launcher saw the rank's end, in seconds since the epoch
   std::optional<RankError> error;
   std::optional<LastWord> last_word;  // set only for a rank that left no error report
+  // Line that the rank's interpreter executed when the launcher stopped the rank after another
+  // rank's failure, for example "train_step (train.py:42)"; empty if it is unknown.
+  std::string position;
   // Path of the rank's log file on the rank's node; empty if the log folder was temporary.
   std::filesystem::path log;
   std::vector<std::string> tail;  // last lines of output; empty if the rank succeeded

@@ -29,6 +29,7 @@ Json to_json(const RankExit& rank) {
       {"log", rank.log.string()}, {"suspended", rank.suspended}};
   json["tail"] = tail_json(rank.tail);
   if (rank.error) json["error"] = to_json(*rank.error);
+  if (!rank.position.empty()) json["position"] = rank.position;
   if (const auto& word = rank.last_word) {
     json["last_word"] = {{"whereabouts", word->whereabouts}, {"time", word->time}};
     if (word->step) json["last_word"]["step"] = *word->step;
@@ -47,6 +48,7 @@ RankExit rank_exit_from(const Json& json) {
   rank.time = json.at("time").get<double>();
   rank.log = json.at("log").get<std::string>();
   rank.tail = json.at("tail").get<std::vector<std::string>>();
+  if (json.contains("position")) rank.position = json.at("position").get<std::string>();
   if (json.contains("last_word")) {
     const Json& word = json.at("last_word");
     rank.last_word =

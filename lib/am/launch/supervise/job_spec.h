@@ -52,6 +52,10 @@ struct JobSpec {
   // Returns the last state that a rank published, if known. Called for a rank that died without a
   // report.
   std::function<std::optional<LastWord>(int64_t rank, int64_t restart_count)> last_word;
+  // Signal on which a rank's interpreter writes its stack to the rank's output, as Python's
+  // faulthandler does. After a failure it is sent to the other ranks, if they have a handler for
+  // it, before they are stopped. 0: none.
+  int stack_signal = 0;
   int tail_lines = 20;  // number of lines of a failed rank's log that the result contains
 };
 

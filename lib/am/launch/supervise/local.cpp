@@ -9,10 +9,12 @@
 #include <csignal>
 #include <optional>
 #include <set>
+#include <thread>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/launch/cause/first_cause.h"
+#include "am/launch/cause/interpreter_stack.h"
 #include "am/launch/environment/port.h"
 #include "am/launch/nodes/peer_nodes.h"
 #include "am/launch/supervise/rank_children.h"
@@ -26,6 +28,9 @@ using Clock = std::chrono::steady_clock;
 
 // Time between two checks for suspended ranks.
 constexpr auto kLookInterval = std::chrono::seconds(1);
+// Time in which ranks write the stacks of their interpreters before they are stopped.
+constexpr auto kStackPatience = std::chrono::milliseconds(200);
+constexpr int kStackLines = 400;  // number of lines of a rank's log that are searched for a stack
 
 Clock::time_point after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -174,6 +179,9 @@ void Supervisor::on_end(RankChild& child) {
     exit.signal = 0;
     exit.exit_status = exit.error->exit_status;
   }
+  if (exit.stopped && spec_.stack_signal != 0) {
+    exit.position = position_of(last_stack(child.log.tail(kStackLines)));
+  }
   if (!exit.stopped) on_failure(exit);
 }
 
@@ -252,6 +260,11 @@ void Supervisor::stop_ranks() {
   if (peers_) peers_->abort_all();
   // After the user's signal the ranks are saving, and a second SIGTERM would end them immediately.
   if (stop_signal_ == 0) {
+    if (spec_.stack_signal != 0 && children_.signal_handlers(spec_.stack_signal)) {
+      children_.signal(SIGCONT);  // a suspended rank writes its stack now
+      std::this_thread::sleep_for(kStackPatience);
+      children_.pump();
+    }
     children_.signal(SIGTERM);
     kill_at_ = after(spec_.grace_seconds);
   }

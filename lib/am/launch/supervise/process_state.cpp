@@ -1,5 +1,7 @@
 #include "am/launch/supervise/process_state.h"
 
+#include <cstdint>
+#include <cstdlib>
 #include <fstream>
 #include <sstream>
 
@@ -34,6 +36,17 @@ ProcessState process_state(pid_t pid) {
     default:
       return ProcessState::kRuns;
   }
+}
+
+bool handles_signal(pid_t pid, int signal) {
+  std::ifstream file(cat("/proc/", pid, "/status"));
+  for (std::string line; std::getline(file, line);) {
+    // The mask of caught signals, in hexadecimal: bit 0 is signal 1.
+    if (!starts_with(line, "SigCgt:")) continue;
+    const uint64_t mask = std::strtoull(line.c_str() + line.find(':') + 1, nullptr, 16);
+    return signal >= 1 && signal <= 64 && (mask >> (signal - 1) & 1) != 0;
+  }
+  return false;
 }
 
 std::string to_string(ProcessState state) {

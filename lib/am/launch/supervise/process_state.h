@@ -26,6 +26,8 @@ ProcessStat process_stat(const std::filesystem::path& process);
 
 // Returns the state of a process of this machine; kEnded if it does not exist.
 ProcessState process_state(pid_t pid);
+// Returns whether the process has a handler for the signal.
+bool handles_signal(pid_t pid, int signal);
 // Returns "running", "stopped", "waiting for a disk" or "ended".
 std::string to_string(ProcessState state);
 

@@ -247,6 +247,15 @@ std::vector<RankChild*> RankChildren::suspended() {
   return found;
 }
 
+bool RankChildren::signal_handlers(int number) const {
+  bool any = false;
+  for (const RankChild& child : children_) {
+    if (child.pid == 0 || !handles_signal(child.pid, number)) continue;
+    any = ::kill(child.pid, number) == 0 || any;
+  }
+  return any;
+}
+
 void RankChildren::signal(int number) {
   for (RankChild& child : children_) {
     const pid_t group = child.pid != 0 ? child.pid : child.group;

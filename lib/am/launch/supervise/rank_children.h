@@ -90,6 +90,10 @@ class RankChildren {
   // Sends the signal to the Unix process group of each rank that runs or left processes running.
   void signal(int number);
 
+  // Sends the signal to each running rank that has a handler for it, and to no other process.
+  // Returns whether there was such a rank.
+  bool signal_handlers(int number) const;
+
   const std::vector<RankChild>& all() const { return children_; }
 
  private:
