@@ -124,7 +124,12 @@ GIVEN = {
     "live/attach_server.h":
         "const job::Job& job, world, run, const AttachServerOptions& options, "
         "const launch::StopSignal& stop",
+    "live/attached_model.h": "AttachServer& server, train::Trainer& trainer, std::string run",
+    "live/program.h":
+        "world, ProgramOptions options, std::vector<values::ProgramTensor> tensors, "
+        "observe::StepMetrics numbers, int64_t steps",
     "live/stack_probe.h": "world",
+    "live/visit_agreement.h": "int64_t steps",
     "model/config_reader.h": "ModelConfig& config, ConfigReader& reader",
     "model/flops.h":
         "config, int64_t seq_len, double tokens_per_second, int64_t ranks, double peak_flops",
@@ -206,6 +211,8 @@ GIVEN = {
         "store, rank, int64_t world_size, GroupContext& context, "
         "std::chrono::milliseconds interval, bool stopping(), const Collective& waiting, "
         "const Collective& collective, bool timed_out",
+    "runtime/process_group_engine.h":
+        "const launch::RankEnvironment& here, c10::Device device",
     "runtime/progress.h": "world",
     "runtime/shared_memory/channel.h":
         "store, int64_t index, int64_t size, const std::vector<int64_t>& ranks, "
@@ -255,6 +262,11 @@ GIVEN = {
         "const std::vector<at::Tensor>& blocks, const std::vector<at::Tensor>& buffers, "
         "void use(const at::Tensor&, const at::Tensor&)",
     "values/pairs.h": "a, b",
+    "values/program_tensors.h":
+        "world, std::vector<ProgramTensor> own, ProgramFacts facts",
+    "values/two_sources.h":
+        "Session& session, const stored::StoredTensor& a, const stored::StoredTensor& b, "
+        "VisitPair compare",
     "values/unread.h":
         "inspect::Session& session, const std::vector<inspect::Picked>& all, inspect::Rows& rows, "
         "Json row_of(const inspect::Picked&), inspect::Result& result",
@@ -287,8 +299,13 @@ ALSO = {
     "parallel/parallel_model.h": ["am/checkpoint/weights.h"],
     "pipeline/schedule.h": ["am/pipeline/communication.h", "am/pipeline/timeline.h"],
     "predict/memory/host_memory.h": ["am/launch/doctor/memory_fit.h"],
+    "runtime/process_group_engine.h": [
+        "am/runtime/world.h",
+        "torch/csrc/distributed/c10d/GroupRegistry.hpp",
+    ],
     "runtime/world.h": ["am/runtime/device_mesh.h"],
     "stored/tensor_source.h": ["am/frameworks/open_weights.h"],
+    "values/program_tensors.h": ["am/values/program_view.h"],
     "values/unread.h": ["am/inspect/pick.h", "am/inspect/rows.h"],
 }
 
@@ -305,6 +322,7 @@ DEFINITIONS = {
 
 # Headers whose indented lines look like code: formulas, layouts of folders, variables.
 NOT_CPP = {
+    "launch/cause/interpreter_stack.h",
     "nn/experts/expert_feed_forward.h",
     "nn/fused/clamped.h",
     "nn/fused/rms_norm.h",

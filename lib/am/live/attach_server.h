@@ -3,7 +3,7 @@
 //
 //   AttachServer server(world, run, options);   // every rank; rank 0 listens
 //   train::Trainer trainer(job, world, run, {});
-//   server.open(model_of(trainer, run));
+//   server.open(model_of(trainer, run.root()));
 //   trainer.run(stop, &server);                 // see Note [Visits], train/inspection_hook.h
 //   server.close("finished at step 20");
 //

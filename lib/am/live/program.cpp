@@ -13,6 +13,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/control/frame.h"
+#include "am/launch/cause/interpreter_stack.h"
 #include "am/launch/cause/rank_state.h"
 #include "am/live/attached_model.h"
 #include "am/run_folder/run_folder.h"
@@ -48,7 +49,8 @@ class ProgramModel final : public AttachedModel {
                 "commands that read work: `help` lists them");
   }
   double set_learning_rate(double /*lr*/) override {
-    throw Error(ErrorKind::kInternal, "the learning rate of a program cannot be set");
+    throw Error(ErrorKind::kInternal,
+                "the learning rate of a job that another program trains cannot be set");
   }
 
  private:
@@ -182,6 +184,10 @@ void Program::complete(const std::string& what, const Json& question, Json& answ
       add_collectives(list, answer["state"]);
       const size_t newest = question.value("newest", list.size());
       while (list.size() > newest) list.erase(list.size() - 1);
+      for (Json& each : list) {
+        each.erase("ranks");
+        each.erase("communicator");
+      }
       if (what == "collectives") answer["collectives"] = std::move(list);
     }
   }
@@ -225,15 +231,8 @@ std::vector<std::string> Program::interpreter_frames() {
     }
   }
   std::vector<std::string> frames;
-  for (const std::string& line : split(text, '\n')) {
-    // A line has the form:   File "train.py", line 42 in train_step
-    const size_t file = line.find("File \"");
-    const size_t at = line.find("\", line ");
-    const size_t in = line.find(" in ", at == std::string::npos ? 0 : at);
-    if (file == std::string::npos || at == std::string::npos || in == std::string::npos) continue;
-    const size_t number = at + std::string_view("\", line ").size();
-    frames.push_back(cat(line.substr(in + 4), "  (", line.substr(file + 6, at - file - 6), ":",
-                         line.substr(number, in - number), ")"));
+  for (const launch::InterpreterFrame& frame : launch::last_stack(split(text, '\n'))) {
+    frames.push_back(cat(frame.function, "  (", frame.file, ":", frame.line, ")"));
   }
   return frames;
 }

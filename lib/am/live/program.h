@@ -1,7 +1,7 @@
 // Connection of a program that another framework trains: am-repl attaches to its job as to one of
 // am-run. am_live.h is its interface for programs.
 //
-//   Program program(options, tensors);       // every rank
+//   Program program(world, options, tensors);   // every rank
 //   if (program.step(steps)) program.visit(tensors, numbers);
 //
 // See Note [Visits of programs] in visit_agreement.h.

@@ -2,7 +2,7 @@
 // message of automesh.
 //
 //   VisitAgreement agreement;
-//   if (agreement.arrive(steps) && agreement.decided()) ...    // training thread: visit now
+//   const bool visits = agreement.arrive(steps) && agreement.decided();   // training thread
 //   agreement.propose(steps + 2);         // another thread: rank 0 proposes a step
 //   agreement.decide(steps + 2, true);    // another thread: rank 0 has the answers of all ranks
 //

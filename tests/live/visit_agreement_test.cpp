@@ -1,0 +1,115 @@
+#include "am/live/visit_agreement.h"
+
+#include <atomic>
+#include <catch2/catch.hpp>
+#include <chrono>
+#include <memory>
+#include <random>
+#include <set>
+#include <thread>
+#include <vector>
+
+namespace am::live {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST_CASE("a rank visits at a step that it has accepted") {
+  VisitAgreement agreement;
+  CHECK_FALSE(agreement.arrive(1));
+  CHECK(agreement.propose(3));
+  CHECK_FALSE(agreement.arrive(2));
+  agreement.decide(3, true);
+  CHECK_FALSE(agreement.propose(4));  // the decided visit was not made yet
+  REQUIRE(agreement.arrive(3));
+  CHECK(agreement.decided());
+  CHECK_FALSE(agreement.arrive(4));
+}
+
+TEST_CASE("a rank refuses a step that it has passed") {
+  VisitAgreement agreement;
+  CHECK_FALSE(agreement.arrive(5));
+  CHECK_FALSE(agreement.propose(5));
+  agreement.decide(5, false);
+  CHECK_FALSE(agreement.arrive(6));
+}
+
+TEST_CASE("a rank waits at an accepted step until rank 0 has decided") {
+  for (const bool visit : {true, false}) {
+    VisitAgreement agreement;
+    CHECK(agreement.propose(1));
+    std::atomic<bool> over = false;
+    std::thread rank([&] {
+      CHECK(agreement.arrive(1));
+      CHECK(agreement.decided() == visit);
+      over = true;
+    });
+    std::this_thread::sleep_for(20ms);
+    CHECK_FALSE(over);
+    agreement.decide(1, visit);
+    rank.join();
+    CHECK_FALSE(agreement.arrive(2));
+  }
+}
+
+TEST_CASE("a planned visit needs no proposal, and close() ends a wait") {
+  VisitAgreement agreement;
+  agreement.plan(2);
+  CHECK_FALSE(agreement.arrive(1));
+  REQUIRE(agreement.arrive(2));
+  CHECK(agreement.decided());
+  CHECK(agreement.propose(3));
+  std::thread rank([&] {
+    CHECK(agreement.arrive(3));
+    CHECK_FALSE(agreement.decided());
+  });
+  std::this_thread::sleep_for(20ms);
+  agreement.close();
+  rank.join();
+  CHECK_FALSE(agreement.propose(9));
+}
+
+// Ranks step at their own pace, at most `kApart` steps apart, while proposals are made at random.
+TEST_CASE("all ranks visit at the same steps") {
+  constexpr int kRanks = 4;
+  constexpr int64_t kApart = 3;
+  constexpr int64_t kSteps = 4000;
+  std::vector<std::unique_ptr<VisitAgreement>> ranks;
+  for (int i = 0; i < kRanks; ++i) ranks.push_back(std::make_unique<VisitAgreement>());
+  std::vector<std::atomic<int64_t>> at(kRanks);
+  std::vector<std::set<int64_t>> visited(kRanks);
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < kRanks; ++rank) {
+    threads.emplace_back([&, rank] {
+      for (int64_t step = 1; step <= kSteps; ++step) {
+        // As in a collective: nobody goes on while another rank is too far behind.
+        for (int other = 0; other < kRanks; ++other) {
+          while (at[other] + kApart < step) std::this_thread::yield();
+        }
+        at[rank] = step;
+        if (ranks[rank]->arrive(step) && ranks[rank]->decided()) visited[rank].insert(step);
+      }
+      at[rank] = kSteps + kApart;
+    });
+  }
+  std::set<int64_t> agreed;
+  std::minstd_rand random(1);
+  while (at[0] < kSteps - 10) {
+    const int64_t step = at[0] + 1 + static_cast<int64_t>(random() % 6);
+    bool all = true;
+    for (auto& rank : ranks) all = rank->propose(step) && all;
+    for (auto& rank : ranks) rank->decide(step, all);
+    if (all) agreed.insert(step);
+    if (random() % 2 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+  }
+  for (auto& rank : ranks) rank->close();
+  for (std::thread& thread : threads) thread.join();
+  CHECK(agreed.size() > 10);
+  for (const auto& each : visited) CHECK(each == visited[0]);
+  // The last agreed step may lie behind the end of the last wait.
+  for (const int64_t step : visited[0]) CHECK(agreed.contains(step));
+  CHECK(visited[0].size() + 1 >= agreed.size());
+}
+
+}  // namespace
+}  // namespace am::live
