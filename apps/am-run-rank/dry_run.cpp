@@ -4,11 +4,9 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/base/units.h"
 #include "am/predict/memory/memory.h"
 #include "am/runtime/engine_plugin.h"
-#include "am/term/bars.h"
-#include "am/term/table.h"
+#include "job/dry_run_report.h"
 #include "job/plan_file.h"
 #include "modes.h"
 
@@ -53,43 +51,6 @@ Json to_json(const Answer& answer) {
   return json;
 }
 
-std::string to_text(const Answer& answer, const term::Style& style) {
-  const train::DryRun& run = answer.run;
-  const int64_t peak = run.peak.total();
-  std::vector<term::Bar> bars;
-  for (size_t use = 0; use < tensor::kTensorUses; ++use) {
-    const int64_t bytes = run.peak.bytes[use];
-    bars.push_back({tensor::kTensorUseNames[use], static_cast<double>(bytes), format_bytes(bytes)});
-  }
-  term::Table table({{"collective"},
-                     {"group"},
-                     {"count", term::Align::kRight},
-                     {"bytes", term::Align::kRight},
-                     {"each", term::Align::kRight}});
-  for (const train::CollectiveCount& each : run.collectives) {
-    table.add({each.op, each.group, cat(each.count), format_bytes(each.bytes),
-               format_bytes(each.bytes / each.count)});
-  }
-  const double off = 100.0 * (static_cast<double>(answer.predicted_bytes) /
-                                  static_cast<double>(std::max<int64_t>(1, peak)) -
-                              1.0);
-  std::string text =
-      cat("rank ", run.rank, " of ", answer.world_size, ": ",
-          style.paint(term::Role::kBold, format_bytes(peak)), " of tensors at the peak; ",
-          "am-plan predicts ", format_bytes(answer.predicted_bytes), " (", off < 0 ? "" : "+",
-          format_fixed(off, 1), " %)\n\n", term::bars(bars, 24, style));
-  if (const int64_t host = run.peak.of(tensor::TensorUse::kHost); host > 0) {
-    text += cat(format_bytes(host), " more in host memory, by offload_policy\n");
-  }
-  std::vector<std::string> phases;
-  for (const train::PhaseMemory& each : run.phases) {
-    phases.push_back(cat(format_bytes(each.live_bytes), " after ", each.phase));
-  }
-  text += cat("\nalive: ", join(phases, ", "), "\n");
-  if (!table.empty()) text += "\n" + table.text(style);
-  return text;
-}
-
 }  // namespace
 
 int run_dry(const Options& options) {
@@ -110,10 +71,11 @@ int run_dry(const Options& options) {
   answer.run = train::dry_run(*job, options.rank);
   answer.predicted_bytes =
       predict::estimate_memory(job->plan, job->model, job->layout, options.rank).components.total();
+  const Json report = to_json(answer);
   if (options.output.json) {
-    am_apps::print(to_json(answer));
+    am_apps::print(report);
   } else {
-    am_apps::print(to_text(answer, options.output.out));
+    am_apps::print(dry_run_text(report, options.output.out));
   }
   return am_apps::kFine;
 }

@@ -15,6 +15,9 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
 // Starts the program of --exec on every rank, without a plan, and reports how the job ended.
 // Returns the exit status.
 int run_program(const Options& options);
+// Runs the program of --exec as one rank alone, in a fake world of --nproc ranks, and prints the
+// memory and the messages of that rank. Returns the exit status.
+int dry_run_program(const Options& options);
 // am-run files PLAN --slurm | --jobset: writes the file that starts a plan's launchers on a
 // cluster. `argv` begins at "files". Prints the file, or writes it to the path of -o. Returns the
 // exit status: 0 if written, 1 if the plan has errors, 2 if the command line is wrong.

@@ -22,6 +22,7 @@ namespace {
 using namespace am;
 
 int run(Options& options, int argc, char** argv) {
+  if (options.dry_run && options.exec()) return dry_run_program(options);
   if (options.dry_run || options.verify_layout) am_apps::become_torch_program("am-run-rank", argv);
   if (options.exec()) {
     const launch::SignalThread signals;

@@ -3,16 +3,26 @@
 // Variables of an outer launcher do not make this process a rank. For example, `srun
 // --ntasks-per-node 1 am-run --nnodes ... --exec ...` runs one am-run per machine, and each starts
 // the ranks of its machine.
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <cerrno>
 #include <csignal>
+#include <filesystem>
 #include <iostream>
+#include <system_error>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/launch/environment/environment.h"
+#include "am/launch/supervise/process.h"
 #include "am/run_folder/held_folder.h"
 #include "am/run_folder/run_folder.h"
 #include "am/term/printable.h"
 #include "job.h"
+#include "job/dry_run_report.h"
 #include "job/plan_file.h"
 #include "starter/torch_programs.h"
 #include "supervise.h"
@@ -53,6 +63,66 @@ int run_program(const Options& options) {
   // Only the program knows the meaning of its exit statuses, so any status but 0 restarts the job.
   policy.any_failure = true;
   return supervise_and_report(options, spec, policy, run, run_folder::HeldFolder(run.root()));
+}
+
+namespace {
+
+// Removes the file in the destructor.
+struct ReportFile {
+  std::filesystem::path path =
+      std::filesystem::temp_directory_path() / cat("am-dry-run-", ::getpid());
+  ~ReportFile() {
+    std::error_code ignored;
+    std::filesystem::remove(path, ignored);
+  }
+};
+
+int exit_status_of(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+}
+
+}  // namespace
+
+int dry_run_program(const Options& options) {
+  const int64_t ranks = options.nproc > 0 ? options.nproc : 1;
+  if (options.rank >= ranks) {
+    throw Error(ErrorKind::kUsage,
+                cat("--rank ", options.rank, ": --nproc ", ranks, " has ranks 0 to ", ranks - 1));
+  }
+  const ReportFile file;
+  launch::ProcessSpec spec;
+  spec.argv = options.command;
+  spec.environment = {{"RANK", cat(options.rank)},
+                      {"WORLD_SIZE", cat(ranks)},
+                      {"LOCAL_RANK", cat(options.rank)},
+                      {"LOCAL_WORLD_SIZE", cat(ranks)},
+                      {"MASTER_ADDR", "127.0.0.1"},
+                      {"MASTER_PORT", "1"},
+                      {"AM_DRY_RUN", file.path.string()},
+                      // Hides warnings about tensors that exist before memory is counted.
+                      {"TORCH_CPP_LOG_LEVEL", "ERROR"}};
+  spec.output_fd = STDERR_FILENO;
+  const int status = exit_status_of(launch::spawn(spec));
+  if (status != 0) {
+    throw Error(ErrorKind::kRuntime, cat("the program has failed: exit status ", status),
+                "in a dry run, the other ranks are assumed to have this rank's tensors");
+  }
+  std::error_code missing;
+  if (!std::filesystem::exists(file.path, missing)) {
+    throw Error(ErrorKind::kRuntime, "the program has written no report",
+                "a dry run needs a program that trains a module with parallel::ShardedModule");
+  }
+  Json report = Json::parse(read_file(file.path));
+  if (options.output.json) {
+    report["ok"] = true;
+    am_apps::print(report);
+  } else {
+    am_apps::print(dry_run_text(report, options.output.out));
+  }
+  return am_apps::kFine;
 }
 
 }  // namespace am_run

@@ -200,7 +200,8 @@ std::optional<Options> parse_options(int argc, char** argv,
                "Start ranks that need more memory than this machine has available");
   auto* dry_run = app.add_flag("--dry-run", options.dry_run,
                                "Run one step of a rank on the meta device, in a simulated world, "
-                               "and print its memory and its collectives");
+                               "and print its memory and its collectives; a program of --exec "
+                               "runs on the host, as one rank of --nproc");
   app.add_option("--rank", options.rank, "The rank of --dry-run (default: 0)")
       ->check(am_apps::integer_from(0))
       ->needs(dry_run);

@@ -1,8 +1,10 @@
 """am-run --dry-run: one rank's step without a job."""
 
+import json
+import subprocess
 import unittest
 
-from run_support import RunTest, plan_text
+from run_support import BIN, RunTest, plan_text
 
 
 class DryRun(RunTest):
@@ -34,6 +36,34 @@ class DryRun(RunTest):
         self.assertEqual((world["count"], world["bytes"]), (1, 8 * (5 + 4)))
         self.assertNotIn(("all_reduce", "dp_cp"), kinds)
         self.assertFalse(list(self.path.glob("runs*")))
+
+    def test_a_program_that_trains_a_module(self):
+        program = BIN.parent / "docs" / "gpt"
+        real = self.am_run("--nproc", "4", "--run-dir", "run", "--exec", program, "fsdp2")
+        self.assertEqual(real.returncode, 0, real.stderr)
+        listed = subprocess.run([BIN / "am-repl", "step-3", "--json", "-c", "ls"], capture_output=True, text=True,
+                                cwd=self.path, check=True).stdout
+        total = sum(each["bytes"] for each in json.loads(listed)["results"][0]["parameters"])
+        (self.path / "step-3").rename(self.path / "saved")
+        dry = self.am_run("--json", "--dry-run", "--nproc", "4", "--rank", "2", "--exec", program, "fsdp2")
+        self.assertEqual(dry.returncode, 0, dry.stderr)
+        answer = json.loads(dry.stdout)
+        self.assertEqual((answer["rank"], answer["world_size"], answer["passes"]), (2, 4, 3))
+        parameters = answer["components"]["parameters"]
+        self.assertLess(abs(parameters - total / 4), 0.05 * total / 4)  # but for padding
+        moments = answer["components"]["optimizer"]
+        self.assertTrue(2 * parameters <= moments < 2.05 * parameters, moments)  # and clipping's numbers
+        kinds = {(each["op"], each["group"]): each for each in answer["collectives"]}
+        reduced = kinds["reduce_scatter", "dp_shard_cp"]
+        self.assertGreaterEqual(reduced["bytes"], total)
+        self.assertLess(reduced["bytes"], 1.05 * total)
+        self.assertFalse((self.path / "step-3").exists())  # nothing is saved
+        refused = self.am_run("--dry-run", "--nproc", "4", "--rank", "4", "--exec", program)
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn("ranks 0 to 3", refused.stderr)
+        silent = self.am_run("--dry-run", "--exec", "true")
+        self.assertEqual(silent.returncode, 1, silent.stderr)
+        self.assertIn("no report", silent.stderr)
 
     def test_a_large_world(self):
         answer = self.dry(self.write_plan(plan_text(mesh="world_size = 4096\ntp_size = 2")),

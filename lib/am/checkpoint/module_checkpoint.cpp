@@ -150,9 +150,25 @@ void require_names(const parallel::ShardedModule& module,
 
 }  // namespace
 
+std::vector<ModuleState> module_states(parallel::ShardedModule& module,
+                                       const torch::optim::Optimizer& optimizer) {
+  const Kind& kind = kind_of(optimizer);
+  std::vector<ModuleState> states;
+  module.for_each_owned(
+      [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
+        const auto found = optimizer.state().find(group.leaf(i).unsafeGetTensorImpl());
+        if (found == optimizer.state().end()) return;
+        const State state = kind.read(*found->second);
+        for (const auto& [name, tensor] : state.tensors) {
+          states.push_back({owned.name, name, &owned, box_of(group, i, tensor), state.updates});
+        }
+      });
+  return states;
+}
+
 void save_module(const std::filesystem::path& folder, parallel::ShardedModule& module,
                  torch::optim::Optimizer& optimizer, int64_t step) {
-  const Kind& kind = kind_of(optimizer);
+  if (module.mesh().world().is_fake()) return;
   module.data_parallel().reshard("");  // optimizer states have the shapes of the shards
   SavedState saved;
   saved.info.step = step;
@@ -160,16 +176,10 @@ void save_module(const std::filesystem::path& folder, parallel::ShardedModule& m
   saved.info.world_size = module.mesh().layout().world_size();
   saved.info.model_type = module.module()->name();
   Json updates = Json::object();
-  module.for_each_owned(
-      [&](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter& owned) {
-        const auto found = optimizer.state().find(group.leaf(i).unsafeGetTensorImpl());
-        if (found == optimizer.state().end()) return;
-        const State state = kind.read(*found->second);
-        if (state.updates) updates[owned.name] = *state.updates;
-        for (const auto& [name, tensor] : state.tensors) {
-          saved.states.push_back({key_of(owned.name, name), &owned, box_of(group, i, tensor)});
-        }
-      });
+  for (const ModuleState& state : module_states(module, optimizer)) {
+    if (state.updates) updates[state.parameter] = *state.updates;
+    saved.states.push_back({key_of(state.parameter, state.kind), state.of, state.values});
+  }
   saved.info.facts[kUpdates] = std::move(updates);
   const std::deque<parallel::LocalParameter> buffers = buffers_of(module);
   for (const parallel::LocalParameter& buffer : buffers) {

@@ -9,8 +9,13 @@
 // Optimizer states have PyTorch's names, for example "optim.state.head.weight.exp_avg".
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <cstdint>
 #include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
 
 #include "am/parallel/module/sharded_module.h"
 
@@ -22,10 +27,24 @@ namespace am::checkpoint {
 
 // Writes the module's parameters and buffers (those of rank 0) and the states of the optimizer,
 // which is an Adam, AdamW or SGD over the module's parameters. The folder appears when it is
-// complete. Throws Error(kUsage) for another optimizer, and what save_checkpoint() throws.
-// Collective over the mesh's world.
+// complete. Throws Error(kUsage) for another optimizer, and what save_checkpoint() throws. Does
+// nothing in World::fake. Collective over the mesh's world.
 void save_module(const std::filesystem::path& folder, parallel::ShardedModule& module,
                  torch::optim::Optimizer& optimizer, int64_t step);
+
+// One box of an optimizer state.
+struct ModuleState {
+  std::string parameter;
+  std::string kind;                              // PyTorch's name, for example "exp_avg"
+  const parallel::LocalParameter* of = nullptr;  // box of the parameter
+  at::Tensor values;                             // [of->box.shape], a view of the state
+  std::optional<int64_t> updates;  // number of updates of the parameter; absent for SGD
+};
+
+// Returns this rank's parts of the optimizer's states. The module's units must be resharded. Throws
+// Error(kUsage) for an optimizer that save_module() refuses.
+std::vector<ModuleState> module_states(parallel::ShardedModule& module,
+                                       const torch::optim::Optimizer& optimizer);
 
 // Reads what save_module() has written into the module and the optimizer, and returns the step.
 // Throws Error(kFormat), which lists the names, if the module's tensors are not those of the

@@ -21,7 +21,7 @@ class Finished : public c10d::Work {
 
 WorkPtr finished() { return c10::make_intrusive<Finished>(); }
 
-// Implements the operations that Group calls (group.cpp) as no-ops.
+// Implements the operations that Group calls (group.cpp).
 class Nobody : public c10d::Backend {
  public:
   using Backend::Backend;
@@ -33,17 +33,20 @@ class Nobody : public c10d::Backend {
   WorkPtr broadcast(Tensors& /*tensors*/, const c10d::BroadcastOptions& /*options*/) override {
     return finished();
   }
-  WorkPtr _allgather_base(at::Tensor& /*out*/, at::Tensor& /*in*/,
+  WorkPtr _allgather_base(at::Tensor& out, at::Tensor& in,
                           const c10d::AllgatherOptions& /*options*/) override {
+    if (!in.is_meta()) out.view({getSize(), in.numel()}).copy_(in.view({1, -1}).clone());
     return finished();
   }
-  WorkPtr _reduce_scatter_base(at::Tensor& /*out*/, at::Tensor& /*in*/,
+  WorkPtr _reduce_scatter_base(at::Tensor& out, at::Tensor& in,
                                const c10d::ReduceScatterOptions& /*options*/) override {
+    if (!in.is_meta()) out.view(-1).copy_(in.view({getSize(), out.numel()})[getRank()].clone());
     return finished();
   }
-  WorkPtr alltoall_base(at::Tensor& /*out*/, at::Tensor& /*in*/,
-                        std::vector<int64_t>& /*out_sizes*/, std::vector<int64_t>& /*in_sizes*/,
+  WorkPtr alltoall_base(at::Tensor& out, at::Tensor& /*in*/, std::vector<int64_t>& /*out_sizes*/,
+                        std::vector<int64_t>& /*in_sizes*/,
                         const c10d::AllToAllOptions& /*options*/) override {
+    if (!out.is_meta()) out.zero_();
     return finished();
   }
   WorkPtr send(Tensors& /*tensors*/, int /*to*/, int /*tag*/) override { return finished(); }
@@ -53,18 +56,25 @@ class Nobody : public c10d::Backend {
 
 class FakeEngine : public Engine {
  public:
+  explicit FakeEngine(c10::Device device) : device_(device) {}
+
   std::string name() const override { return "fake"; }
-  c10::Device device() const override { return c10::Device(c10::kMeta); }
+  c10::Device device() const override { return device_; }
   c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> /*store*/,
                                             const CommunicatorId& group, int64_t index,
                                             const GroupOptions& /*options*/) override {
     return c10::make_intrusive<Nobody>(static_cast<int>(index),
                                        static_cast<int>(group.ranks.size()));
   }
+
+ private:
+  c10::Device device_;
 };
 
 }  // namespace
 
-std::shared_ptr<Engine> fake_engine() { return std::make_shared<FakeEngine>(); }
+std::shared_ptr<Engine> fake_engine(c10::Device device) {
+  return std::make_shared<FakeEngine>(device);
+}
 
 }  // namespace am::runtime

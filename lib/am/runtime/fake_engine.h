@@ -1,4 +1,7 @@
-// The engine of World::fake, whose collectives complete immediately and leave tensors unchanged.
+// The engine of World::fake, whose collectives complete immediately, as if all ranks had this
+// rank's tensors and a sum were the value of one rank: an all-reduce or a broadcast leaves its
+// tensor unchanged, a gather copies its input to all parts of the output, and a scatter returns
+// this rank's part of the input. Tensors on the meta device are not touched.
 #pragma once
 
 #include <memory>
@@ -7,6 +10,7 @@
 
 namespace am::runtime {
 
-std::shared_ptr<Engine> fake_engine();
+// `device` is the device of tensors that groups create for their own use.
+std::shared_ptr<Engine> fake_engine(c10::Device device = c10::Device(c10::kMeta));
 
 }  // namespace am::runtime

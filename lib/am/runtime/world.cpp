@@ -52,12 +52,12 @@ World World::single() {
   return world;
 }
 
-World World::fake(int64_t rank, int64_t size) {
+World World::fake(int64_t rank, int64_t size, c10::Device device) {
   World world = single();
   State& state = *world.state_;
   state.here.rank = rank;
   state.here.world_size = size;
-  state.engines.cpu = fake_engine();
+  state.engines.cpu = fake_engine(device);
   state.store = c10::make_intrusive<c10d::HashStore>();
   state.fake = true;
   state.group = Group("world", rank);
@@ -66,6 +66,9 @@ World World::fake(int64_t rank, int64_t size) {
 }
 
 World World::connect(const launch::RankEnvironment& here, const WorldOptions& options) {
+  if (launch::process_environment()(kDryRunVariable)) {
+    return fake(here.rank, here.world_size, c10::Device(c10::kCPU));
+  }
   auto store =
       here.world_size > 1 ? connect_store(here, options.timeout, options.waiting) : nullptr;
   return meet_in(here, std::move(store), options);
@@ -94,6 +97,7 @@ World World::meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10
 
 int64_t World::rank() const { return state_->here.rank; }
 int64_t World::size() const { return state_->here.world_size; }
+bool World::is_fake() const { return state_->fake; }
 const launch::RankEnvironment& World::environment() const { return state_->here; }
 std::chrono::milliseconds World::timeout() const { return state_->options.timeout; }
 const std::string& World::backend() const { return state_->options.backend; }

@@ -29,16 +29,22 @@ struct WorldOptions {
   launch::Waiting waiting;       // called with the reason if joining takes long
 };
 
+// Environment variable of a program that runs one rank's part of a job without the other ranks
+// (am-run --dry-run --exec): path of the file for its report (parallel/module/module_dry_run.h).
+inline constexpr const char* kDryRunVariable = "AM_DRY_RUN";
+
 class World {
  public:
   // Returns a world of one rank, without a store.
   static World single();
   // Returns a world of `size` ranks of which only `rank` exists: every collective completes
-  // immediately and leaves its tensors unchanged. Serves to run one rank's part of a step on the
-  // meta device, where tensors have no values.
-  static World fake(int64_t rank, int64_t size);
-  // Collective: joins the job that the launcher's environment describes. Throws Error(kPeer), which
-  // names the address, or the ranks that did not arrive in time; otherwise throws as make_engines.
+  // immediately, as if all ranks had this rank's tensors (fake_engine.h). Serves to run one rank's
+  // part of a step, usually on the meta device, where tensors have no values.
+  static World fake(int64_t rank, int64_t size, c10::Device device = c10::Device(c10::kMeta));
+  // Collective: joins the job that the launcher's environment describes. If kDryRunVariable is set
+  // in the environment, returns fake(here.rank, here.world_size, kCPU) instead. Throws
+  // Error(kPeer), which names the address, or the ranks that did not arrive in time; otherwise
+  // throws as make_engines.
   static World connect(const launch::RankEnvironment& here, const WorldOptions& options);
   // Collective: as connect, but the ranks exchange addresses through `store`: for ranks within one
   // process, or over an existing connection.
@@ -50,6 +56,7 @@ class World {
 
   int64_t rank() const;
   int64_t size() const;
+  bool is_fake() const;  // whether fake() has made this world
   // Returns the launcher's description of this rank. For World::single(), it describes a world of
   // one rank.
   const launch::RankEnvironment& environment() const;

@@ -20,19 +20,6 @@ namespace am::train {
 
 namespace {
 
-void count(std::vector<CollectiveCount>& counts, const runtime::Collective& collective,
-           int64_t bytes) {
-  const auto same = [&](const CollectiveCount& each) {
-    return each.op == collective.op && each.group == collective.group;
-  };
-  auto found = std::find_if(counts.begin(), counts.end(), same);
-  if (found == counts.end()) {
-    found = counts.insert(counts.end(), {collective.op, collective.group});
-  }
-  found->bytes += bytes;
-  ++found->count;
-}
-
 // Returns micro-batches of the plan's sizes on the meta device.
 class MetaBatches : public BatchSource {
  public:
@@ -105,7 +92,7 @@ DryRun dry_run(const job::Job& job, int64_t rank, int64_t walked) {
   report.rank = rank;
   const auto world = runtime::World::fake(rank, job.layout.mesh.world_size());
   world.context()->on_collective = [&](const runtime::Collective& collective, int64_t bytes) {
-    count(report.collectives, collective, bytes);
+    runtime::count_collective(report.collectives, collective, bytes);
   };
   const tensor::MemoryMeter meter;
   const runtime::DeviceMesh mesh(world, job.layout.mesh, c10::Device(c10::kMeta));

@@ -12,17 +12,12 @@
 #include <vector>
 
 #include "am/job/job.h"
+#include "am/runtime/collective_count.h"
 #include "am/tensor/memory_meter.h"
 
 namespace am::train {
 
-// All messages that one kind of collective sends in one process group during the step.
-struct CollectiveCount {
-  std::string op;     // kind of the collective, for example "all_gather"
-  std::string group;  // name of the process group, for example "dp_shard_cp"
-  int64_t bytes = 0;  // total size of the full tensors, as GroupContext::on_collective counts it
-  int64_t count = 0;  // number of messages
-};
+using runtime::CollectiveCount;
 
 // Bytes of the tensors that exist at the end of a phase of the step. Phases are "forward" and
 // "backward" of the last micro-batch, and "optimizer".

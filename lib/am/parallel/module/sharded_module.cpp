@@ -12,6 +12,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/layout/precision.h"
+#include "am/parallel/module/module_dry_run.h"
 #include "am/parallel/module/module_units.h"
 #include "am/parallel/strategy.h"
 #include "am/tensor/dtype.h"
@@ -116,6 +117,7 @@ ShardedModule::ShardedModule(std::shared_ptr<torch::nn::Module> module,
       units_(std::move(found.modules)),
       layers_(std::move(found.layers)) {
   const bool recompute = require_keys(strategy_);
+  dry_run_ = ModuleDryRun::begin(mesh.world());
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy_)) {
     const auto& dtype = fsdp2->mp_policy.output_dtype;
     if (dtype) output_dtype_ = tensor::parse_dtype(*dtype);
@@ -154,6 +156,7 @@ void ShardedModule::before_unit(size_t use, std::span<at::Tensor> inputs) {
   const bool in_backward = torch::autograd::get_current_graph_task_id() >= 0;
   if (!in_backward) {
     if (at::GradMode::is_enabled()) {
+      if (dry_run_) dry_run_->forward_begins();
       will_finish_ = false;  // true only if a backward pass threw
       take_gradients();
     }
@@ -174,6 +177,7 @@ void ShardedModule::after_unit(size_t use, std::span<at::Tensor> outputs) {
     if (!output.requires_grad()) continue;
     output.register_hook([this](const at::Tensor&) {
       if (std::exchange(will_finish_, true)) return;
+      if (dry_run_) dry_run_->backward_begins();
       torch::autograd::Engine::get_default_engine().queue_callback([this] { finish_backward(); });
     });
   }
@@ -184,6 +188,7 @@ void ShardedModule::finish_backward() {
   updated_ = true;  // the caller may update the parameters next
   data_parallel_->finish_backward();
   show_gradients();
+  if (dry_run_) dry_run_->backward_ends();
 }
 
 void ShardedModule::zero_grad() {

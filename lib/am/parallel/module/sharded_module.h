@@ -34,6 +34,8 @@ class Module;
 
 namespace am::parallel {
 
+class ModuleDryRun;
+
 class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
  public:
   // Shards the module's parameters, and moves them to the mesh's device. Collective over the mesh,
@@ -76,7 +78,8 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
   std::vector<std::pair<ParallelLayer*, ParallelLayer::Style>> layers_;  // sharded over tp
   std::optional<at::ScalarType> output_dtype_;
   std::unique_ptr<DataParallel> data_parallel_;
-  bool shown_ = false;   // whether the module's parameters have gradients
+  std::unique_ptr<ModuleDryRun> dry_run_;  // null unless the program is run by am-run --dry-run
+  bool shown_ = false;                     // whether the module's parameters have gradients
   bool updated_ = true;  // whether parameters may have changed since the last pass
   bool will_finish_ =
       false;  // whether the backward pass in progress calls finish_backward() at its end
