@@ -3,6 +3,7 @@ ranks, and training continues as if no client had attached."""
 
 import json
 import os
+import re
 import shutil
 import signal
 import socket
@@ -298,10 +299,20 @@ class AttachTest(AttachCase):
         for command, words in (("stat *", "there is no command"), ("step x", "not a number of steps"),
                                ("pause now", "does not take"), ("ls nothing*", "no parameter"),
                                ("print model.norm.weight[9999]", "9999"),
-                               ("verify", "on disk"), ("diff nothing", "on disk")):
+                               ("verify", "on disk"), ("diff nothing", "no such file or folder")):
             answer = self.repl("run", command, status=1)[0]
             self.assertIn(words, answer["error"]["message"])
         self.assertEqual(self.repl("run", "step 2")[0]["ok"], True)
+        self.stop(job)
+
+    def test_a_job_is_compared_with_its_checkpoint(self):
+        job = self.start_job()
+        owner = self.attach(options=["--write"])
+        self.say(owner, "pause")
+        saved = re.search(r"\S*checkpoints/step-\d+", self.say(owner, "save")).group(0)
+        difference, drift = self.repl("run", f"diff {saved}", f"drift {saved}")
+        self.assertEqual({row["status"] for row in difference["parameters"]}, {"equal"})
+        self.assertEqual({row["relative"] for row in drift["parameters"]}, {0.0})
         self.stop(job)
 
     def test_over_tcp_with_the_jobs_token(self):

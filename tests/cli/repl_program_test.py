@@ -56,7 +56,8 @@ class ProgramJob(AttachCase):
         whole = self.repl("run", "unshard w")[0]
         self.assertEqual([box["shape"] for box in whole["boxes_after"]], [[7, 4]] * 3)
         status = self.repl("run", "status")[0]
-        self.assertEqual((status["step"], status["loss"], status["world_size"]), (step, 10.0 / step, 3))
+        self.assertEqual((status["step"], status["world_size"]), (step, 3))
+        self.assertAlmostEqual(status["loss"], 10.0 / step, delta=1e-6)
         self.assertIsNone(status["tokens_per_second"])
         owner.stdin.close()  # ends the pause
         owner.wait()
@@ -124,7 +125,7 @@ class ProgramJob(AttachCase):
         job = self.start_program("ddp", "--hang", 1, 30)
         self.wait_for(lambda: self.status()["step"] >= 29)
         frames = self.repl("run", "stack 1")[0]["frames"]
-        self.assertIn("loop_without_an_end", "\n".join(frames[:3]))
+        self.assertIn("loop_without_an_end", "\n".join(frames[:6]))
         os.kill(self.ranks_of(job)[1], signal.SIGSTOP)
         begun = time.monotonic()
         ranks = self.repl("run", "ranks")[0]

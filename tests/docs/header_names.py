@@ -127,8 +127,11 @@ GIVEN = {
     "live/attached_model.h": "AttachServer& server, train::Trainer& trainer, std::string run",
     "live/program.h":
         "world, ProgramOptions options, std::vector<values::ProgramTensor> tensors, "
-        "observe::StepMetrics numbers, int64_t steps",
+        "const ProgramNumbers& numbers, int64_t steps",
     "live/stack_probe.h": "world",
+    "live/module_program.h":
+        "world, const ProgramOptions& options, parallel::ShardedModule& sharded, "
+        "torch::optim::AdamW& optimizer, const ProgramNumbers& numbers, int64_t steps",
     "live/visit_agreement.h": "int64_t steps",
     "model/config_reader.h": "ModelConfig& config, ConfigReader& reader",
     "model/flops.h":
@@ -305,6 +308,7 @@ ALSO = {
     ],
     "runtime/world.h": ["am/runtime/device_mesh.h"],
     "stored/tensor_source.h": ["am/frameworks/open_weights.h"],
+    "live/module_program.h": ["am/live/program.h", "torch/optim/adamw.h"],
     "values/program_tensors.h": ["am/values/program_view.h"],
     "values/unread.h": ["am/inspect/pick.h", "am/inspect/rows.h"],
 }

@@ -229,7 +229,8 @@ def _recent_collectives(newest=32):
     if not entries and dist.is_nccl_available():
         entries = json.loads(c10d._dump_nccl_trace_json(True, False)).get("entries", [])
     world = dist.distributed_c10d._world
-    ranks_of = {world.pg_names[group]: sorted(ranks) for group, ranks in world.pg_group_ranks.items()}
+    ranks_of = {world.pg_names[group]: sorted(ranks)
+                for group, ranks in world.pg_group_ranks.items() if group in world.pg_names}
     now = time.time()
     listed = []
     for entry in reversed(entries[-newest:]):
@@ -258,14 +259,14 @@ def _recent_collectives(newest=32):
 class Watch:
     """Connection of this rank to the clients of its job: see watch()."""
 
+    __slots__ = ("_parts", "_optimizers", "_steps", "_numbers", "_visit_function", "_close_function", "_error",
+                 "_step_function", "_device", "_texts", "_callbacks", "_log", "_stack_pipe", "_handle")
+
     def __init__(self, model, optimizer, run, name, mesh, first_step, max_steps, log):
         self._parts = _as_list(model)
         self._optimizers = _as_list(optimizer)
         self._steps = first_step
-        self._loss = self._grad_norm = None
-        self._tokens = _NAN
-        self._seconds = _NAN
-        self._last = time.perf_counter()
+        self._numbers = None, None, _NAN
         waiting, fast = _library.load()
         open_ = _declare(waiting, "am_live_open", ctypes.c_void_p, ctypes.POINTER(_Options),
                          ctypes.POINTER(_Tensor), ctypes.c_size_t)
@@ -281,6 +282,8 @@ class Watch:
         world_size = dist.get_world_size() if joined else 1
         description = _Description(self._tensors())
         self._device = description.device
+        if self._device < 0 and torch.cuda.is_available() and torch.cuda.is_initialized():
+            self._device = torch.cuda.current_device()  # parameters are offloaded
         if mesh is None:
             mesh = _mesh_of((p for part in self._parts for p in part.parameters()), world_size)
         self._texts = {}  # results of the callbacks, which must stay alive
@@ -318,12 +321,7 @@ class Watch:
         clients shall see them. The numbers may be tensors; they are read only if a client needs
         them.
         """
-        now = time.perf_counter()
-        self._seconds = now - self._last
-        self._last = now
-        self._loss = loss
-        self._grad_norm = grad_norm
-        self._tokens = tokens_per_second
+        self._numbers = loss, grad_norm, tokens_per_second
         self._steps += 1
         if self._step_function(self._handle, self._steps):
             self._visit()
@@ -356,20 +354,24 @@ class Watch:
         with torch.no_grad():
             if self._device >= 0:
                 torch.cuda.synchronize()
+            loss, grad_norm, tokens_per_second = self._numbers
+            rate = self._optimizers[0].param_groups[0]["lr"] if self._optimizers else None
             numbers = _Numbers(
-                loss=_number(self._loss),
-                grad_norm=_number(self._grad_norm),
-                learning_rate=_number(self._optimizers[0].param_groups[0]["lr"]
-                                      if self._optimizers else None),
-                step_seconds=self._seconds,
-                tokens_per_second=_number(self._tokens),
+                loss=_number(loss),
+                grad_norm=_number(grad_norm),
+                learning_rate=_number(rate),
+                step_seconds=_NAN,  # the library measures it
+                tokens_per_second=_number(tokens_per_second),
             )
-            description = _Description(self._tensors())
+            try:
+                description = _Description(self._tensors())
+            except Exception as error:  # the other ranks wait for this one: visit in any case
+                self._log_line(f"automesh.live: the tensors cannot be described: {error}".encode())
+                description = _Description([])
             failed = self._visit_function(self._handle, description.array, description.count,
                                           ctypes.byref(numbers))
-        if failed:
-            raise RuntimeError(f"automesh.live: {self._error().decode()}")
-        self._last = time.perf_counter()
+        if failed:  # inspection must not end the training
+            self._log_line(b"automesh.live: " + self._error())
 
     def _collectives_text(self):
         try:

@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include <atomic>
-#include <cmath>
 #include <memory>
 #include <string>
 #include <torch/csrc/distributed/c10d/GroupRegistry.hpp>
@@ -205,18 +204,19 @@ int am_live_step(am_live* live, int64_t steps) {
 int am_live_visit(am_live* live, const am_live_tensor* tensors, size_t count,
                   const am_live_numbers* numbers) {
   return guarded(-1, [&] {
-    am::observe::StepMetrics metrics;
-    metrics.loss = metrics.grad_norm = metrics.lr = std::nan("");
-    metrics.step_seconds = metrics.tokens_per_second = std::nan("");
+    am::live::ProgramNumbers known;
     if (numbers != nullptr) {
-      metrics.loss = numbers->loss;
-      metrics.grad_norm = numbers->grad_norm;
-      metrics.lr = numbers->learning_rate;
-      metrics.step_seconds = numbers->step_seconds;
-      metrics.tokens_per_second = numbers->tokens_per_second;
+      known = {numbers->loss, numbers->grad_norm, numbers->learning_rate, numbers->step_seconds,
+               numbers->tokens_per_second};
     }
-    live->program->visit(am::live::tensors_of(tensors, count), metrics);
-    return 0;
+    // Visits in any case, because the other ranks wait for this one.
+    std::vector<am::values::ProgramTensor> list;
+    const int described = guarded(-1, [&] {
+      list = am::live::tensors_of(tensors, count);
+      return 0;
+    });
+    live->program->visit(std::move(list), known);
+    return described;
   });
 }
 

@@ -62,7 +62,7 @@ typedef struct am_live_numbers {
   double loss;
   double grad_norm; /* NAN: the norm of the gradients that the tensors describe */
   double learning_rate;
-  double step_seconds;
+  double step_seconds;      /* NAN: the library measures it */
   double tokens_per_second; /* over all ranks */
 } am_live_numbers;
 
@@ -106,7 +106,8 @@ int am_live_step(am_live* live, int64_t steps);
 
 /* Runs the commands of attached clients on all ranks, until the clients let the job continue.
  * `tensors` describes this rank's tensors at this moment. May return at once, if not all ranks
- * could stop at this step. */
+ * could stop at this step. If the tensors cannot be described, clients find none, and -1 is
+ * returned; the program may continue. */
 int am_live_visit(am_live* live, const am_live_tensor* tensors, size_t count,
                   const am_live_numbers* numbers);
 

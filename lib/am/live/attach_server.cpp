@@ -122,7 +122,7 @@ void AttachServer::open(std::unique_ptr<AttachedModel> model) {
   const int64_t first_step = model->first_step();
   self_->status.set_total(first_step, model->max_steps());
   sessions_ = std::make_unique<Sessions>(std::move(model));
-  self_->status.set_phase("forward");
+  self_->status.set_phase(sessions_->model().first_phase());
   if (!server_) return;
   Json facts = sessions_->facts(first_step);
   const std::lock_guard lock(mutex_);

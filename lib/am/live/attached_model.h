@@ -33,6 +33,8 @@ class AttachedModel {
   virtual int64_t first_step() const = 0;
   // Returns the number of steps after which the job ends; 0 if it is unknown.
   virtual int64_t max_steps() const = 0;
+  // Returns the name of the phase with which a step begins; a string literal.
+  virtual const char* first_phase() const { return "forward"; }
   // Throws Error(kUsage) if commands cannot save checkpoints or set the learning rate.
   virtual void require_changeable() const {}
   // Sets the learning rate of the next steps, and returns the previous one.

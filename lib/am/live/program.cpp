@@ -44,6 +44,7 @@ class ProgramModel final : public AttachedModel {
   c10::Device device() const override { return tensors_.world().device(); }
   int64_t first_step() const override { return options_.first_step; }
   int64_t max_steps() const override { return options_.max_steps; }
+  const char* first_phase() const override { return "in a step"; }
   void require_changeable() const override {
     throw Error(ErrorKind::kUsage, "this job's own program saves checkpoints and sets its rate",
                 "commands that read work: `help` lists them");
@@ -147,20 +148,27 @@ void Program::propose(int64_t steps) {
   });
 }
 
-void Program::visit(std::vector<values::ProgramTensor> tensors, observe::StepMetrics numbers) {
+void Program::visit(std::vector<values::ProgramTensor> tensors, const ProgramNumbers& numbers) {
   if (!agreement_->decided()) return;
   proposing_ = false;
-  numbers.step = agreement_->steps();
+  observe::StepMetrics metrics;
+  metrics.step = agreement_->steps();
+  metrics.loss = numbers.loss;
+  metrics.grad_norm = numbers.grad_norm;
+  metrics.lr = numbers.learning_rate;
+  metrics.step_seconds =
+      std::isnan(numbers.step_seconds) ? step_time_.count() : numbers.step_seconds;
+  metrics.tokens_per_second = numbers.tokens_per_second;
   std::optional<Error> refused;
   try {
     tensors_.set(std::move(tensors));
   } catch (const Error& error) {
-    if (error.kind() != ErrorKind::kUsage) throw;
+    if (error.kind() == ErrorKind::kPeer) throw;
     refused = error;  // all ranks refuse; clients find no tensors
   }
-  if (std::isnan(numbers.grad_norm)) numbers.grad_norm = tensors_.gradient_norm();
-  if (world_.rank() == 0) server_->stepped(numbers);
-  const train::Boundary boundary{numbers.step, numbers, {}};
+  if (std::isnan(metrics.grad_norm)) metrics.grad_norm = tensors_.gradient_norm();
+  if (world_.rank() == 0) server_->stepped(metrics);
+  const train::Boundary boundary{metrics.step, metrics, {}};
   server_->visit(boundary);
   agreement_->plan(server_->next_visit());
   last_step_ = std::chrono::steady_clock::now();  // the next step begins after the visit

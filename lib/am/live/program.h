@@ -13,6 +13,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,7 +22,6 @@
 #include "am/live/attach_server.h"
 #include "am/live/visit_agreement.h"
 #include "am/mesh/layout.h"
-#include "am/observe/metrics.h"
 #include "am/run_folder/run_lock.h"
 #include "am/runtime/world.h"
 #include "am/values/program_tensors.h"
@@ -46,6 +46,16 @@ struct ProgramOptions {
   std::function<void(const std::string& line)> log;  // may be empty
 };
 
+// Numbers of the step that has just ended; NaN: unknown.
+struct ProgramNumbers {
+  double loss = std::numeric_limits<double>::quiet_NaN();
+  // Unknown: the norm of the gradients that the tensors describe.
+  double grad_norm = std::numeric_limits<double>::quiet_NaN();
+  double learning_rate = std::numeric_limits<double>::quiet_NaN();
+  double step_seconds = std::numeric_limits<double>::quiet_NaN();       // unknown: it is measured
+  double tokens_per_second = std::numeric_limits<double>::quiet_NaN();  // over all ranks
+};
+
 class Program {
  public:
   // Collective. Throws Error(kUsage) for tensors that ProgramTensors refuses, and Error(kIo) on all
@@ -59,7 +69,7 @@ class Program {
   // As am_live_step().
   bool step(int64_t steps);
   // As am_live_visit(). Collective.
-  void visit(std::vector<values::ProgramTensor> tensors, observe::StepMetrics numbers);
+  void visit(std::vector<values::ProgramTensor> tensors, const ProgramNumbers& numbers = {});
   // Sends `last_words` to the clients.
   void close(const std::string& last_words);
 

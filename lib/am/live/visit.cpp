@@ -82,7 +82,7 @@ bool AttachServer::visit(const train::Boundary& boundary) {
     looked = looked || agreed.kind == Kind::kCommand;
   }
   if (looked) sessions_->release();
-  self_->status.set_phase("forward");
+  self_->status.set_phase(sessions_->model().first_phase());
   return !agreed.stop;
 }
 

@@ -36,7 +36,7 @@ bool VisitAgreement::propose(int64_t steps) {
 
 void VisitAgreement::decide(int64_t steps, bool visit) {
   const std::lock_guard lock(mutex_);
-  if (proposed_ != steps) return;
+  if (proposed_ != steps || decision_) return;  // a decision is final
   if (visit) {
     decision_ = true;
   } else {

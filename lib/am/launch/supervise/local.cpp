@@ -260,10 +260,11 @@ void Supervisor::stop_ranks() {
   if (peers_) peers_->abort_all();
   // After the user's signal the ranks are saving, and a second SIGTERM would end them immediately.
   if (stop_signal_ == 0) {
+    children_.pump();
     if (spec_.stack_signal != 0 && children_.signal_handlers(spec_.stack_signal)) {
       children_.signal(SIGCONT);  // a suspended rank writes its stack now
       std::this_thread::sleep_for(kStackPatience);
-      children_.pump();
+      children_.pump(/*echoes=*/false);  // the stack is only for the log
     }
     children_.signal(SIGTERM);
     kill_at_ = after(spec_.grace_seconds);

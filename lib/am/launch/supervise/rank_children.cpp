@@ -177,7 +177,7 @@ int64_t RankChildren::lingering() const {
 
 // Passes on rank 0's output. Reads a bounded amount, so that a rank that writes without pause
 // cannot block the launcher.
-void RankChildren::pump() {
+void RankChildren::pump(bool echoes) {
   std::array<char, 16384> bytes;
   for (int round = 0; round < 64 && pipe_ >= 0; ++round) {
     const ssize_t count = ::read(pipe_, bytes.data(), bytes.size());
@@ -186,7 +186,7 @@ void RankChildren::pump() {
     if (count <= 0) return close_pipe();
     const std::string_view text(bytes.data(), static_cast<size_t>(count));
     children_.front().log.append(text);
-    if (output_) output_(text);
+    if (echoes && output_) output_(text);
   }
 }
 

@@ -76,8 +76,8 @@ class RankChildren {
   int64_t lingering() const;  // number of ended ranks that left processes running
   // Returns a descriptor that is readable if rank 0 has written; -1 if rank 0 closed its output.
   int output_fd() const { return pipe_; }
-  // Passes rank 0's new output to its log and to `output`. Does not block.
-  void pump();
+  // Passes rank 0's new output to its log and, if `echoes`, to `output`. Does not block.
+  void pump(bool echoes = true);
 
   // Returns the ranks that ended since the last call. If `patient`, the processes that these ranks
   // left running continue, because they were asked to end and may be saving; otherwise kills these
