@@ -30,11 +30,15 @@ class ProgramJob(AttachCase):
         job.wait()
         job.stderr.close()
 
-    def ranks_of(self, job):
-        """Returns the process ids of the job's ranks."""
-        text = subprocess.run(["ps", "-o", "pid=,args=", "--ppid", str(job.pid)], capture_output=True,
-                              text=True, check=True).stdout
-        return [int(line.split()[0]) for line in text.splitlines() if "live_program" in line]
+    def process_of(self, job, rank):
+        """Returns the process id of a rank."""
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(job.pid)], capture_output=True, text=True,
+                                  check=True).stdout.split()
+        for child in children:
+            with open(f"/proc/{child}/environ", "rb") as file:
+                if f"RANK={rank}".encode() in file.read().split(b"\0"):
+                    return int(child)
+        raise AssertionError(f"no process of rank {rank}")
 
     def test_tensors_in_parts_are_read_as_one(self):
         self.start_program("fsdp", ranks=3)
@@ -126,7 +130,7 @@ class ProgramJob(AttachCase):
         self.wait_for(lambda: self.status()["step"] >= 29)
         frames = self.repl("run", "stack 1")[0]["frames"]
         self.assertIn("loop_without_an_end", "\n".join(frames[:6]))
-        os.kill(self.ranks_of(job)[1], signal.SIGSTOP)
+        os.kill(self.process_of(job, 1), signal.SIGSTOP)
         begun = time.monotonic()
         ranks = self.repl("run", "ranks")[0]
         self.assertLess(time.monotonic() - begun, 2.0 + 1.0)  # plus the start of am-repl
