@@ -23,7 +23,7 @@ import time
 
 import torch
 import torch.distributed as dist
-from torch.distributed.tensor import DTensor
+from torch.distributed.tensor import DTensor, Replicate
 from torch.distributed.tensor._utils import compute_local_shape_and_global_offset
 
 from automesh import _library
@@ -37,6 +37,7 @@ _Log = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
 
 # The signal on which faulthandler writes the stack of the training thread.
 _STACK_SIGNAL = signal.SIGRTMIN + 12
+_stack_owner = None  # the Watch whose pipe receives the stack
 
 
 class _Tensor(ctypes.Structure):
@@ -182,22 +183,37 @@ class _Description:
     def __init__(self, named):
         named = list(named)
         self.array = (_Tensor * len(named))()
-        self.count = len(named)
+        self.count = 0
         self.device = -1
         self._alive = []
-        for entry, (name, tensor) in zip(self.array, named):
-            self._fill(entry, name, tensor)
+        partial = []
+        for name, tensor, like in named:
+            if isinstance(tensor, DTensor) and any(p.is_partial() for p in tensor.placements):
+                partial.append((name, tensor))
+            else:
+                self._add(name, tensor, like)
+        # Collective, and therefore last: an error above must not keep a rank from these.
+        for name, tensor in partial:
+            whole = [p if p.is_shard() else Replicate() for p in tensor.placements]
+            self._add(name, tensor.detach().redistribute(placements=whole), None)
 
-    def _fill(self, entry, name, tensor):
+    def _add(self, name, tensor, like):
+        """Adds a tensor; one that cannot be described is left out."""
+        try:
+            self._fill(self.array[self.count], name, tensor, like)
+        except (AttributeError, RuntimeError, TypeError, ValueError):
+            return
+        self.count += 1
+
+    def _fill(self, entry, name, tensor, like):
         entry.name = name.encode()
         tensor = tensor.detach()
-        part = tensor
+        part = tensor.to_local() if isinstance(tensor, DTensor) else tensor
+        if like is not None and isinstance(like, DTensor) and not isinstance(tensor, DTensor):
+            # A state that an optimizer keeps for its shard of the parameter only.
+            if part.dim() > 0 and part.shape == like.to_local().shape:
+                tensor = like
         if isinstance(tensor, DTensor):
-            if any(placement.is_partial() for placement in tensor.placements):
-                whole = [p if p.is_shard() else torch.distributed.tensor.Replicate()
-                         for p in tensor.placements]
-                tensor = tensor.redistribute(placements=whole)
-            part = tensor.to_local()
             _, offset = compute_local_shape_and_global_offset(
                 tensor.shape, tensor.device_mesh, tensor.placements)
             entry.global_shape = self._dims(tensor.shape)
@@ -291,7 +307,10 @@ class Watch:
         self._log = log
         self._stack_pipe = os.pipe()
         os.set_blocking(self._stack_pipe[1], False)
-        faulthandler.register(_STACK_SIGNAL, file=self._stack_pipe[1], all_threads=False)
+        global _stack_owner
+        if _stack_owner is None:
+            faulthandler.register(_STACK_SIGNAL, file=self._stack_pipe[1], all_threads=False)
+            _stack_owner = self
         options = _Options(
             size=ctypes.sizeof(_Options),
             run=os.fspath(run).encode(),
@@ -303,7 +322,7 @@ class Watch:
             first_step=first_step,
             max_steps=max_steps,
             device=self._device,
-            stack_signal=_STACK_SIGNAL,
+            stack_signal=_STACK_SIGNAL if _stack_owner is self else 0,
             stack_read_fd=self._stack_pipe[0],
             collectives=self._callbacks[0] if joined else _Collectives(),
             log=self._callbacks[1],
@@ -339,35 +358,34 @@ class Watch:
         names = {}
         for name, tensor in _named_tensors(self._parts):
             names[tensor] = name
-            yield name, tensor
+            yield name, tensor, None
         for tensor, name in names.items():
             if tensor.grad is not None:
-                yield f"grad.{name}", tensor.grad
+                yield f"grad.{name}", tensor.grad, None
         for optimizer in self._optimizers:
             for group in optimizer.param_groups:
                 for parameter in group["params"]:
                     for kind, value in optimizer.state.get(parameter, {}).items():
                         if isinstance(value, torch.Tensor) and parameter in names:
-                            yield f"optim.state.{names[parameter]}.{kind}", value
+                            yield f"optim.state.{names[parameter]}.{kind}", value, parameter
 
     def _visit(self):
+        numbers = _Numbers(_NAN, _NAN, _NAN, _NAN, _NAN)  # the library measures the time of a step
+        description = None
         with torch.no_grad():
-            if self._device >= 0:
-                torch.cuda.synchronize()
-            loss, grad_norm, tokens_per_second = self._numbers
-            rate = self._optimizers[0].param_groups[0]["lr"] if self._optimizers else None
-            numbers = _Numbers(
-                loss=_number(loss),
-                grad_norm=_number(grad_norm),
-                learning_rate=_number(rate),
-                step_seconds=_NAN,  # the library measures it
-                tokens_per_second=_number(tokens_per_second),
-            )
             try:
+                if self._device >= 0:
+                    torch.cuda.synchronize()
+                loss, grad_norm, tokens_per_second = self._numbers
+                numbers.loss = _number(loss)
+                numbers.grad_norm = _number(grad_norm)
+                numbers.tokens_per_second = _number(tokens_per_second)
+                if self._optimizers:
+                    numbers.learning_rate = _number(self._optimizers[0].param_groups[0]["lr"])
                 description = _Description(self._tensors())
             except Exception as error:  # the other ranks wait for this one: visit in any case
                 self._log_line(f"automesh.live: the tensors cannot be described: {error}".encode())
-                description = _Description([])
+                description = description or _Description([])
             failed = self._visit_function(self._handle, description.array, description.count,
                                           ctypes.byref(numbers))
         if failed:  # inspection must not end the training
@@ -387,17 +405,22 @@ class Watch:
             print(line.decode(errors="replace"), file=sys.stderr, flush=True)
 
     def _release_stack(self):
-        faulthandler.unregister(_STACK_SIGNAL)
+        global _stack_owner
+        if _stack_owner is self:  # a later Watch may have registered its own pipe
+            faulthandler.unregister(_STACK_SIGNAL)
+            _stack_owner = None
         for fd in self._stack_pipe:
             os.close(fd)
 
 
 def _number(value):
-    if value is None:
+    """Returns the value as a float; NaN if it is none. Not collective."""
+    try:
+        if isinstance(value, DTensor):
+            value = value.to_local() if all(p.is_replicate() for p in value.placements) else None
+        return _NAN if value is None else float(value)
+    except (RuntimeError, TypeError, ValueError):
         return _NAN
-    if isinstance(value, DTensor):
-        value = value.full_tensor()
-    return float(value)
 
 
 def watch(model, optimizer=None, *, run=None, name=None, mesh=None, first_step=0, max_steps=0, log=True):

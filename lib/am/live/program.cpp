@@ -166,7 +166,9 @@ void Program::visit(std::vector<values::ProgramTensor> tensors, const ProgramNum
     if (error.kind() == ErrorKind::kPeer) throw;
     refused = error;  // all ranks refuse; clients find no tensors
   }
-  if (std::isnan(metrics.grad_norm)) metrics.grad_norm = tensors_.gradient_norm();
+  // Collective, and therefore called on all ranks, whatever numbers they have passed.
+  const double norm = tensors_.gradient_norm();
+  if (std::isnan(metrics.grad_norm)) metrics.grad_norm = norm;
   if (world_.rank() == 0) server_->stepped(metrics);
   const train::Boundary boundary{metrics.step, metrics, {}};
   server_->visit(boundary);
@@ -221,6 +223,10 @@ std::vector<std::string> Program::interpreter_frames() {
   constexpr auto kPause = 30ms;  // the text is complete if nothing follows for this time
   const InterpreterStack& stack = options_.stack;
   if (stack.signal == 0 || stack.read_fd < 0) return {};
+  struct sigaction now = {};
+  const bool handled = ::sigaction(stack.signal, nullptr, &now) == 0 && now.sa_handler != SIG_DFL &&
+                       now.sa_handler != SIG_IGN;
+  if (!handled) return {};  // without a handler the signal would end the program
   char buffer[4096];
   const auto read_more = [&](std::chrono::milliseconds patience, std::string& text) {
     pollfd wait{stack.read_fd, POLLIN, 0};

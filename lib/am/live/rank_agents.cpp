@@ -3,6 +3,7 @@
 #include <condition_variable>
 #include <csignal>
 #include <deque>
+#include <exception>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -86,7 +87,11 @@ struct RankAgents::Shared {
       if (own) answers.said[0] = *std::move(own);
       {
         const std::lock_guard use(using_mutex);
-        if (!closed) question.use(answers);
+        try {
+          if (!closed) question.use(answers);
+        } catch (const std::exception&) {
+          // An answer of another rank has an unexpected form; the client gets no reply.
+        }
       }
       lock.lock();
     }

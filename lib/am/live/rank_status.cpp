@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <exception>
 #include <utility>
 
 #include "am/base/host.h"
@@ -41,7 +42,13 @@ Json RankStatus::answer(const Json& question) {
     if (!backward.empty()) json["backward_frames"] = backward;
   }
   const std::lock_guard lock(complete_mutex_);
-  if (complete_) complete_(what, question, json);
+  if (!complete_) return json;
+  try {
+    complete_(what, question, json);
+  } catch (const std::exception&) {
+    // The function has read data of the program that have another form than expected. The rank's
+    // own entries are answered.
+  }
   return json;
 }
 

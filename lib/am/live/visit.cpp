@@ -94,7 +94,9 @@ void AttachServer::run_command(const Turn& turn, const train::Boundary& boundary
     Json session = Json::object();
     for (const control::ClientInfo& each : server_->clients()) {
       clients.push_back(each.number);
-      if (each.number == turn.request.client) session = each.hello.value("session", session);
+      const auto given = each.hello.find("session");
+      const bool asks = each.number == turn.request.client && given != each.hello.end();
+      if (asks && given->is_object()) session = *given;
     }
     const auto width = turn.request.body.find("width");  // width of the client's terminal
     if (width != turn.request.body.end()) session["width"] = *width;

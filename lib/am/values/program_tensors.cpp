@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <exception>
 #include <functional>
 #include <set>
 
@@ -53,23 +54,45 @@ bool is_state(std::string_view name) {
   return starts_with(name, kGradientPrefix) || starts_with(name, run_folder::kOptimizerPrefix);
 }
 
+// Largest number of different parts of a tensor that are compared in pairs.
+constexpr size_t kMostCompared = 1024;
+
 // Throws if the parts overlap or do not cover the tensor. Parts with equal boxes count once.
 void require_cover(const inspect::HeldParameter& held) {
   std::set<std::pair<Shape, Shape>> boxes;
   std::vector<mesh::Box> different;
+  const mesh::Box whole = mesh::Box::whole(held.shape);
   int64_t elements = 0;
+  bool fits = true;
   for (const inspect::HeldShard& shard : held.shards) {
     if (shard.box.numel() == 0 || !boxes.emplace(shard.box.offset, shard.box.shape).second) {
       continue;
     }
+    fits = fits && mesh::intersect(shard.box, whole) == shard.box;
+    for (const mesh::Box& other : different) {
+      if (different.size() > kMostCompared) break;
+      const auto common = mesh::intersect(other, shard.box);
+      fits = fits && (!common || common->numel() == 0);
+    }
     elements += shard.box.numel();
     different.push_back(shard.box);
   }
-  if (elements == held.numel()) return;
+  if (fits && elements == held.numel()) return;
   throw Error(ErrorKind::kUsage,
               cat(held.name, ": the ranks' parts have ", elements, " elements, but the shape ",
                   shape_text(held.shape), " has ", held.numel()),
               "the parts of a tensor must be disjoint or equal, and cover it");
+}
+
+// Returns the sum of the squares; NaN for a dtype that has no norm. Never throws, because the other
+// ranks wait for this one.
+double squares_of(const at::Tensor& values) {
+  try {
+    const at::Tensor numbers = values.is_complex() ? at::view_as_real(values) : values;
+    return at::linalg_vector_norm(numbers, 2, {}, false, at::kDouble).square().item<double>();
+  } catch (const std::exception&) {
+    return std::nan("");
+  }
 }
 
 }  // namespace
@@ -163,9 +186,7 @@ double ProgramTensors::gradient_norm() const {
     any = true;
     for (const Own& part : own(each.name)) {
       if (!part.first_replica) continue;
-      const double norm =
-          at::linalg_vector_norm(part.values, 2, {}, false, at::kDouble).item<double>();
-      squares += norm * norm;
+      squares += squares_of(part.values);
     }
   }
   if (!any) return std::nan("");

@@ -19,6 +19,12 @@ namespace {
 // Largest number of elements that read() reduces at a time.
 constexpr int64_t kReduced = int64_t{1} << 22;
 
+// Returns the dtype in which values of `dtype` are reduced: wide enough to keep them unchanged.
+at::ScalarType sum_dtype(at::ScalarType dtype) {
+  if (c10::isComplexType(dtype)) return at::kComplexDouble;
+  return c10::isIntegralType(dtype, /*includeBool=*/true) ? at::kLong : at::kDouble;
+}
+
 [[noreturn]] void refuse_to_run() {
   throw Error(ErrorKind::kUsage,
               "the model of this job is the program's own: am-repl cannot run it",
@@ -29,6 +35,12 @@ constexpr int64_t kReduced = int64_t{1} << 22;
 
 ProgramView::ProgramView(const ProgramTensors& tensors, ProgramFacts facts)
     : tensors_(tensors), facts_(std::move(facts)), mesh_(facts_.mesh) {}
+
+// Drops gathered tensors of an earlier step, whose values are outdated.
+void ProgramView::drop_old() const {
+  const int64_t steps = facts_.steps();
+  if (std::exchange(whole_steps_, steps) != steps) whole_.clear();
+}
 
 std::string ProgramView::title() const {
   return inspect::make_title(facts_.model, cat("step ", facts_.steps()), mesh_);
@@ -49,19 +61,20 @@ Json ProgramView::info() {
 at::Tensor ProgramView::read(const HeldParameter& parameter, const mesh::Box& box) {
   const at::NoGradGuard no_grad;
   const auto dtype = tensor::scalar_type(parameter.dtype);
+  drop_old();
   if (const auto found = whole_.find(parameter.name); found != whole_.end()) {
     return tensor::view_box(found->second, Shape(parameter.shape.size(), 0), box);
   }
   at::Tensor all = at::empty(box.shape, at::TensorOptions(dtype));
   const runtime::Group& group = tensors_.world().group();
   stored::for_each_row_block(box, kReduced, [&](const mesh::Box& block) {
-    at::Tensor sum = at::zeros(block.shape, at::TensorOptions(at::kDouble));
+    at::Tensor sum = at::zeros(block.shape, at::TensorOptions(sum_dtype(dtype)));
     visit_parts(parameter, block, [&](const Part& part) {
       if (part.first_replica) tensor::view_box(sum, block.offset, part.box).copy_(part.values);
       return true;
     });
     sum = sum.to(group.device());
-    group.all_reduce(sum);
+    group.all_reduce(sum.is_complex() ? at::view_as_real(sum) : sum);
     tensor::view_box(all, box.offset, block).copy_(sum);
   });
   return all;
@@ -85,6 +98,7 @@ at::Tensor ProgramView::gather(const at::Tensor& row) {
 }
 
 std::vector<HeldBytes> ProgramView::held_bytes() {
+  drop_old();
   HeldBytes own;
   const auto bytes_of = [&](const HeldParameter& held) {
     int64_t bytes = 0;
@@ -111,6 +125,7 @@ std::vector<HeldBytes> ProgramView::held_bytes() {
 }
 
 std::vector<HeldShard> ProgramView::usable_boxes(const HeldParameter& parameter) {
+  drop_old();
   if (!whole_.contains(parameter.name)) return {parameter.shards.begin(), parameter.shards.end()};
   std::vector<HeldShard> boxes;
   for (int64_t rank = 0; rank < mesh_.world_size(); ++rank) {
@@ -121,6 +136,7 @@ std::vector<HeldShard> ProgramView::usable_boxes(const HeldParameter& parameter)
 
 std::vector<std::string> ProgramView::unshard(std::span<const HeldParameter* const> parameters,
                                               const Between& between) {
+  drop_old();
   std::vector<std::string> names, gathered;
   try {
     for (const HeldParameter* each : parameters) {
@@ -138,6 +154,7 @@ std::vector<std::string> ProgramView::unshard(std::span<const HeldParameter* con
 }
 
 int64_t ProgramView::unshard_bytes(std::span<const HeldParameter* const> parameters) const {
+  drop_old();
   int64_t bytes = 0;
   for (const HeldParameter* each : parameters) {
     if (!whole_.contains(each->name)) bytes += each->bytes();

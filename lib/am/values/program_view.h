@@ -56,11 +56,14 @@ class ProgramView : public ParameterView {
                  const Between& between) override;
 
  private:
+  void drop_old() const;
+
   const ProgramTensors& tensors_;
   ProgramFacts facts_;
   mesh::MeshLayout mesh_;
-  // Full tensors of the parameters that the user unsharded, in host memory.
-  std::map<std::string, at::Tensor, std::less<>> whole_;
+  // Full tensors that the user unsharded, in host memory, and the step to which they belong.
+  mutable std::map<std::string, at::Tensor, std::less<>> whole_;
+  mutable int64_t whole_steps_ = -1;
 };
 
 }  // namespace am::values

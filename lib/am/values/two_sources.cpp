@@ -3,9 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <exception>
 #include <optional>
 
 #include "am/base/error.h"
+#include "am/base/first_line.h"
 #include "am/base/home.h"
 #include "am/base/map_guard.h"
 #include "am/base/text.h"
@@ -95,7 +97,6 @@ void for_each_stored_pair(Session& session, const stored::TensorSource& left,
     session.saw_bytes(static_cast<int64_t>(of_left.nbytes()));
     return visit(number, of_left, of_right) && !session.is_interrupted();
   });
-  session.check_interrupt();
 }
 
 const HeldParameter& held_in(ParameterView& view, std::string_view name) {
@@ -145,12 +146,17 @@ std::vector<std::vector<double>> on_all_ranks(ParameterView& view,
     own = read();
   } catch (const Error& error) {
     failed = error;
+  } catch (const std::exception& error) {
+    failed = Error(ErrorKind::kIo, first_line(error));
   }
-  const auto failures = view.gather_numbers({failed ? 1 : 0});
+  const auto reports = view.gather_numbers({failed ? 1 : 0, static_cast<int64_t>(own.size())});
   if (failed) throw *failed;
-  for (size_t rank = 0; rank < failures.size(); ++rank) {
-    if (failures[rank].front() == 0) continue;
-    throw Error(ErrorKind::kIo, cat("rank ", rank, " cannot read the checkpoint"),
+  for (size_t rank = 0; rank < reports.size(); ++rank) {
+    const bool differs = reports[rank][1] != reports.front()[1];
+    if (reports[rank][0] == 0 && !differs) continue;
+    throw Error(ErrorKind::kIo,
+                cat("rank ", rank,
+                    differs ? " reads other files than rank 0" : " cannot read the checkpoint"),
                 "the path must lead to the same files on the machines of all ranks");
   }
   const at::Tensor all = view.gather(at::tensor(own, at::TensorOptions(at::kDouble))).contiguous();

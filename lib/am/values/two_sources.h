@@ -60,17 +60,17 @@ int64_t bytes_of(const Side& side);
 
 // Reads tensor `a` from `left` and tensor `b` from `right`, which must have the same shape, in
 // blocks of whole rows. Calls `visit` with each pair of blocks in their stored dtypes, until a call
-// returns false. `number` is the index of the block. If both sides are files, the calls run
-// concurrently on several threads, and on every rank for all blocks; Error(kUsage) is then thrown
-// if the user interrupted any rank. If one side is in the memory of ranks, each rank reads the
-// blocks that it stores, so that over all ranks each element is visited once.
+// returns false or the user interrupts this rank. `number` is the index of the block. If both sides
+// are files, the calls run concurrently on several threads, and on every rank for all blocks. If
+// one side is in the memory of ranks, each rank reads the blocks that it stores, so that over all
+// ranks each element is visited once. Not collective.
 using VisitPair = std::function<bool(size_t number, const at::Tensor& a, const at::Tensor& b)>;
 void for_each_pair(Session& session, const Side& left, const stored::StoredTensor& a,
                    const Side& right, const stored::StoredTensor& b, const VisitPair& visit);
 
 // Runs `read` on this rank and returns the numbers that it returned on all ranks, by rank; `read`
-// must not be collective, and must return equally many numbers on all ranks. If `read` throws
-// an Error on any rank, throws on all ranks. Collective.
+// must not be collective. If `read` throws on any rank, or returns another number of values than on
+// rank 0, throws on all ranks. Collective.
 std::vector<std::vector<double>> on_all_ranks(ParameterView& view,
                                               const std::function<std::vector<double>()>& read);
 

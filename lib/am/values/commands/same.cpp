@@ -74,6 +74,7 @@ Result run_same(Session& session, const Arguments& arguments) {
     for (const StoredTensor& tensor : *list) {
       Verdict verdict{tensor.name, "unreadable", ""};
       unread.read(tensor.name, [&] { verdict = verdict_of(session, here, *there, tensor); });
+      session.check_interrupt();
       all.push_back(std::move(verdict));
     }
   }
