@@ -94,6 +94,33 @@ TEST_CASE("requests of several clients are answered, and an unasked server is no
   CHECK(job.server.clients().size() == 2);
 }
 
+TEST_CASE("functions of the options run until stop() has returned, and no later") {
+  std::atomic<bool> stopped = false;
+  std::atomic<int> calls = 0;
+  std::atomic<int> late = 0;
+  ServerOptions options;
+  options.at_once = [&](const ClientInfo&, const Request&) {
+    ++calls;
+    if (stopped) ++late;
+    return true;
+  };
+  Job job(std::move(options));
+  const auto client = job.attach();
+  std::thread asks([&] {
+    try {
+      for (;;) client->send({{"input", "status"}});
+    } catch (const Error&) {
+      // The server has closed the connection.
+    }
+  });
+  while (calls < 100) std::this_thread::sleep_for(1ms);
+  job.server.stop();
+  stopped = true;
+  asks.join();
+  job.server.stop();
+  CHECK(late == 0);
+}
+
 TEST_CASE("events reach all, and a client that goes is forgotten with what it asked") {
   std::atomic<uint64_t> gone = 0;
   ServerOptions options;

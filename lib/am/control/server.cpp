@@ -51,11 +51,15 @@ void Server::start() {
 }
 
 Server::~Server() {
-  shared_->ending = true;
+  stop();
+  ::close(shared_->wake_fd);
+}
+
+void Server::stop() {
+  if (shared_->ending.exchange(true)) return;
   const bool started = listener_ != nullptr;
   listener_.reset();
   if (!started) close_sockets();
-  ::close(shared_->wake_fd);
 }
 
 bool Server::is_wanted() const noexcept {

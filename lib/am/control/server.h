@@ -102,9 +102,11 @@ class Server {
   std::optional<ClientInfo> client(uint64_t number) const;
   std::vector<ClientInfo> clients() const;
 
-  // Sends a last event to all clients, and waits up to `patience` until all output is sent. The
-  // destructor disconnects the clients.
+  // Sends a last event to all clients, and waits up to `patience` until all output is sent.
   void end(const Json& last_event, std::chrono::milliseconds patience);
+  // Disconnects the clients and ends the listening thread. After stop() has returned, no function
+  // of the options runs. The destructor calls it.
+  void stop();
 
  private:
   struct Shared;

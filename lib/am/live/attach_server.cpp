@@ -112,7 +112,8 @@ AttachServer::AttachServer(const runtime::World& world, const run_folder::RunFol
 }
 
 AttachServer::~AttachServer() {
-  helpers_.reset();  // afterwards no answers of other ranks are sent to clients
+  if (server_) server_->stop();  // its thread uses the other members
+  helpers_.reset();              // afterwards no answers of other ranks are sent to clients
   world_.context()->on_collective = nullptr;
   self_->set_probe(nullptr);
   self_->set_complete(nullptr);
@@ -142,6 +143,8 @@ void AttachServer::close(const std::string& last_words) {
     while (const auto request = server_->take(0ms)) refuse(*request);
     server_->end({{"event", "ended"}, {"text", last_words}}, kClientsFarewell);
   }
+  // The listening thread reads server_ until it has ended, and reset() clears the pointer first.
+  if (server_) server_->stop();
   server_.reset();
   place_.reset();
   sessions_.reset();

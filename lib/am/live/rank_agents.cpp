@@ -76,7 +76,7 @@ struct RankAgents::Shared {
     std::unique_lock lock(mutex);
     for (;;) {
       changed.wait(lock, [&] { return ending || !questions.empty(); });
-      if (questions.empty()) break;
+      if (ending) break;  // the clients that sent further questions are gone
       const Question question = std::move(questions.front());
       questions.pop_front();
       lock.unlock();
