@@ -132,7 +132,7 @@ HubParts NameMap::parts(const NameRow& row, const NameNumbers& numbers, std::str
   const std::array<int64_t, 2> counts = {config_.num_hidden_layers,
                                          config_.moe ? config_.moe->experts : 0};
   std::vector<int64_t> place;
-  // Which of the numbers (0: layer, 1: expert) are not in the name, but leading dims of the tensor.
+  // Numbers (0: layer, 1: expert) that are leading dims of the tensor instead of parts of its name.
   std::vector<size_t> in_front;
   int64_t copies = 1;
   for (size_t i = 0; i < numbers.size(); ++i) {

@@ -28,7 +28,8 @@
 
 namespace am::live {
 
-// How the library reads the stack of an interpreter: see am_live_options::stack_signal.
+// Signal and pipe by which the library reads the stack of an interpreter: see
+// am_live_options::stack_signal.
 struct InterpreterStack {
   int signal = 0;
   int read_fd = -1;

@@ -22,7 +22,7 @@ constexpr size_t kMostLaunchers = 4;
 // memory.
 constexpr size_t kMostRanks = 1 << 20;
 
-// How a rank ended, for ranks that neither caused the failure nor witnessed it. Ranks with equal
+// End of a rank that neither caused the failure nor witnessed it. Ranks with equal
 // values share one entry of the verdict.
 struct KindOfEnd {
   int exit_status = 0;

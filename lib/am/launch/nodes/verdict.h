@@ -18,7 +18,7 @@ namespace am::launch {
 // Facts about an attempt that a launcher cannot know from its own ranks.
 struct Verdict {
   std::optional<FirstCause> cause;  // contains indices into `ranks`
-  // How each rank ended, ordered by rank. All fields are set for the rank that caused the failure
+  // Ends of the ranks, ordered by rank. All fields are set for the rank that caused the failure
   // and for its witness; for other ranks only how they ended and their last collective.
   std::vector<RankExit> ranks;
   bool ended_by_user = false;
