@@ -16,19 +16,11 @@ from run_support import BIN
 class ProgramJob(AttachCase):
     def start_program(self, kind, *arguments, ranks=2, steps=100000, nap=5):
         """Starts a job of live_program, and returns when clients can attach to it."""
-        job = subprocess.Popen(
-            [BIN / "am-run", "--nproc", str(ranks), "--run-dir", "run", "--exec", BIN / "live_program", kind,
-             str(steps), "--nap", str(nap), *map(str, arguments)],
-            stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.path)
-        self.addCleanup(self.end, job)
+        job = self.start("--nproc", ranks, "--run-dir", "run", "--exec", BIN / "live_program", kind, steps,
+                         "--nap", nap, *arguments)
         self.wait_for(lambda: job.poll() is not None or (self.path / "run/control/control.json").exists())
         self.assertIsNone(job.poll(), "the job has ended")
         return job
-
-    def end(self, job):
-        job.kill() if job.poll() is None else None
-        job.wait()
-        job.stderr.close()
 
     def process_of(self, job, rank):
         """Returns the process id of a rank."""

@@ -10,7 +10,6 @@ import sys
 import unittest
 
 from attach_support import AttachCase
-from run_support import BIN
 
 SCRIPT = pathlib.Path(__file__).parent / "train_in_python.py"
 PYTHON = os.environ.get("AM_PYTHON", sys.executable)
@@ -35,23 +34,14 @@ def has(*modules):
 class PythonJob(AttachCase):
     def command(self, kind, steps, ranks, keys):
         words = [f"{key}={value}" for key, value in keys.items()]
-        return [BIN / "am-run", "--nproc", str(ranks), "--run-dir", "run", "--exec", PYTHON, "-W", "ignore",
-                SCRIPT, kind, str(steps), *words]
+        return ["--nproc", ranks, "--run-dir", "run", "--exec", PYTHON, "-W", "ignore", SCRIPT, kind, steps, *words]
 
     def start_python(self, kind, steps=100000, ranks=2, **keys):
-        job = subprocess.Popen(self.command(kind, steps, ranks, keys), stdout=subprocess.DEVNULL,
-                               stderr=subprocess.PIPE, text=True, cwd=self.path, env=environment())
-        self.addCleanup(self.end, job)
+        job = self.start(*self.command(kind, steps, ranks, keys), env=environment())
         control = self.path / "run/control/control.json"
         self.wait_for(lambda: job.poll() is not None or control.exists(), 60)
         self.assertIsNone(job.poll(), "the job has ended")
         return job
-
-    def end(self, job):
-        if job.poll() is None:
-            job.terminate()
-        job.wait()
-        job.stderr.close()
 
     def losses(self, ranks):
         logs = [(self.path / f"run/logs/rank-{rank}.log").read_text() for rank in range(ranks)]
@@ -60,8 +50,7 @@ class PythonJob(AttachCase):
     def test_numbers_are_pythons_and_losses_stay(self):
         for kind, ranks in (("one", 1), ("ddp", 2), ("fsdp2", 3), ("tp", 2), ("tp_fsdp2", 4)):
             with self.subTest(kind):
-                alone = subprocess.run(self.command(kind, 40, ranks, {"watch": 0}), capture_output=True,
-                                       text=True, cwd=self.path, env=environment(), timeout=120, check=False)
+                alone = self.am_run(*self.command(kind, 40, ranks, {"watch": 0}), env=environment(), timeout=120)
                 self.assertEqual(alone.returncode, 0, alone.stderr)
                 undisturbed = self.losses(ranks)
                 job = self.start_python(kind, 40, ranks, facts=20, nap=0.05)
@@ -100,9 +89,8 @@ class PythonJob(AttachCase):
         self.assertIn("train_in_python.py", "\n".join(self.repl("run", "stack 0")[0]["frames"]))
 
     def test_the_launcher_says_where_the_other_ranks_were(self):
-        result = subprocess.run(self.command("ddp", 100, 2, {"fail": "1:3", "hang": "0:3", "watch": 0}),
-                                capture_output=True, text=True, cwd=self.path, env=environment(), timeout=120,
-                                check=False)
+        result = self.am_run(*self.command("ddp", 100, 2, {"fail": "1:3", "hang": "0:3", "watch": 0}),
+                             env=environment(), timeout=120)
         self.assertEqual(result.returncode, 1)
         self.assertIn("ValueError: a planted failure", result.stderr)
         self.assertRegex(result.stderr, r"rank 0 was in main \(train_in_python\.py:\d+\); the whole stack is in the log")
@@ -125,10 +113,7 @@ while True:
     dist.barrier()
     watch.step()
 """)
-        job = subprocess.Popen([BIN / "am-run", "--nproc", "2", "--run-dir", "run", "--exec", PYTHON, script],
-                               stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True, cwd=self.path,
-                               env=environment())
-        self.addCleanup(self.end, job)
+        self.start("--nproc", 2, "--run-dir", "run", "--exec", PYTHON, script, env=environment())
         self.wait_for(lambda: (self.path / "run/control/control.json").exists(), 60)
         self.wait_for(lambda: (self.path / "saved/.metadata").exists(), 60)
         self.wait_for(lambda: self.status()["step"] > 0, 60)

@@ -32,6 +32,11 @@ thread_local std::string t_error;
 
 std::string text_of(const char* text) { return text == nullptr ? std::string() : text; }
 
+// Returns the device of a member `device`: a GPU, or for negative numbers the host.
+c10::Device device_of(int32_t index) {
+  return index < 0 ? c10::Device(c10::kCPU) : c10::Device(c10::kCUDA, static_cast<int8_t>(index));
+}
+
 // Parses the placements of am_live_tensor, for example "dp_shard:S0 tp:R".
 std::vector<std::pair<std::string, mesh::Placement>> parse_placements(const std::string& text) {
   std::vector<std::pair<std::string, mesh::Placement>> placements;
@@ -93,9 +98,7 @@ values::ProgramTensor tensor_of(const am_live_tensor& from) {
   tensor.shape = from.global_shape == nullptr ? shape : list(from.global_shape);
   tensor.offset = from.offset == nullptr ? Shape(shape.size(), 0) : list(from.offset);
   tensor.placements = parse_placements(text_of(from.placements));
-  const c10::Device device = from.device < 0
-                                 ? c10::Device(c10::kCPU)
-                                 : c10::Device(c10::kCUDA, static_cast<int8_t>(from.device));
+  const c10::Device device = device_of(from.device);
   const auto options = at::TensorOptions(tensor::parse_dtype(text_of(from.dtype)));
   if (numel(shape) == 0) {
     tensor.part = at::empty(shape, options.device(device));
@@ -126,9 +129,7 @@ runtime::World world_of(const am_live_options& options) {
   here.local_rank = parse_integer(environment("LOCAL_RANK").value_or("0")).value_or(0);
   here.local_world_size = parse_integer(environment("LOCAL_WORLD_SIZE").value_or("1")).value_or(1);
   here.launcher = "program";
-  const c10::Device device = options.device < 0
-                                 ? c10::Device(c10::kCPU)
-                                 : c10::Device(c10::kCUDA, static_cast<int8_t>(options.device));
+  const c10::Device device = device_of(options.device);
   const std::string prefix = cat("automesh/live/", ++connections);
   if (options.world_size == 1) {
     return runtime::World::meet_in(here, nullptr, {}, runtime::engines_of({}, device));

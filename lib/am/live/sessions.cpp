@@ -74,8 +74,7 @@ inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions opti
 }
 
 void Sessions::release() {
-  for (auto& [client, session] : sessions_)
-    values::values_of(*session).reshard(session->matching("all"));
+  for (auto& [client, session] : sessions_) values::values_of(*session).reshard_all();
   model_->release();
 }
 

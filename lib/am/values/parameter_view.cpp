@@ -8,6 +8,9 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/inspect/optimizer_states.h"
+#include "am/stored/row_blocks.h"
+#include "am/tensor/dtype.h"
+#include "am/tensor/redistribute.h"
 #include "am/values/commands/functions.h"
 
 namespace am::values {
@@ -25,6 +28,15 @@ void require_file_or_folder(const std::string& name) {
               "give a tokenizer.json, or a folder that holds one");
 }
 
+// Largest number of elements that RankView::reduce() sums at a time.
+constexpr int64_t kReduced = int64_t{1} << 22;
+
+// Returns the dtype in which values of `dtype` are reduced: wide enough to keep them unchanged.
+at::ScalarType sum_dtype(at::ScalarType dtype) {
+  if (c10::isComplexType(dtype)) return at::kComplexDouble;
+  return c10::isIntegralType(dtype, /*includeBool=*/true) ? at::kLong : at::kDouble;
+}
+
 }  // namespace
 
 std::vector<std::vector<int64_t>> ParameterView::gather_numbers(
@@ -36,6 +48,47 @@ std::vector<std::vector<int64_t>> ParameterView::gather_numbers(
     rows.emplace_back(values, values + numbers.size());
   }
   return rows;
+}
+
+void ParameterView::reshard_all() {
+  std::vector<const HeldParameter*> all;
+  for (const HeldParameter& each : parameters()) all.push_back(&each);
+  reshard(all);
+}
+
+at::Tensor RankView::gather(const at::Tensor& row) {
+  at::Tensor all = at::empty({group().size(), row.numel()}, row.options().device(group().device()));
+  group().all_gather(all, row.to(group().device()).contiguous());
+  return all.cpu();
+}
+
+at::Tensor RankView::reduce(const HeldParameter& parameter, const mesh::Box& box) {
+  const at::ScalarType dtype = tensor::scalar_type(parameter.dtype);
+  at::Tensor all = at::empty(box.shape, at::TensorOptions(dtype));
+  stored::for_each_row_block(box, kReduced, [&](const mesh::Box& block) {
+    at::Tensor sum = at::zeros(block.shape, at::TensorOptions(sum_dtype(dtype)));
+    visit_parts(parameter, block, [&](const Part& part) {
+      if (part.first_replica) tensor::view_box(sum, block.offset, part.box).copy_(part.values);
+      return true;
+    });
+    sum = sum.to(group().device());
+    group().all_reduce(sum.is_complex() ? at::view_as_real(sum) : sum);
+    tensor::view_box(all, box.offset, block).copy_(sum);
+  });
+  return all;
+}
+
+std::vector<HeldBytes> RankView::gather_bytes(const HeldBytes& own) {
+  std::vector<HeldBytes> ranks;
+  for (const auto& row :
+       gather_numbers({own.sharded, own.unsharded, own.gradients, own.optimizer})) {
+    ranks.push_back({.rank = static_cast<int64_t>(ranks.size()),
+                     .sharded = row[0],
+                     .unsharded = row[1],
+                     .gradients = row[2],
+                     .optimizer = row[3]});
+  }
+  return ranks;
 }
 
 observe::StepMetrics ParameterView::train(int64_t, const Between&) {

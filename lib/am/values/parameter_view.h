@@ -21,6 +21,7 @@
 #include "am/inspect/tensor_catalog.h"
 #include "am/observe/metrics.h"
 #include "am/parallel/parallel_model.h"
+#include "am/runtime/group.h"
 
 namespace am::values {
 
@@ -82,6 +83,8 @@ class ParameterView : public inspect::TensorCatalog {
   // Frees the full tensors of the parameters, and returns the names of all parameters that were
   // freed. Collective and idempotent.
   virtual std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) = 0;
+  // Frees all full tensors that unshard() has gathered. Collective.
+  virtual void reshard_all();
   // Returns a sentence for the user that explains the effect of unshard().
   virtual std::string unshard_note() const = 0;
 
@@ -124,6 +127,20 @@ class ParameterView : public inspect::TensorCatalog {
  private:
   std::unique_ptr<data::Tokenizer> tokenizer_;
   std::string tokenizer_name_;
+};
+
+// View of tensors in the memory of ranks, which communicate in a group of all ranks.
+class RankView : public ParameterView {
+ public:
+  at::Tensor gather(const at::Tensor& row) final;
+
+ protected:
+  virtual const runtime::Group& group() const = 0;
+  // Returns the values at a box of a tensor on every rank, by all-reduces of blocks of rows. For
+  // each element, the rank with its first replica contributes the value. Collective.
+  at::Tensor reduce(const HeldParameter& parameter, const mesh::Box& box);
+  // Returns the memory of each rank, of which this rank has `own`. Collective.
+  std::vector<HeldBytes> gather_bytes(const HeldBytes& own);
 };
 
 // Prefix of a gradient's name, for example in "grad.model.norm.weight".

@@ -110,9 +110,13 @@ void ProgramTensors::set(std::vector<ProgramTensor> own) {
     states_.clear();
     shards_.clear();
     read(world_.group().all_gather_text(text));
+    find_replicas(own);
     described_ = hash;
   }
-  find_replicas(std::move(own));
+  for (size_t i = 0; i < own.size(); ++i) {
+    mesh::Box box = own[i].box();
+    own_[own[i].name].push_back({std::move(own[i].part), std::move(box), first_replica_[i]});
+  }
 }
 
 // Sets parameters_ and states_ from the descriptions of all ranks.
@@ -160,20 +164,19 @@ void ProgramTensors::read(const std::vector<std::string>& descriptions) {
   states_ = std::move(states);
 }
 
-// Sets own_. A part is the first replica if no rank before this one has an equal box.
-void ProgramTensors::find_replicas(std::vector<ProgramTensor> own) {
+// Sets first_replica_. A part is the first replica if no rank before this one has an equal box.
+void ProgramTensors::find_replicas(const std::vector<ProgramTensor>& own) {
   std::map<std::string_view, const inspect::HeldParameter*> held;
   for (const auto* list : {&parameters_, &states_}) {
     for (const inspect::HeldParameter& each : *list) held.emplace(each.name, &each);
   }
-  for (ProgramTensor& each : own) {
-    Own part{std::move(each.part), {}, true};
-    part.box = {std::move(each.offset), part.values.sizes().vec()};
-    for (const inspect::HeldShard& shard : held.at(each.name)->shards) {
-      if (shard.rank >= world_.rank()) break;
-      if (shard.box == part.box) part.first_replica = false;
-    }
-    own_[std::move(each.name)].push_back(std::move(part));
+  first_replica_.clear();
+  for (const ProgramTensor& each : own) {
+    const mesh::Box box = each.box();
+    const auto& shards = held.at(each.name)->shards;
+    first_replica_.push_back(std::none_of(shards.begin(), shards.end(), [&](const auto& shard) {
+      return shard.rank < world_.rank() && shard.box == box;
+    }));
   }
 }
 

@@ -67,12 +67,13 @@ class ProgramTensors {
 
  private:
   void read(const std::vector<std::string>& descriptions);
-  void find_replicas(std::vector<ProgramTensor> own);
+  void find_replicas(const std::vector<ProgramTensor>& own);
 
   runtime::World world_;
   std::optional<uint64_t> described_;                   // hash of this rank's last description
   std::deque<std::vector<inspect::HeldShard>> shards_;  // storage of HeldParameter::shards
   std::vector<inspect::HeldParameter> parameters_, states_;
+  std::vector<bool> first_replica_;  // Own::first_replica of the described tensors, in their order
   std::map<std::string, std::vector<Own>, std::less<>> own_;
 };
 

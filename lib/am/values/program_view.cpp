@@ -8,22 +8,11 @@
 #include "am/base/text.h"
 #include "am/inspect/facts.h"
 #include "am/run_folder/shard_index.h"
-#include "am/stored/row_blocks.h"
-#include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::values {
 
 namespace {
-
-// Largest number of elements that read() reduces at a time.
-constexpr int64_t kReduced = int64_t{1} << 22;
-
-// Returns the dtype in which values of `dtype` are reduced: wide enough to keep them unchanged.
-at::ScalarType sum_dtype(at::ScalarType dtype) {
-  if (c10::isComplexType(dtype)) return at::kComplexDouble;
-  return c10::isIntegralType(dtype, /*includeBool=*/true) ? at::kLong : at::kDouble;
-}
 
 [[noreturn]] void refuse_to_run() {
   throw Error(ErrorKind::kUsage,
@@ -35,12 +24,6 @@ at::ScalarType sum_dtype(at::ScalarType dtype) {
 
 ProgramView::ProgramView(const ProgramTensors& tensors, ProgramFacts facts)
     : tensors_(tensors), facts_(std::move(facts)), mesh_(facts_.mesh) {}
-
-// Drops gathered tensors of an earlier step, whose values are outdated.
-void ProgramView::drop_old() const {
-  const int64_t steps = facts_.steps();
-  if (std::exchange(whole_steps_, steps) != steps) whole_.clear();
-}
 
 std::string ProgramView::title() const {
   return inspect::make_title(facts_.model, cat("step ", facts_.steps()), mesh_);
@@ -56,28 +39,11 @@ Json ProgramView::info() {
   return json;
 }
 
-// Reduces the values over all ranks, block by block. For each element, the rank with its first
-// replica contributes the value, and all other ranks contribute zero.
 at::Tensor ProgramView::read(const HeldParameter& parameter, const mesh::Box& box) {
   const at::NoGradGuard no_grad;
-  const auto dtype = tensor::scalar_type(parameter.dtype);
-  drop_old();
-  if (const auto found = whole_.find(parameter.name); found != whole_.end()) {
-    return tensor::view_box(found->second, Shape(parameter.shape.size(), 0), box);
-  }
-  at::Tensor all = at::empty(box.shape, at::TensorOptions(dtype));
-  const runtime::Group& group = tensors_.world().group();
-  stored::for_each_row_block(box, kReduced, [&](const mesh::Box& block) {
-    at::Tensor sum = at::zeros(block.shape, at::TensorOptions(sum_dtype(dtype)));
-    visit_parts(parameter, block, [&](const Part& part) {
-      if (part.first_replica) tensor::view_box(sum, block.offset, part.box).copy_(part.values);
-      return true;
-    });
-    sum = sum.to(group.device());
-    group.all_reduce(sum.is_complex() ? at::view_as_real(sum) : sum);
-    tensor::view_box(all, box.offset, block).copy_(sum);
-  });
-  return all;
+  const auto found = whole_.find(parameter.name);
+  if (found == whole_.end()) return reduce(parameter, box);
+  return tensor::view_box(found->second, Shape(parameter.shape.size(), 0), box);
 }
 
 void ProgramView::visit_parts(const HeldParameter& parameter, const mesh::Box& box,
@@ -90,15 +56,7 @@ void ProgramView::visit_parts(const HeldParameter& parameter, const mesh::Box& b
   }
 }
 
-at::Tensor ProgramView::gather(const at::Tensor& row) {
-  const runtime::Group& world = tensors_.world().group();
-  at::Tensor all = at::empty({world.size(), row.numel()}, row.options().device(world.device()));
-  world.all_gather(all, row.to(world.device()).contiguous());
-  return all.cpu();
-}
-
 std::vector<HeldBytes> ProgramView::held_bytes() {
-  drop_old();
   HeldBytes own;
   const auto bytes_of = [&](const HeldParameter& held) {
     int64_t bytes = 0;
@@ -112,20 +70,10 @@ std::vector<HeldBytes> ProgramView::held_bytes() {
     (starts_with(each.name, kGradientPrefix) ? own.gradients : own.optimizer) += bytes_of(each);
   }
   for (const auto& [name, value] : whole_) own.unsharded += static_cast<int64_t>(value.nbytes());
-  std::vector<HeldBytes> ranks;
-  for (const auto& row :
-       gather_numbers({own.sharded, own.unsharded, own.gradients, own.optimizer})) {
-    ranks.push_back({.rank = static_cast<int64_t>(ranks.size()),
-                     .sharded = row[0],
-                     .unsharded = row[1],
-                     .gradients = row[2],
-                     .optimizer = row[3]});
-  }
-  return ranks;
+  return gather_bytes(own);
 }
 
 std::vector<HeldShard> ProgramView::usable_boxes(const HeldParameter& parameter) {
-  drop_old();
   if (!whole_.contains(parameter.name)) return {parameter.shards.begin(), parameter.shards.end()};
   std::vector<HeldShard> boxes;
   for (int64_t rank = 0; rank < mesh_.world_size(); ++rank) {
@@ -136,7 +84,6 @@ std::vector<HeldShard> ProgramView::usable_boxes(const HeldParameter& parameter)
 
 std::vector<std::string> ProgramView::unshard(std::span<const HeldParameter* const> parameters,
                                               const Between& between) {
-  drop_old();
   std::vector<std::string> names, gathered;
   try {
     for (const HeldParameter* each : parameters) {
@@ -154,7 +101,6 @@ std::vector<std::string> ProgramView::unshard(std::span<const HeldParameter* con
 }
 
 int64_t ProgramView::unshard_bytes(std::span<const HeldParameter* const> parameters) const {
-  drop_old();
   int64_t bytes = 0;
   for (const HeldParameter* each : parameters) {
     if (!whole_.contains(each->name)) bytes += each->bytes();

@@ -23,7 +23,7 @@ struct ProgramFacts {
   std::function<int64_t()> steps;  // returns the number of finished steps
 };
 
-class ProgramView : public ParameterView {
+class ProgramView : public RankView {
  public:
   // `tensors` must outlive the view.
   ProgramView(const ProgramTensors& tensors, ProgramFacts facts);
@@ -37,13 +37,13 @@ class ProgramView : public ParameterView {
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
   void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
                    const PartVisit& visit) override;
-  at::Tensor gather(const at::Tensor& row) override;
   std::vector<HeldBytes> held_bytes() override;
   std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;
   std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters,
                                    const Between& between) override;
   int64_t unshard_bytes(std::span<const HeldParameter* const> parameters) const override;
   std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) override;
+  void reshard_all() override { whole_.clear(); }  // also states, and names that are gone
   std::string unshard_note() const override;
   parallel::ParallelModel& runnable(const Between& between) override;
   void after_forward() override {}
@@ -56,14 +56,13 @@ class ProgramView : public ParameterView {
                  const Between& between) override;
 
  private:
-  void drop_old() const;
+  const runtime::Group& group() const override { return tensors_.world().group(); }
 
   const ProgramTensors& tensors_;
   ProgramFacts facts_;
   mesh::MeshLayout mesh_;
-  // Full tensors that the user unsharded, in host memory, and the step to which they belong.
-  mutable std::map<std::string, at::Tensor, std::less<>> whole_;
-  mutable int64_t whole_steps_ = -1;
+  // Full tensors that the user unsharded, in host memory.
+  std::map<std::string, at::Tensor, std::less<>> whole_;
 };
 
 }  // namespace am::values

@@ -195,23 +195,9 @@ at::Tensor ShardedView::part_of(const Place& place, const State* state) const {
   return {};
 }
 
-// Returns the values at `box` of a gradient or an optimizer state, on every rank, by an all-reduce.
-// For each element, the rank with its first replica contributes the value, and all other ranks
-// contribute zero.
-at::Tensor ShardedView::read_state(const HeldParameter& state, const mesh::Box& box) {
-  at::Tensor all = at::zeros(box.shape, at::TensorOptions(at::kDouble));
-  visit_parts(state, box, [&](const Part& part) {
-    if (part.first_replica) tensor::view_box(all, box.offset, part.box).copy_(part.values);
-    return true;
-  });
-  at::Tensor sum = all.to(mesh_.device());
-  mesh_.group("world").all_reduce(sum);
-  return sum.cpu().to(tensor::scalar_type(state.dtype));
-}
-
 at::Tensor ShardedView::read(const HeldParameter& parameter, const mesh::Box& box) {
   const at::NoGradGuard no_grad;
-  if (state_of_.contains(parameter.name)) return read_state(parameter, box);
+  if (state_of_.contains(parameter.name)) return reduce(parameter, box);
   const auto whole = whole_.find(parameter.name);
   const at::Tensor full = whole != whole_.end() && !model_->has_pipeline()
                               ? whole->second
@@ -236,13 +222,6 @@ void ShardedView::visit_parts(const HeldParameter& parameter, const mesh::Box& b
     const at::Tensor values = tensor::view_box(own, all[i].box.offset, *common);
     if (!visit({values, *common, all[i].first_replica})) return;
   }
-}
-
-at::Tensor ShardedView::gather(const at::Tensor& row) {
-  const runtime::Group& world = mesh_.group("world");
-  at::Tensor all = at::empty({world.size(), row.numel()}, row.options().device(world.device()));
-  world.all_gather(all, row.to(world.device()).contiguous());
-  return all.cpu();
 }
 
 // Returns a setting that the optimizer had in the last step; null if there is no setting of this
@@ -290,16 +269,7 @@ std::vector<HeldBytes> ShardedView::held_bytes() {
   for (const auto& [name, value] : whole_) {
     if (value.defined()) own.unsharded += static_cast<int64_t>(value.nbytes());
   }
-  std::vector<HeldBytes> ranks;
-  for (const auto& row :
-       gather_numbers({own.sharded, own.unsharded, own.gradients, own.optimizer})) {
-    ranks.push_back({.rank = static_cast<int64_t>(ranks.size()),
-                     .sharded = row[0],
-                     .unsharded = row[1],
-                     .gradients = row[2],
-                     .optimizer = row[3]});
-  }
-  return ranks;
+  return gather_bytes(own);
 }
 
 void ShardedView::after_backward(const std::string& of) {

@@ -37,7 +37,7 @@ struct LiveJob {
   std::shared_ptr<std::optional<int64_t>> text_gradients = {};
 };
 
-class ShardedView : public ParameterView {
+class ShardedView : public RankView {
  public:
   // Builds the model, and loads or initialises its parameters as the plan specifies. Collective.
   ShardedView(const job::Job& job, const runtime::World& world);
@@ -56,7 +56,6 @@ class ShardedView : public ParameterView {
   at::Tensor read(const HeldParameter& parameter, const mesh::Box& box) override;
   void visit_parts(const HeldParameter& parameter, const mesh::Box& box,
                    const PartVisit& visit) override;
-  at::Tensor gather(const at::Tensor& row) override;
   std::vector<HeldBytes> held_bytes() override;
   std::vector<HeldShard> usable_boxes(const HeldParameter& parameter) override;
   std::vector<std::string> unshard(std::span<const HeldParameter* const> parameters,
@@ -78,6 +77,8 @@ class ShardedView : public ParameterView {
                  const Between& between) override;
 
  private:
+  const runtime::Group& group() const override { return mesh_.group("world"); }
+
   struct Place {
     size_t group = 0;  // index of the ParamGroup in the model
     size_t index = 0;  // index in ParamGroup::owned()
@@ -91,7 +92,6 @@ class ShardedView : public ParameterView {
   void add_groups();
   void add_states();
   at::Tensor part_of(const Place& place, const State* state) const;
-  at::Tensor read_state(const HeldParameter& state, const mesh::Box& box);
   void begin_training();
   const train::Trainer* trainer() const { return live_ ? live_->trainer : trainer_.get(); }
   std::vector<int64_t> ranks_with(const HeldParameter& parameter) const;

@@ -2,7 +2,6 @@
 
 #include <ATen/ATen.h>
 
-#include <algorithm>
 #include <exception>
 #include <optional>
 
@@ -46,6 +45,7 @@ Side Side::at(const std::string& path) {
 
 Side::Side(ParameterView& ranks) : ranks_(&ranks) {
   for (const HeldParameter& each : ranks.parameters()) {
+    index_.emplace(each.name, held_.size());
     held_.push_back({each.name, each.shape, each.dtype, {}});
   }
 }
@@ -56,9 +56,12 @@ const std::vector<stored::StoredTensor>& Side::tensors() const {
 
 const stored::StoredTensor* Side::find(std::string_view name) const {
   if (files_ != nullptr) return files_->find(name);
-  const auto found = std::find_if(held_.begin(), held_.end(),
-                                  [&](const auto& tensor) { return tensor.name == name; });
-  return found == held_.end() ? nullptr : &*found;
+  const auto found = index_.find(name);
+  return found == index_.end() ? nullptr : &held_[found->second];
+}
+
+const HeldParameter& Side::parameter(std::string_view name) const {
+  return ranks_->parameters()[index_.find(name)->second];
 }
 
 Side opened(Session& session) {
@@ -99,14 +102,6 @@ void for_each_stored_pair(Session& session, const stored::TensorSource& left,
   });
 }
 
-const HeldParameter& held_in(ParameterView& view, std::string_view name) {
-  const auto& parameters = view.parameters();
-  const auto found = std::find_if(parameters.begin(), parameters.end(),
-                                  [&](const HeldParameter& each) { return each.name == name; });
-  AM_ASSERT(found != parameters.end(), "the side lists the view's parameters");
-  return *found;
-}
-
 }  // namespace
 
 void for_each_pair(Session& session, const Side& left, const stored::StoredTensor& a,
@@ -116,14 +111,14 @@ void for_each_pair(Session& session, const Side& left, const stored::StoredTenso
   }
   const at::NoGradGuard no_grad;
   const bool left_on_ranks = left.ranks() != nullptr;
-  ParameterView& view = left_on_ranks ? *left.ranks() : *right.ranks();
+  const Side& on_ranks = left_on_ranks ? left : right;
   const stored::TensorSource& files = left_on_ranks ? *right.files() : *left.files();
   const stored::StoredTensor& stored = left_on_ranks ? b : a;
   checkpoint::BlockBuffer buffer;
   size_t number = 0;
   bool goes_on = true;
-  view.visit_parts(
-      held_in(view, a.name), mesh::Box::whole(a.shape), [&](const ParameterView::Part& part) {
+  on_ranks.ranks()->visit_parts(
+      on_ranks.parameter(a.name), mesh::Box::whole(a.shape), [&](const ParameterView::Part& part) {
         if (!part.first_replica) return goes_on;
         stored::for_each_row_block(part.box, kPairBlock, [&](const mesh::Box& box) {
           if (!goes_on) return;

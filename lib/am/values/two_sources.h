@@ -10,6 +10,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
@@ -43,6 +44,8 @@ class Side {
   const stored::TensorSource* files() const { return files_; }
   // Returns null if the tensors are in files.
   ParameterView* ranks() const { return ranks_; }
+  // Returns the parameter of ranks() that the tensor `name` of tensors() describes.
+  const HeldParameter& parameter(std::string_view name) const;
 
  private:
   Side() = default;
@@ -50,7 +53,8 @@ class Side {
   std::unique_ptr<stored::TensorSource> owned_;
   const stored::TensorSource* files_ = nullptr;
   ParameterView* ranks_ = nullptr;
-  std::vector<stored::StoredTensor> held_;  // parameters of ranks_
+  std::vector<stored::StoredTensor> held_;            // parameters of ranks_, in their order
+  std::map<std::string, size_t, std::less<>> index_;  // indices in held_
 };
 
 // Returns the tensors of the session: files, or the model in the memory of its ranks.
