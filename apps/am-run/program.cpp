@@ -3,10 +3,8 @@
 // Variables of an outer launcher do not make this process a rank. For example, `srun
 // --ntasks-per-node 1 am-run --nnodes ... --exec ...` runs one am-run per machine, and each starts
 // the ranks of its machine.
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <csignal>
 #include <filesystem>
 #include <iostream>
@@ -77,13 +75,6 @@ struct ReportFile {
   }
 };
 
-int exit_status_of(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
 }  // namespace
 
 int dry_run_program(const Options& options) {
@@ -105,7 +96,7 @@ int dry_run_program(const Options& options) {
                       // Hides warnings about tensors that exist before memory is counted.
                       {"TORCH_CPP_LOG_LEVEL", "ERROR"}};
   spec.output_fd = STDERR_FILENO;
-  const int status = exit_status_of(launch::spawn(spec));
+  const int status = launch::await_exit(launch::spawn(spec));
   if (status != 0) {
     throw Error(ErrorKind::kRuntime, cat("the program has failed: exit status ", status),
                 "in a dry run, the other ranks are assumed to have this rank's tensors");

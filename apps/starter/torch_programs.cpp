@@ -2,7 +2,6 @@
 
 #include <dlfcn.h>
 #include <fcntl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
@@ -93,9 +92,7 @@ Json ask(const char* question) {
   ::close(ends[1]);
   const std::string text(trim(read_all(ends[0])));
   ::close(ends[0]);
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = launch::await_exit(child);
   // The answer is the last line, because libraries may have printed lines before it.
   Json answer = Json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
   if (status == 0 && answer.is_object()) return answer;

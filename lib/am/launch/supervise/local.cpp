@@ -86,6 +86,7 @@ class Supervisor {
   void check_deadlines();
   void look_for_suspended();
   void stop_ranks();
+  void collect_stacks();
   void kill_all(int signal);
   void hear_the_others();
   NodeReport report() const;
@@ -260,16 +261,20 @@ void Supervisor::stop_ranks() {
   if (peers_) peers_->abort_all();
   // After the user's signal the ranks are saving, and a second SIGTERM would end them immediately.
   if (stop_signal_ == 0) {
-    children_.pump();
-    if (spec_.stack_signal != 0 && children_.signal_handlers(spec_.stack_signal)) {
-      children_.signal(SIGCONT);  // a suspended rank writes its stack now
-      std::this_thread::sleep_for(kStackPatience);
-      children_.pump(/*echoes=*/false);  // the stack is only for the log
-    }
+    if (spec_.stack_signal != 0) collect_stacks();
     children_.signal(SIGTERM);
     kill_at_ = after(spec_.grace_seconds);
   }
   children_.signal(SIGCONT);
+}
+
+// Lets the interpreters of the running ranks write their stacks to the logs.
+void Supervisor::collect_stacks() {
+  children_.pump();  // output before the stack is for the user too
+  if (!children_.signal_handlers(spec_.stack_signal)) return;
+  children_.signal(SIGCONT);  // a suspended rank writes its stack now
+  std::this_thread::sleep_for(kStackPatience);
+  children_.pump(/*echoes=*/false);
 }
 
 void Supervisor::kill_all(int signal) {
