@@ -75,13 +75,27 @@ endif()
 message(STATUS
   "automesh: NCCL plugin: NCCL ${AM_NCCL_VERSION} in ${AM_NCCL_INCLUDE_DIR}, CUDA headers in ${_am_cuda_include}")
 
+# The text of the kernels as a source file, written again when a kernel changes.
+file(GLOB AM_KERNEL_FILES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/lib/am/cuda/kernels/*.cu)
+set(AM_KERNEL_FILES_SOURCE ${CMAKE_CURRENT_BINARY_DIR}/kernel_files.cpp)
+add_custom_command(OUTPUT ${AM_KERNEL_FILES_SOURCE}
+  COMMAND ${CMAKE_COMMAND} -DOUT=${AM_KERNEL_FILES_SOURCE} -DKERNELS=${CMAKE_CURRENT_SOURCE_DIR}/lib/am/cuda/kernels
+          -P ${CMAKE_CURRENT_LIST_DIR}/write_kernel_files.cmake
+  DEPENDS ${AM_KERNEL_FILES} ${CMAKE_CURRENT_LIST_DIR}/write_kernel_files.cmake
+          ${CMAKE_CURRENT_LIST_DIR}/embedded_literal.cmake
+  VERBATIM)
+add_library(am_kernel_text OBJECT lib/am/cuda/kernel_text.cpp ${AM_KERNEL_FILES_SOURCE})
+target_include_directories(am_kernel_text PRIVATE ${CMAKE_CURRENT_SOURCE_DIR}/lib)
+target_link_libraries(am_kernel_text PRIVATE am::compile_options)
+
 am_glob(cuda_sources *.cpp ${CMAKE_CURRENT_SOURCE_DIR}/lib/am/cuda)
+list(FILTER cuda_sources EXCLUDE REGEX "/kernel_text\\.cpp$")
 add_library(automesh_cuda MODULE ${cuda_sources})
 set_target_properties(automesh_cuda PROPERTIES UNITY_BUILD ${AM_UNITY})
 target_include_directories(automesh_cuda SYSTEM PRIVATE ${_am_cuda_include} ${AM_NCCL_INCLUDE_DIR})
 target_compile_definitions(automesh_cuda PRIVATE USE_C10D_NCCL)
 target_link_libraries(automesh_cuda PRIVATE
-  automesh "${AM_TORCH_DIR}/lib/libtorch_cuda.so" "${AM_TORCH_DIR}/lib/libc10_cuda.so" "${_am_cudart}"
+  am_kernel_text automesh "${AM_TORCH_DIR}/lib/libtorch_cuda.so" "${AM_TORCH_DIR}/lib/libc10_cuda.so" "${_am_cudart}"
   am::compile_options)
 # Undefined symbols of the plugin itself are link errors. Undefined symbols of its libraries are
 # allowed, because this machine may lack the libraries that define them.

@@ -11,4 +11,5 @@ add_custom_command(OUTPUT ${AM_EMBEDDED_FILES_SOURCE}
   COMMAND ${CMAKE_COMMAND} -DOUT=${AM_EMBEDDED_FILES_SOURCE} -DPLANS=${CMAKE_CURRENT_SOURCE_DIR}/plans
           -P ${CMAKE_CURRENT_LIST_DIR}/write_embedded_files.cmake
   DEPENDS ${AM_EMBEDDED_FILES} ${CMAKE_CURRENT_LIST_DIR}/write_embedded_files.cmake
+          ${CMAKE_CURRENT_LIST_DIR}/embedded_literal.cmake
   VERBATIM)

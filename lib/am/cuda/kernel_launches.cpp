@@ -1,0 +1,151 @@
+#include "am/cuda/kernel_launches.h"
+
+#include <ATen/ATen.h>
+
+#include <array>
+#include <atomic>
+
+namespace am::cuda {
+namespace {
+
+std::atomic<Launch>& launcher() {
+  static std::atomic<Launch> launch = nullptr;
+  return launch;
+}
+
+// Returns false if the kernel is not available or the grid is too large.
+template <typename... Arguments>
+bool start(Part part, const at::Tensor& on, const char* name, const Grid& grid,
+           Arguments... arguments) {
+  constexpr int64_t kMostBlocks = (int64_t{1} << 31) - 1;
+  if (grid.blocks > kMostBlocks) return false;
+  std::array<void*, sizeof...(Arguments)> pointers = {&arguments...};
+  return launcher().load()(part, on, name, grid, pointers.data());
+}
+
+constexpr int64_t kPackBytes = 16;
+
+bool aligned(const at::Tensor& x) {
+  return reinterpret_cast<uintptr_t>(x.const_data_ptr()) % kPackBytes == 0;
+}
+
+template <typename... Tensors>
+bool dense_packs(const Tensors&... all) {
+  return ((all.is_contiguous() && aligned(all)) && ...);
+}
+
+// Returns a grid with one thread for each pack of 16 bytes.
+Grid packs_of(const at::Tensor& x) {
+  const int64_t lanes = kPackBytes / x.element_size();
+  const int64_t packs = (x.numel() + lanes - 1) / lanes;
+  constexpr int kThreads = 256;
+  return {.blocks = (packs + kThreads - 1) / kThreads, .threads = kThreads};
+}
+
+constexpr int kRowThreads = 512;
+
+bool logit_sums(const at::Tensor& maximum_N, const at::Tensor& exponentials_N,
+                const at::Tensor& label_N, const at::Tensor& logits_Nv, const at::Tensor& labels_N,
+                int64_t first) {
+  return start(Part::kOperators, logits_Nv, "logit_sums", {logits_Nv.size(0), kRowThreads},
+               maximum_N.mutable_data_ptr<float>(), exponentials_N.mutable_data_ptr<float>(),
+               label_N.mutable_data_ptr<float>(), logits_Nv.const_data_ptr(),
+               labels_N.const_data_ptr<int64_t>(), logits_Nv.size(1), first);
+}
+
+bool cross_entropy_gradient(const at::Tensor& out_Nv, const at::Tensor& logits_Nv,
+                            const at::Tensor& sums_N, const at::Tensor& labels_N, int64_t first,
+                            int64_t ignored, const at::Tensor& scale) {
+  return start(Part::kOperators, logits_Nv, "cross_entropy_gradient",
+               {logits_Nv.size(0), kRowThreads}, out_Nv.mutable_data_ptr(),
+               logits_Nv.const_data_ptr(), sums_N.const_data_ptr<float>(),
+               labels_N.const_data_ptr<int64_t>(), scale.const_data_ptr<float>(), logits_Nv.size(1),
+               first, ignored);
+}
+
+// Returns the kernel's name; null for an activation without a kernel.
+const char* name_of(model::Activation activation, bool backward) {
+  switch (activation) {
+    case model::Activation::kSilu:
+      return backward ? "gated_gradients_silu" : "gated_silu";
+    case model::Activation::kGeluTanh:
+      return backward ? "gated_gradients_gelu_tanh" : "gated_gelu_tanh";
+    case model::Activation::kGeluErf:
+      return backward ? "gated_gradients_gelu_erf" : "gated_gelu_erf";
+    case model::Activation::kClampedSilu:
+    case model::Activation::kOther:
+      break;
+  }
+  return nullptr;
+}
+
+bool gated(const at::Tensor& y, const at::Tensor& gate, const at::Tensor& up,
+           model::Activation activation) {
+  const char* name = name_of(activation, /*backward=*/false);
+  return name != nullptr && dense_packs(y, gate, up) &&
+         start(Part::kOperators, y, name, packs_of(y), y.mutable_data_ptr(), gate.const_data_ptr(),
+               up.const_data_ptr(), y.numel());
+}
+
+bool gated_gradients(const at::Tensor& of_gate, const at::Tensor& of_up, const at::Tensor& gradient,
+                     const at::Tensor& gate, const at::Tensor& up, model::Activation activation) {
+  const char* name = name_of(activation, /*backward=*/true);
+  return name != nullptr && dense_packs(of_gate, of_up, gradient, gate, up) &&
+         start(Part::kOperators, gate, name, packs_of(gate), of_gate.mutable_data_ptr(),
+               of_up.mutable_data_ptr(), gradient.const_data_ptr(), gate.const_data_ptr(),
+               up.const_data_ptr(), gate.numel());
+}
+
+bool rotate(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& cos,
+            const at::Tensor& sin, bool back) {
+  const int64_t lanes = kPackBytes / x_BHTK.element_size();
+  const int64_t width = x_BHTK.size(3), turned = cos.size(-1);
+  bool whole = turned / 2 % lanes == 0 && width % lanes == 0 && x_BHTK.stride(3) == 1;
+  for (int64_t dim = 0; dim < 3; ++dim) whole = whole && x_BHTK.stride(dim) % lanes == 0;
+  if (!whole || !aligned(x_BHTK) || !dense_packs(y_BTHK, cos, sin)) return false;
+  const int64_t batch = x_BHTK.size(0), heads = x_BHTK.size(1), length = x_BHTK.size(2);
+  return start(Part::kOperators, y_BTHK, "rotate", {batch * length, 128}, y_BTHK.mutable_data_ptr(),
+               x_BHTK.const_data_ptr(), cos.const_data_ptr(), sin.const_data_ptr(), length, heads,
+               width, turned, x_BHTK.stride(0), x_BHTK.stride(2), x_BHTK.stride(1),
+               cos.dim() == 3 ? 1 : 0, back ? -1.0F : 1.0F);
+}
+
+// A box of four dims, with the memory layout of the draw kernel's type `Box`.
+struct BoxOfFour {
+  std::array<int64_t, 4> shape, offset, stride;
+};
+
+bool draw(const at::Tensor& out, const Shape& whole, const mesh::Box& box,
+          const tensor::Draws& draws) {
+  BoxOfFour four = {{1, 1, 1, 1}, {0, 0, 0, 0}, {0, 0, 0, 0}};
+  if (whole.size() > four.shape.size() || !out.is_contiguous()) return false;
+  int64_t stride = 1;
+  for (size_t i = 0; i < whole.size(); ++i) {
+    const size_t dim = whole.size() - 1 - i, to = four.shape.size() - 1 - i;
+    four.shape[to] = box.shape[dim];
+    four.offset[to] = box.offset[dim];
+    four.stride[to] = stride;
+    stride *= whole[dim];
+  }
+  constexpr int kThreads = 256;
+  return start(Part::kDraw, out, "draw", {(out.numel() + kThreads - 1) / kThreads, kThreads},
+               out.mutable_data_ptr(), four, out.numel(), draws.key, draws.stream,
+               draws.normal ? 1 : 0, draws.scale);
+}
+
+}  // namespace
+
+const tensor::GpuKernels& kernels_by(Launch launch) {
+  static constexpr tensor::GpuKernels kAll = {
+      .logit_sums = logit_sums,
+      .cross_entropy_gradient = cross_entropy_gradient,
+      .gated = gated,
+      .gated_gradients = gated_gradients,
+      .rotate = rotate,
+      .draw = draw,
+  };
+  launcher() = launch;
+  return kAll;
+}
+
+}  // namespace am::cuda

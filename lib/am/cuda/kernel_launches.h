@@ -1,0 +1,35 @@
+// Grids and arguments of the GPU kernels (am/cuda/kernels/*.cu), without CUDA.
+//
+//   bool launch(Part part, const at::Tensor& on, const char* name, const Grid& grid, void** arguments) { .. }
+//
+//   tensor::register_gpu_kernels(kernels_by(launch));
+//
+// compiled_kernels.cpp launches on a GPU. Tests launch the same kernels, with the same grids and
+// arguments, on the host.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+
+#include "am/tensor/gpu_kernels.h"
+
+namespace am::cuda {
+
+// Program that contains a kernel: operator_text() or draw_text().
+enum class Part { kOperators, kDraw };
+
+struct Grid {
+  int64_t blocks = 0;  // below 2^31
+  int threads = 256;   // per block
+};
+
+// Launches the kernel `name` for the device and dtype of `on`. `arguments` are pointers to the
+// kernel's arguments. Returns false if the kernel is not available.
+using Launch = bool (*)(Part part, const at::Tensor& on, const char* name, const Grid& grid,
+                        void** arguments);
+
+// Returns the kernels, launched by `launch`. A process has one launch function.
+const tensor::GpuKernels& kernels_by(Launch launch);
+
+}  // namespace am::cuda

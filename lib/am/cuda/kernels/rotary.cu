@@ -1,0 +1,38 @@
+// Rotary position embedding, see tensor::GpuKernels. A block of threads rotates all heads of a
+// position.
+
+// x: heads at b * stride_b + t * stride_t + h * stride_h; y [B, T, H, width]. The tables have
+// `turned` columns and a row per position: of the batch if `of_batch`, else of the sequence. sign
+// -1 inverts the rotation.
+AM_KERNEL rotate(Scalar* y, const Scalar* x, const Scalar* cosine, const Scalar* sine, i64 length,
+                 i64 heads, i64 width, i64 turned, i64 stride_b, i64 stride_t, i64 stride_h,
+                 int of_batch, float sign) {
+  const i64 row = blockIdx.x, b = row / length, t = row % length, half = turned / 2;
+  const i64 table = (of_batch ? row : t) * turned;
+  const u32 pairs = half / kLanes, rest = (width - turned) / kLanes, packs = pairs + rest;
+  const Scalar* from = x + b * stride_b + t * stride_t;
+  Scalar* to = y + row * heads * width;
+  for (u32 i = threadIdx.x; i < u32(heads) * packs; i += blockDim.x) {  // 32 bits divide faster
+    const u32 head = i / packs, k = i % packs;
+    const Scalar* source = from + head * stride_h;
+    Scalar* target = to + head * width;
+    if (k >= pairs) {
+      const i64 at = turned + i64(k - pairs) * kLanes;
+      pack(target + at) = pack(source + at);
+      continue;
+    }
+    const i64 at = i64(k) * kLanes;
+    const Pack first = pack(source + at), second = pack(source + half + at);
+    const Pack c = pack(cosine + table + at), s = pack(sine + table + at);
+    Pack low, high;
+#pragma unroll
+    for (int lane = 0; lane < kLanes; ++lane) {
+      const float u = wide(first.at[lane]), v = wide(second.at[lane]);
+      const float cos = wide(c.at[lane]), sin = wide(s.at[lane]) * sign;
+      low.at[lane] = narrow(u * cos - v * sin);
+      high.at[lane] = narrow(v * cos + u * sin);
+    }
+    pack(target + at) = low;
+    pack(target + half + at) = high;
+  }
+}
