@@ -33,6 +33,13 @@ at::Tensor on_host(const Fill& fill) {
   return out;
 }
 
+// GPUs must have kernels. The host has them in am_kernel_tests only.
+bool have_kernels() {
+  const bool have = tensor::gpu_kernels(poisoned({1}, at::kFloat)) != nullptr;
+  CHECK((have || !operators_device().is_cuda()));
+  return have;
+}
+
 void check_draws(const tensor::Draws& draws, const at::Tensor& wanted) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const at::Tensor out = poisoned(kBox.shape, dtype);
@@ -44,8 +51,7 @@ void check_draws(const tensor::Draws& draws, const at::Tensor& wanted) {
 }  // namespace
 
 TEST_CASE("a GPU draws the host's bits") {
-  if (!operators_device().is_cuda()) return;  // the host has no kernels
-  REQUIRE(tensor::gpu_kernels(poisoned({1}, at::kFloat)) != nullptr);
+  if (!have_kernels()) return;
   const NormalStream normal(7, "model.layers.3.mlp.up_proj.weight");
   check_draws({normal.key(), normal.stream(), true, 0.02F},
               on_host([&](float* out, int64_t first, int64_t count) {
@@ -59,7 +65,7 @@ TEST_CASE("a GPU draws the host's bits") {
 }
 
 TEST_CASE("kernels run on a GPU in place of ATen's operators") {
-  if (!operators_device().is_cuda()) return;
+  if (!have_kernels()) return;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const at::Tensor x = at::randn({8, 512}, poisoned({1}, dtype).options()), y = at::empty_like(x);
     const tensor::GpuKernels* kernels = tensor::gpu_kernels(x);

@@ -12,6 +12,11 @@ std::atomic<const GpuKernels*>& registered() {
   return kernels;
 }
 
+std::atomic<const GpuKernels*>& for_host() {
+  static std::atomic<const GpuKernels*> kernels = nullptr;
+  return kernels;
+}
+
 bool turned_off() {
   static const bool off = [] {
     const char* value = std::getenv("AM_GPU_KERNELS");
@@ -23,13 +28,16 @@ bool turned_off() {
 }  // namespace
 
 const GpuKernels* gpu_kernels(const at::Tensor& x) {
+  const GpuKernels* kernels = nullptr;
+  if (x.is_cuda()) kernels = registered();
+  if (x.device().is_cpu()) kernels = for_host();
   const at::ScalarType dtype = x.scalar_type();
-  if (!x.is_cuda() || (dtype != at::kFloat && dtype != at::kBFloat16) || turned_off()) {
-    return nullptr;
-  }
-  return registered();
+  const bool runs = (dtype == at::kFloat || dtype == at::kBFloat16) && !turned_off();
+  return runs ? kernels : nullptr;
 }
 
 void register_gpu_kernels(const GpuKernels& kernels) { registered() = &kernels; }
+
+void use_on_host(const GpuKernels* kernels) { for_host() = kernels; }
 
 }  // namespace am::tensor

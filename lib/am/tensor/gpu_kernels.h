@@ -55,9 +55,14 @@ struct GpuKernels {
 };
 
 // Returns the kernels if they support x's device and dtype (float32, bfloat16); otherwise null.
+// Always null for host tensors, except in tests that call use_on_host().
 const GpuKernels* gpu_kernels(const at::Tensor& x);
 
 // Called once by the plugin. `kernels` must outlive the process's use of tensors.
 void register_gpu_kernels(const GpuKernels& kernels);
+
+// For tests without a GPU: from now on operators on host tensors use these kernels, which must run
+// on the host; null restores the host's own.
+void use_on_host(const GpuKernels* kernels);
 
 }  // namespace am::tensor
