@@ -72,6 +72,17 @@ TEST_CASE("norms") {
         name,
         [kind = kind](const Tensors& in) { return fused::rms_norm(in[0], in[1], kEps, kind); },
         norm_in_full(kind), inputs);
+    check_operator(
+        cat(name, ", of a sum"),
+        [kind = kind](const Tensors& in) {
+          const fused::NormedSum both = fused::normed_sum(in[0], in[2], in[1], kEps, kind);
+          return both.y * 0.5 + both.sum;
+        },
+        [full = norm_in_full(kind)](const Tensors& in) {
+          const at::Tensor sum = in[0] + in[2];
+          return full({sum, in[1]}) * 0.5 + sum;
+        },
+        {inputs[0], inputs[1], random_input({2, 33, 256})});
     const std::function<void(const at::Tensor&)> alone = [](const at::Tensor&) {};
     check_operator(
         cat(name, ", rows over ranks"),

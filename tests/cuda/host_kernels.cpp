@@ -21,6 +21,11 @@
   AM_ONE(gated_gradients_silu)      \
   AM_ONE(gated_gradients_gelu_tanh) \
   AM_ONE(gated_gradients_gelu_erf)  \
+  AM_ONE(rms_norm)                  \
+  AM_ONE(rms_norm_by_one)           \
+  AM_ONE(rms_norm_gradients)        \
+  AM_ONE(rms_norm_gradients_by_one) \
+  AM_ONE(rms_norm_weight_gradient)  \
   AM_ONE(rotate)                    \
   AM_ONE(draw)
 
@@ -51,6 +56,7 @@ namespace float32 {
 #include "am/cuda/kernels/cross_entropy.cu"
 #include "am/cuda/kernels/draw.cu"
 #include "am/cuda/kernels/gated.cu"
+#include "am/cuda/kernels/rms_norm.cu"
 #include "am/cuda/kernels/rotary.cu"
 #undef AM_BFLOAT16
 const Table kTable = {AM_ALL_KERNELS};
@@ -63,6 +69,7 @@ namespace bfloat16 {
 #include "am/cuda/kernels/cross_entropy.cu"
 #include "am/cuda/kernels/draw.cu"
 #include "am/cuda/kernels/gated.cu"
+#include "am/cuda/kernels/rms_norm.cu"
 #include "am/cuda/kernels/rotary.cu"
 #undef AM_BFLOAT16
 const Table kTable = {AM_ALL_KERNELS};

@@ -31,6 +31,11 @@ const std::map<std::string, unsigned> kMost = {
     {"gated_gradients_silu", 40},
     {"gated_gradients_gelu_tanh", 40},
     {"gated_gradients_gelu_erf", 40},
+    {"rms_norm", 48},
+    {"rms_norm_by_one", 40},
+    {"rms_norm_gradients", 96},  // of 128 for its blocks of up to 512 threads
+    {"rms_norm_gradients_by_one", 48},
+    {"rms_norm_weight_gradient", 32},
     {"rotate", 48},
     {"draw", 32},
 };
@@ -147,17 +152,15 @@ int main() {
   int failed = 0;
   for (const char* architecture : {"80", "86", "89", "90", "90a", "100", "120"}) {
     for (const bool narrow : {false, true}) {
-      const std::vector<std::string> options = am::cuda::compile_options(architecture, narrow);
-      std::vector<std::string> exact = options;
-      exact.emplace_back(am::cuda::kUncontracted);
-      const Compiled operators = compiled(nvrtc, am::cuda::operator_text(), options),
-                     draw = compiled(nvrtc, am::cuda::draw_text(), exact);
-      std::string problems = operators.problem + draw.problem;
-      if (problems.empty()) {
-        std::map<std::string, Resources> used = resources(operators.code);
-        used.merge(resources(draw.code));
-        problems = problems_of(used);
+      std::map<std::string, Resources> used;
+      std::string problems;
+      for (const am::cuda::Part part : am::cuda::kParts) {
+        const Compiled made = compiled(nvrtc, am::cuda::text_of(part),
+                                       am::cuda::compile_options(part, architecture, narrow));
+        problems += made.problem;
+        if (made.problem.empty()) used.merge(resources(made.code));
       }
+      if (problems.empty()) problems = problems_of(used);
       std::printf("sm_%s %s: %s\n", architecture, narrow ? "bfloat16" : "float32",
                   problems.empty() ? "compiles" : am::cat("\n", problems).c_str());
       failed += problems.empty() ? 0 : 1;

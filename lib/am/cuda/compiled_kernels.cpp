@@ -151,10 +151,7 @@ Source source_of(Part part, at::ScalarType dtype, c10::DeviceIndex device) {
   int major = 0, minor = 0;
   C10_CUDA_CHECK(cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device));
   C10_CUDA_CHECK(cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device));
-  Source source = {part == Part::kDraw ? draw_text() : operator_text(),
-                   compile_options(cat(major, minor), dtype == at::kBFloat16)};
-  if (part == Part::kDraw) source.options.emplace_back(kUncontracted);
-  return source;
+  return {text_of(part), compile_options(part, cat(major, minor), dtype == at::kBFloat16)};
 }
 
 using Key = std::tuple<c10::DeviceIndex, Part, at::ScalarType>;
@@ -250,7 +247,7 @@ void start_compiling(c10::Device device) {
   // Waits for the compilations at exit, because they must end before NVRTC's static destructors
   // run. Exit handlers run in reverse order of registration, so this one runs before NVRTC's.
   std::atexit([] { Modules::of_process().wait(); });
-  for (const Part part : {Part::kOperators, Part::kDraw}) {
+  for (const Part part : kParts) {
     Modules::of_process().start({device.index(), part, at::kBFloat16});
     Modules::of_process().start({device.index(), part, at::kFloat});
   }

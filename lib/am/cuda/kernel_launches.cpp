@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 
@@ -96,6 +97,87 @@ bool gated_gradients(const at::Tensor& of_gate, const at::Tensor& of_up, const a
                up.const_data_ptr(), gate.numel());
 }
 
+// Threads of a row's team and of a block, and elements that a thread reads at once.
+struct Rows {
+  bool in_packs = false;
+  int team = 1;
+  Grid grid;
+};
+
+// Returns the teams of `rows` rows of `width` elements (kernels/rms_norm.cu): two packs of 16 bytes
+// per thread, up to 512 threads. `in_packs`: all rows are aligned to packs.
+Rows teams_of(int64_t rows, int64_t width, bool in_packs, int64_t lanes) {
+  constexpr int64_t kKept = 2, kMost = 512, kSmallBlock = 128;
+  const int64_t reads = in_packs ? width / lanes : width;
+  const int64_t threads = std::clamp<int64_t>((reads + kKept - 1) / kKept, 1, kMost);
+  int64_t team = 1;
+  while (team < std::min<int64_t>(threads, 32)) team *= 2;
+  if (threads > 32) team = (threads + 31) / 32 * 32;
+  const int64_t block = std::max(team, team <= 32 ? kSmallBlock : team);
+  const int64_t of_block = block / team;
+  return {in_packs,
+          static_cast<int>(team),
+          {.blocks = (rows + of_block - 1) / of_block, .threads = static_cast<int>(block)}};
+}
+
+int number_of(model::NormKind kind) { return static_cast<int>(kind); }
+
+float reciprocal(int64_t width) { return static_cast<float>(1.0 / static_cast<double>(width)); }
+
+const void* pointer(const at::Tensor& x) { return x.defined() ? x.const_data_ptr() : nullptr; }
+void* pointer_to_write(const at::Tensor& x) { return x.defined() ? x.mutable_data_ptr() : nullptr; }
+
+// Whether all rows of dense tensors begin at multiples of 16 bytes.
+template <typename... Tensors>
+bool rows_in_packs(int64_t width, const at::Tensor& x, const Tensors&... all) {
+  const int64_t lanes = kPackBytes / x.element_size();
+  return width % lanes == 0 && aligned(x) && ((!all.defined() || aligned(all)) && ...);
+}
+
+bool is_dense(const at::Tensor& x) { return !x.defined() || x.is_contiguous(); }
+
+bool rms_norm(const at::Tensor& y, const at::Tensor& inverse, const at::Tensor& sum,
+              const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight_D,
+              double eps, model::NormKind kind) {
+  const int64_t width = weight_D.numel(), rows = inverse.numel();
+  for (const at::Tensor& each : {y, inverse, sum, x, residual, weight_D}) {
+    if (!is_dense(each)) return false;
+  }
+  const bool in_packs = rows_in_packs(width, x, y, sum, residual, weight_D);
+  const Rows teams = teams_of(rows, width, in_packs, kPackBytes / x.element_size());
+  return start(Part::kNorms, x, in_packs ? "rms_norm" : "rms_norm_by_one", teams.grid,
+               y.mutable_data_ptr(), inverse.mutable_data_ptr<float>(), pointer_to_write(sum),
+               x.const_data_ptr(), pointer(residual), weight_D.const_data_ptr(), rows, width,
+               reciprocal(width), static_cast<float>(eps), teams.team, number_of(kind));
+}
+
+bool rms_norm_gradients(const at::Tensor& of_x, const at::Tensor& of_weight_D,
+                        const at::Tensor& of_y, const at::Tensor& of_sum, const at::Tensor& x,
+                        const at::Tensor& inverse, const at::Tensor& weight_D,
+                        model::NormKind kind) {
+  const int64_t width = weight_D.numel(), rows = inverse.numel();
+  for (const at::Tensor& each : {of_x, of_weight_D, of_y, of_sum, x, inverse, weight_D}) {
+    if (!is_dense(each)) return false;
+  }
+  // Rows of one sum: few, so that all multiprocessors work, but at most 1024 sums of many rows.
+  const int64_t of_a_sum = std::max<int64_t>(16, (rows + 1023) / 1024);
+  const int64_t sums = (rows + of_a_sum - 1) / of_a_sum;
+  const bool in_packs = rows_in_packs(width, x, of_x, of_y, of_sum, weight_D);
+  const Rows teams = teams_of(sums, width, in_packs, kPackBytes / x.element_size());
+  at::Tensor partial_SD;
+  if (of_weight_D.defined()) partial_SD = at::empty({sums, width}, inverse.options());
+  if (!start(Part::kNorms, x, in_packs ? "rms_norm_gradients" : "rms_norm_gradients_by_one",
+             teams.grid, of_x.mutable_data_ptr(), pointer_to_write(partial_SD),
+             of_y.const_data_ptr(), pointer(of_sum), x.const_data_ptr(),
+             inverse.const_data_ptr<float>(), weight_D.const_data_ptr(), rows, width,
+             reciprocal(width), static_cast<int>(of_a_sum), teams.team, number_of(kind))) {
+    return false;
+  }
+  return !of_weight_D.defined() ||
+         start(Part::kNorms, x, "rms_norm_weight_gradient", {(width + 31) / 32, 1024},
+               of_weight_D.mutable_data_ptr(), partial_SD.const_data_ptr<float>(), sums, width);
+}
+
 bool rotate(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& cos,
             const at::Tensor& sin, bool back) {
   const int64_t lanes = kPackBytes / x_BHTK.element_size();
@@ -141,6 +223,8 @@ const tensor::GpuKernels& kernels_by(Launch launch) {
       .cross_entropy_gradient = cross_entropy_gradient,
       .gated = gated,
       .gated_gradients = gated_gradients,
+      .rms_norm = rms_norm,
+      .rms_norm_gradients = rms_norm_gradients,
       .rotate = rotate,
       .draw = draw,
   };

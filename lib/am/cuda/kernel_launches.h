@@ -12,12 +12,10 @@
 
 #include <cstdint>
 
+#include "am/cuda/kernel_text.h"
 #include "am/tensor/gpu_kernels.h"
 
 namespace am::cuda {
-
-// Program that contains a kernel: operator_text() or draw_text().
-enum class Part { kOperators, kDraw };
 
 struct Grid {
   int64_t blocks = 0;  // below 2^31

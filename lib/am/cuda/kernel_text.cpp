@@ -1,24 +1,31 @@
 #include "am/cuda/kernel_text.h"
 
+#include "am/base/error.h"
 #include "am/base/normal_math.h"
 #include "am/base/text.h"
 
 namespace am::cuda {
 
-std::string operator_text() {
-  std::string text;
-  for (const char* file : {"scalar", "cross_entropy", "gated", "rotary"}) text += kernel_file(file);
-  return text;
+std::string text_of(Part part) {
+  const std::string_view scalar = kernel_file("scalar");
+  switch (part) {
+    case Part::kOperators:
+      return cat(scalar, kernel_file("cross_entropy"), kernel_file("gated"), kernel_file("rotary"));
+    case Part::kNorms:
+      return cat(scalar, kernel_file("rms_norm"));
+    case Part::kDraw:
+      return cat(scalar, kNormalMathText, "\n", kernel_file("draw"));
+  }
+  throw Error(ErrorKind::kInternal, "a part without text");
 }
 
-std::string draw_text() {
-  return cat(kernel_file("scalar"), kNormalMathText, "\n", kernel_file("draw"));
-}
-
-std::vector<std::string> compile_options(std::string_view architecture, bool bfloat16) {
-  return {cat("--gpu-architecture=sm_", architecture), "--std=c++17",
-          "--device-as-default-execution-space",
-          "-DAM_UNCONTRACTED=", cat("-DAM_BFLOAT16=", bfloat16 ? 1 : 0)};
+std::vector<std::string> compile_options(Part part, std::string_view architecture, bool bfloat16) {
+  std::vector<std::string> options = {cat("--gpu-architecture=sm_", architecture), "--std=c++17",
+                                      "--device-as-default-execution-space", "-DAM_UNCONTRACTED=",
+                                      cat("-DAM_BFLOAT16=", bfloat16 ? 1 : 0)};
+  // Drawn values have the host's bits only without fused multiply-adds.
+  if (part == Part::kDraw) options.emplace_back("--fmad=false");
+  return options;
 }
 
 }  // namespace am::cuda

@@ -4,6 +4,7 @@
 // the host, and run them there (tests/cuda/host_kernels.h).
 #pragma once
 
+#include <array>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,15 +14,15 @@ namespace am::cuda {
 // Returns the text of am/cuda/kernels/<name>.cu. Throws Error(kInternal) if there is no such file.
 std::string_view kernel_file(std::string_view name);
 
-// Returns the source of the fused operators' kernels.
-std::string operator_text();
-// Returns the source of the kernel that draws initial values. It must be compiled with
-// kUncontracted in addition to compile_options(), so that its bits equal the host's.
-std::string draw_text();
+// Programs of kernels, which can be compiled at the same time: the norms, the kernel that draws
+// initial values, and all other operators.
+enum class Part { kOperators, kNorms, kDraw };
+inline constexpr std::array kParts = {Part::kOperators, Part::kNorms, Part::kDraw};
 
-inline constexpr const char* kUncontracted = "--fmad=false";
+// Returns the source of a program.
+std::string text_of(Part part);
 // Returns NVRTC's options for bfloat16 kernels if `bfloat16` is set, otherwise for float32 kernels.
 // `architecture` is ten times the compute capability, for example "90", or "90a".
-std::vector<std::string> compile_options(std::string_view architecture, bool bfloat16);
+std::vector<std::string> compile_options(Part part, std::string_view architecture, bool bfloat16);
 
 }  // namespace am::cuda

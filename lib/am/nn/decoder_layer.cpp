@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -48,6 +49,12 @@ bool projections_train(const DecoderLayer& layer) {
   const auto& inputs = layer.self_attn.inputs.linears;
   return trains(layer.input_norm) ||
          std::any_of(inputs.begin(), inputs.end(), [](const Linear& each) { return trains(each); });
+}
+
+// Whether attention and feed-forward read the same residual stream.
+bool is_parallel(const DecoderLayer& layer) {
+  return layer.residual == model::Residual::kParallelOneNorm ||
+         layer.residual == model::Residual::kParallelTwoNorms;
 }
 
 at::Tensor taken_last(Tensors& tensors) {
@@ -98,6 +105,7 @@ class LayerPass {
     at::Tensor normed_BTD;    // output of a parallel block's shared norm
     Tensors heads;            // {q_BTX, k_BTX, v_BTX}
     at::Tensor attended_BTD;  // residual stream after attention
+    at::Tensor inner_BTD;     // the norm of attended_BTD, if it is computed with this sum
   };
 
   Stream projections(const at::Tensor& x_BTD) const {
@@ -145,7 +153,14 @@ class LayerPass {
 
   Stream attended(const at::Tensor& x_BTD) const {
     Stream stream = projections(x_BTD);
-    const at::Tensor mixed_BTX = mixed(std::exchange(stream.heads, {}));
+    at::Tensor mixed_BTX = mixed(std::exchange(stream.heads, {}));
+    if (norm_follows_sum()) {
+      at::Tensor branch_BTD = layer_.post_attention_norm(layer_.self_attn.o_proj(mixed_BTX));
+      mixed_BTX.reset();
+      std::tie(stream.attended_BTD, stream.inner_BTD) =
+          layer_.pre_feed_forward_norm.of_sum(stream.x_BTD, std::move(branch_BTD));
+      return stream;
+    }
     const Segment run = [&layer = layer_](const Tensors& in, RecomputeTape&) -> Tensors {
       return {in[0] + layer.post_attention_norm(layer.self_attn.o_proj(in[1]))};
     };
@@ -154,6 +169,18 @@ class LayerPass {
     const bool trained = trains(layer_.self_attn.o_proj) || trains(layer_.post_attention_norm);
     stream.attended_BTD = part(again, run, {stream.x_BTD, mixed_BTX}, trained)[0];
     return stream;
+  }
+
+  // Whether the feed-forward is recomputed from the residual stream after attention. If there is no
+  // norm before the feed-forward, gate and up read the stream itself.
+  bool feed_forward_from_sum() const {
+    return repeats(Saved::kOtherNorms) ||
+           (repeats(Saved::kUp) && !layer_.pre_feed_forward_norm.weight);
+  }
+
+  // Whether the norm before the feed-forward reads the sum after attention, in one segment with it.
+  bool norm_follows_sum() const {
+    return !is_parallel(layer_) && layer_.pre_feed_forward_norm.weight && !feed_forward_from_sum();
   }
 
   // Returns {the residual stream after attention, down_proj's product BTD}; or the layer's output
@@ -165,15 +192,14 @@ class LayerPass {
                   inside(repeats(Saved::kUp), stream.normed_BTD, /*leaves=*/true, outer));
     }
     const bool parallel = layer_.residual == model::Residual::kParallelTwoNorms;
-    // If there is no norm before the feed-forward, gate and up read the residual stream itself.
-    const bool from_sum = repeats(Saved::kOtherNorms) ||
-                          (repeats(Saved::kUp) && !layer_.pre_feed_forward_norm.weight);
+    const bool from_sum = feed_forward_from_sum();
     const bool from_norm = !from_sum && repeats(Saved::kUp);
     const bool norm_inside =
         layer_.post_feed_forward_norm.weight && (whole_ || repeats(Saved::kOtherNorms));
-    const Segment run = [pass = *this, from_norm, norm_inside](const Tensors& in,
-                                                               RecomputeTape& products) -> Tensors {
-      const at::Tensor x_BTD = pass.layer_.pre_feed_forward_norm(in[0]);
+    const Segment run = [pass = *this, from_norm, norm_inside, inner_BTD = stream.inner_BTD](
+                            const Tensors& in, RecomputeTape& products) -> Tensors {
+      const at::Tensor x_BTD =
+          inner_BTD.defined() ? inner_BTD : pass.layer_.pre_feed_forward_norm(in[0]);
       Tensors out = with({in[0]}, pass.inside(from_norm, x_BTD, !norm_inside, products));
       if (norm_inside) return {pass.ended(out)};
       return out;
@@ -244,13 +270,18 @@ at::Tensor plain_feed_forward(const DecoderLayer& layer, const at::Tensor& x_BTD
 at::Tensor plain_layer(const DecoderLayer& layer, const at::Tensor& x_BTD,
                        const Rotation& rotation) {
   const at::Tensor normed_BTD = layer.input_norm(x_BTD);
-  const at::Tensor h_BTD =
-      x_BTD + layer.post_attention_norm(plain_attention(layer.self_attn, normed_BTD, rotation));
+  at::Tensor branch_BTD =
+      layer.post_attention_norm(plain_attention(layer.self_attn, normed_BTD, rotation));
+  if (!is_parallel(layer)) {
+    const auto [h_BTD, inner_BTD] =
+        layer.pre_feed_forward_norm.of_sum(x_BTD, std::move(branch_BTD));
+    return h_BTD + layer.post_feed_forward_norm(plain_feed_forward(layer, inner_BTD));
+  }
+  const at::Tensor h_BTD = x_BTD + branch_BTD;
   if (layer.residual == model::Residual::kParallelOneNorm) {
     return h_BTD + layer.post_feed_forward_norm(plain_feed_forward(layer, normed_BTD));
   }
-  const bool parallel = layer.residual == model::Residual::kParallelTwoNorms;
-  const at::Tensor inner_BTD = layer.pre_feed_forward_norm(parallel ? x_BTD : h_BTD);
+  const at::Tensor inner_BTD = layer.pre_feed_forward_norm(x_BTD);
   return h_BTD + layer.post_feed_forward_norm(plain_feed_forward(layer, inner_BTD));
 }
 

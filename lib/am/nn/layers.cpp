@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <optional>
+#include <utility>
 
 #include "am/nn/fused/adapted_linear.h"
 #include "am/nn/fused/layer_norm.h"
@@ -57,6 +58,15 @@ at::Tensor Norm::operator()(const at::Tensor& x) const {
   std::optional<at::Tensor> shift;
   if (bias) shift = bias->value;
   return fused::layer_norm(x, weight->value, shift, eps);
+}
+
+std::pair<at::Tensor, at::Tensor> Norm::of_sum(const at::Tensor& x, at::Tensor added) const {
+  if (!weight || sum || kind == model::NormKind::kLayer) {
+    const at::Tensor whole = x + std::exchange(added, {});
+    return {whole, (*this)(whole)};
+  }
+  const fused::NormedSum both = fused::normed_sum(x, std::move(added), weight->value, eps, kind);
+  return {both.sum, both.y};
 }
 
 }  // namespace am::nn

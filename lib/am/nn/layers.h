@@ -13,6 +13,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "am/model/spec.h"
@@ -105,6 +106,8 @@ struct Norm {
   SumOverRanks sum = {};
 
   at::Tensor operator()(const at::Tensor& x) const;
+  // Returns {x + added, the norm of this sum}; on GPUs in one pass, if it is an RMSNorm.
+  std::pair<at::Tensor, at::Tensor> of_sum(const at::Tensor& x, at::Tensor added) const;
 };
 
 }  // namespace am::nn

@@ -45,6 +45,18 @@ struct GpuKernels {
   bool (*gated_gradients)(const at::Tensor& of_gate, const at::Tensor& of_up,
                           const at::Tensor& gradient, const at::Tensor& gate, const at::Tensor& up,
                           model::Activation activation);
+  // Writes the RMSNorm of x_..D to y, as nn::fused::rms_norm rounds it, and 1 / root mean square of
+  // each row to `inverse`, in float32. If `residual` is defined, writes x + residual to `sum`, and
+  // normalises this sum. Tensors are dense; x, residual and weight_D have one dtype.
+  bool (*rms_norm)(const at::Tensor& y, const at::Tensor& inverse, const at::Tensor& sum,
+                   const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight_D,
+                   double eps, model::NormKind kind);
+  // Writes the gradients of x and of weight_D. Adds `of_sum` to the former, if it is defined. Skips
+  // the latter if `of_weight_D` is undefined.
+  bool (*rms_norm_gradients)(const at::Tensor& of_x, const at::Tensor& of_weight_D,
+                             const at::Tensor& of_y, const at::Tensor& of_sum, const at::Tensor& x,
+                             const at::Tensor& inverse, const at::Tensor& weight_D,
+                             model::NormKind kind);
   // Writes x, rotated as by nn::fused::rotate, to y; with `back`, applies the inverse rotation. The
   // last dim of x_BHTK must have stride 1, and y_BTHK must be dense.
   bool (*rotate)(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& cos,

@@ -7,11 +7,14 @@
 #include <cmath>
 #include <tuple>
 #include <type_traits>
+#include <utility>
+#include <vector>
 
 #include "am/base/error.h"
 #include "am/nn/fused/device.h"
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
+#include "am/tensor/gpu_kernels.h"
 
 namespace am::nn::fused {
 
@@ -161,6 +164,20 @@ variable_list backward_of_aten(const at::Tensor& gradient, const at::Tensor& x,
   return {((of_normal - normal * mean) * inverse).to(dtype), of_weight, at::Tensor(), at::Tensor()};
 }
 
+// ---- by the plugin's kernels for GPUs
+
+// Returns the kernels for x and a weight; null if there are none.
+const tensor::GpuKernels* plugin_kernels(const at::Tensor& x, const at::Tensor& weight) {
+  return x.scalar_type() == weight.scalar_type() ? tensor::gpu_kernels(x) : nullptr;
+}
+
+// Returns an empty tensor with one number per row, of the shape that ATen's kernels expect.
+at::Tensor empty_inverse(const at::Tensor& x) {
+  std::vector<int64_t> sizes = x.sizes().vec();
+  sizes.back() = 1;
+  return at::empty(sizes, x.options().dtype(at::kFloat));
+}
+
 // ---- by ATen's kernels for GPUs
 
 // Returns the dtype in which the GPU kernels compute: x's, or that of the sums if x's dtype may not
@@ -178,20 +195,36 @@ at::Tensor gpu_weight(const at::Tensor& weight, at::ScalarType dtype, NormKind k
 
 std::tuple<at::Tensor, at::Tensor> forward_of_gpu(const at::Tensor& x, const at::Tensor& weight,
                                                   double eps, NormKind kind) {
+  if (const auto* plugin = plugin_kernels(x, weight); plugin != nullptr) {
+    at::Tensor y = at::empty_like(x), inverse = empty_inverse(x);
+    if (plugin->rms_norm(y, inverse, {}, x, {}, weight, eps, kind)) return {y, inverse};
+  }
   const at::ScalarType dtype = gpu_dtype(x, weight, kind);
   auto [y, inverse] =
       at::_fused_rms_norm(x.to(dtype), {x.size(-1)}, gpu_weight(weight, dtype, kind), eps);
   return {y.to(x.scalar_type()), std::move(inverse)};
 }
 
-variable_list backward_of_gpu(const at::Tensor& gradient, const at::Tensor& x,
-                              const at::Tensor& inverse, const at::Tensor& weight, NormKind kind,
-                              std::array<bool, 2> asked) {
+// Adds `of_sum`, which may be undefined, to the gradient of x.
+variable_list backward_of_gpu(const at::Tensor& gradient, const at::Tensor& of_sum,
+                              const at::Tensor& x, const at::Tensor& inverse,
+                              const at::Tensor& weight, NormKind kind, std::array<bool, 2> asked) {
+  if (const auto* plugin = plugin_kernels(x, weight); plugin != nullptr) {
+    const at::Tensor of_x = at::empty_like(x);
+    at::Tensor of_weight, more;
+    if (asked[1]) of_weight = at::empty_like(weight);
+    if (of_sum.defined()) more = of_sum.contiguous();
+    if (plugin->rms_norm_gradients(of_x, of_weight, gradient.contiguous(), more, x, inverse, weight,
+                                   kind)) {
+      return {of_x, of_weight, at::Tensor(), at::Tensor()};
+    }
+  }
   const at::ScalarType dtype = gpu_dtype(x, weight, kind);
   auto [of_x, of_weight] =
       at::_fused_rms_norm_backward(gradient.to(dtype).contiguous(), x.to(dtype).contiguous(),
                                    {x.size(-1)}, inverse, gpu_weight(weight, dtype, kind), asked);
   if (asked[0]) of_x = of_x.to(x.scalar_type());
+  if (asked[0] && of_sum.defined()) of_x = of_x + of_sum;
   if (asked[1]) of_weight = of_weight.to(weight.scalar_type());
   return {of_x, of_weight, at::Tensor(), at::Tensor()};
 }
@@ -252,8 +285,9 @@ variable_list backward_of_kernel(const at::Tensor& gradient, const at::Tensor& x
 struct Norm : torch::autograd::Function<Norm> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             double eps, NormKind kind) {
-    const bool gpu = on_gpu(x), kernels = !gpu && has_kernels(x);
-    const at::Tensor given = kernels ? x.contiguous() : x;
+    const bool plugin = plugin_kernels(x, weight) != nullptr;
+    const bool gpu = plugin || on_gpu(x), kernels = !gpu && has_kernels(x);
+    const at::Tensor given = plugin || kernels ? x.contiguous() : x;
     auto [y, inverse] =
         gpu       ? forward_of_gpu(given, weight, eps, kind)
         : kernels ? forward_of_kernel(given, kernel_weight(weight, given, kind), eps, kind)
@@ -266,8 +300,8 @@ struct Norm : torch::autograd::Function<Norm> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const auto kind = static_cast<NormKind>(context->saved_data["kind"].toInt());
-    if (on_gpu(saved[0])) {
-      return backward_of_gpu(gradients[0], saved[0], saved[1], saved[2], kind,
+    if (plugin_kernels(saved[0], saved[2]) != nullptr || on_gpu(saved[0])) {
+      return backward_of_gpu(gradients[0], {}, saved[0], saved[1], saved[2], kind,
                              {context->needs_input_grad(0), context->needs_input_grad(1)});
     }
     if (!has_kernels(saved[0])) {
@@ -280,6 +314,37 @@ struct Norm : torch::autograd::Function<Norm> {
   }
 };
 
+// x + added and the norm of this sum, by the plugin's kernels.
+struct SumAndNorm : torch::autograd::Function<SumAndNorm> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& x,
+                               const at::Tensor& added, const at::Tensor& weight, double eps,
+                               NormKind kind) {
+    const at::Tensor given = x.contiguous(), more = added.contiguous();
+    at::Tensor sum = at::empty_like(given), y = at::empty_like(given);
+    at::Tensor inverse = empty_inverse(given);
+    if (!plugin_kernels(given, weight)->rms_norm(y, inverse, sum, given, more, weight, eps, kind)) {
+      at::add_out(sum, given, more);
+      std::tie(y, inverse) = forward_of_gpu(sum, weight, eps, kind);
+    }
+    context->save_for_backward({sum, inverse, weight});
+    context->saved_data["kind"] = static_cast<int64_t>(kind);
+    context->set_materialize_grads(false);
+    return {sum, y};
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    const auto kind = static_cast<NormKind>(context->saved_data["kind"].toInt());
+    const at::Tensor &of_sum = gradients[0], &of_y = gradients[1];
+    const std::array<bool, 2> asked = {context->needs_input_grad(0) || context->needs_input_grad(1),
+                                       context->needs_input_grad(2)};
+    if (!of_y.defined()) return {of_sum, of_sum, {}, {}, {}};
+    const variable_list of =
+        backward_of_gpu(of_y, of_sum, saved[0], saved[1], saved[2], kind, asked);
+    return {of[0], of[0], of[1], {}, {}};
+  }
+};
+
 }  // namespace
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, NormKind kind) {
@@ -289,6 +354,18 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, N
   }
   const at::Tensor wide = at::rms_norm(x.to(at::kFloat), {x.size(-1)}, {}, eps);
   return weight * wide.to(x.scalar_type());
+}
+
+NormedSum normed_sum(const at::Tensor& x, at::Tensor added, const at::Tensor& weight, double eps,
+                     NormKind kind) {
+  AM_ASSERT(kind != NormKind::kLayer, "a LayerNorm is not an RMSNorm");
+  if (plugin_kernels(x, weight) != nullptr && x.scalar_type() == added.scalar_type() &&
+      x.sizes() == added.sizes()) {
+    const variable_list both = SumAndNorm::apply(x, added, weight, eps, kind);
+    return {both[0], both[1]};
+  }
+  const at::Tensor sum = x + std::exchange(added, {});  // frees it before the norm's output
+  return {sum, rms_norm(sum, weight, eps, kind)};
 }
 
 }  // namespace am::nn::fused
