@@ -36,6 +36,9 @@ GIVEN = {
         "void use(std::string_view)",
     "base/shared_library.h": "plan",
     "base/text_cursor.h": "bool is_letter(char)",
+    "chat/builtin.h": "Interpreter& in",
+    "chat/format_spec.h": "Heap& heap",
+    "chat/objects.h": "Interpreter& in",
     "checkpoint/background_saver.h":
         "parallel::ShardedParameters& model, const SavedState& state, folder, "
         "const std::filesystem::path& checkpoints, const std::vector<run_folder::JobStep>& lineage",

@@ -1,4 +1,4 @@
-// The Unicode functions that tokenizers need. unicode.cpp is the only user of utf8proc.
+// The Unicode functions that tokenizers need. unicode.cpp is the only user of utf8proc in this folder.
 #pragma once
 
 #include <cstdint>

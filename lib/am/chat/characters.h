@@ -1,0 +1,46 @@
+// Characters of UTF-8 text by Python's rules: places of code points, white space, letter case.
+//
+//   length("h\u00e9");                     // 2
+//   upper("stra\u00dfe");                  // "STRASSE"
+//
+// All texts must be valid UTF-8. Classes are those of utf8proc 2.8 (Unicode 14).
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace am::chat {
+
+// Number of code points.
+size_t length(std::string_view text);
+// Byte offset of the code point number `index`; the text's size if it has fewer.
+size_t byte_offset(std::string_view text, size_t index);
+// Code point that begins at byte `at`, which moves behind it.
+char32_t next_character(std::string_view text, size_t& at);
+void append_character(std::string& out, char32_t character);
+
+// str.isspace(), and \s of Python's re.
+bool is_space(char32_t character);
+// Alphabetic, a decimal digit, any number; a character that re's \w matches.
+bool is_letter(char32_t character);
+bool is_decimal(char32_t character);
+bool is_numeric(char32_t character);
+bool is_word(char32_t character);
+bool is_upper(char32_t character);
+bool is_lower(char32_t character);
+// Whether repr() shows the character as itself.
+bool is_printable(char32_t character);
+
+std::string upper(std::string_view text);
+std::string lower(std::string_view text);
+// str.title(): every letter behind a character without case is in title case.
+std::string title(std::string_view text);
+std::string capitalize(std::string_view text);
+std::string swap_case(std::string_view text);
+
+// Remove characters at the beginning, the end: white space, or those in `set` if it is not null.
+std::string_view strip_left(std::string_view text, const std::string_view* set = nullptr);
+std::string_view strip_right(std::string_view text, const std::string_view* set = nullptr);
+
+}  // namespace am::chat

@@ -1,0 +1,65 @@
+// The chat template of a model: conversations to the text on which the model is trained.
+//
+//   const auto chat = chat::ChatTemplate::from_folder("models/qwen3");
+//   chat::ChatRequest request;
+//   request.messages = Json::parse(R"([{"role": "user", "content": "Hi"}])");
+//   request.add_generation_prompt = true;
+//   const chat::Rendered out = chat.render(request);
+//   out.text;                              // "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
+//   out.generated;                         // bytes that the template marks by {% generation %}
+//
+// The text equals that of transformers' apply_chat_template(tokenize=False), and the spans those
+// that return_assistant_tokens_mask uses (there they count characters). A {% generation %} block
+// inside a macro or a {% set %} block has a displaced span, as in transformers.
+#pragma once
+
+#include <filesystem>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/base/json.h"
+#include "am/chat/template.h"
+
+namespace am::chat {
+
+struct ChatRequest {
+  Json messages;             // a list of objects: role, content, tool_calls, reasoning_content, ...
+  Json tools = nullptr;      // a list of JSON schemas of functions, or null
+  Json documents = nullptr;  // a list of objects: title, text; or null
+  bool add_generation_prompt = false;
+  Json variables = Json::object();  // others, for example {"enable_thinking": false}
+  // Name of one of several templates. If it is empty: "tool_use" if that exists and there are
+  // tools, otherwise "default".
+  std::string template_name = {};
+};
+
+class ChatTemplate {
+ public:
+  // Reads the template of a model folder: chat_template.jinja and
+  // additional_chat_templates/*.jinja, or "chat_template" in tokenizer_config.json, a text or a
+  // list of named texts; and the special tokens of tokenizer_config.json and
+  // special_tokens_map.json. Throws Error(kIo) if a file cannot be read, Error(kFormat) if there is
+  // no template or it has a mistake.
+  static ChatTemplate from_folder(const std::filesystem::path& folder);
+
+  // `special_tokens` are the variables bos_token, eos_token and so on.
+  explicit ChatTemplate(std::string_view source, Json special_tokens = Json::object());
+
+  // Throws Error(kFormat) for messages that are not such a list, and the errors of
+  // Template::render(). Several threads can render at once.
+  Rendered render(const ChatRequest& request, const RenderOptions& options = {}) const;
+
+  std::vector<std::string> names() const;
+  const Json& special_tokens() const { return special_tokens_; }
+
+ private:
+  ChatTemplate() = default;
+  const Template& chosen(const ChatRequest& request) const;
+
+  std::map<std::string, Template> templates_;
+  Json special_tokens_ = Json::object();
+};
+
+}  // namespace am::chat

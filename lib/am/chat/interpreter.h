@@ -1,0 +1,108 @@
+// Evaluates the syntax tree of a template, with jinja2's scopes and Python's operators.
+//
+//   const Block body = chat::parse("{{ greeting ~ '!' }}");
+//   Heap heap(Limits{});
+//   Interpreter in(heap, {{"greeting", Value::text("Hi")}});
+//   in.render(body).text;                  // "Hi!"
+//
+// Chat templates come from the hub and are not trusted. They reach no data but their variables:
+// there are no attributes other than those of the tables in chat/builtin.h, and the heap limits
+// work, memory and recursion.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "am/chat/syntax.h"
+#include "am/chat/value.h"
+
+namespace am::chat {
+
+struct Scope {
+  Scope* parent = nullptr;
+  std::vector<std::pair<std::string_view, Value>> names;
+
+  void set(std::string_view name, const Value& value);
+};
+
+// Text that a {% generation %} block made: bytes [begin, end) of the rendered text.
+struct GeneratedSpan {
+  size_t begin = 0, end = 0;
+
+  bool operator==(const GeneratedSpan&) const = default;
+};
+
+struct Rendered {
+  std::string text;
+  std::vector<GeneratedSpan> generated;
+};
+
+using Variables = std::vector<std::pair<std::string_view, Value>>;
+
+class Interpreter {
+ public:
+  // The heap must outlive the interpreter. `now` is the time in seconds since 1970 that
+  // strftime_now shows; the clock's if it is empty.
+  Interpreter(Heap& heap, const Variables& variables, std::optional<int64_t> now = {});
+
+  // Throws Failure; line() is then the line that failed.
+  Rendered render(const Block& body);
+  int line() const { return line_; }
+
+  Heap& heap() { return heap_; }
+  int64_t now() const;
+
+  // object.name and object[key]. Undefined if there is none; throw Failure for an undefined object.
+  Value attribute(const Value& object, std::string_view name);
+  Value item(const Value& object, const Value& key);
+  Value call(const Value& function, const Arguments& arguments);
+
+  // For macros and loops.
+  enum class Flow { kNext, kBreak, kContinue };
+  Value evaluate(const Expression& expression, Scope& scope);
+  Flow execute(const Block& body, Scope& scope);
+  void assign(const Target& target, const Value& value, Scope& scope);
+  // Returns the text that a block makes.
+  Value capture(const Block& body, Scope& scope);
+  // Runs a loop over `items` at a depth of recursion, and its `else` block if no item passes.
+  void run_loop(const ForBlock& block, std::vector<Value> items, Scope& scope, int depth);
+  Value capture_loop(const ForBlock& block, std::vector<Value> items, Scope& scope, int depth);
+
+ private:
+  class Captured;  // output that goes to a buffer
+
+  Value lookup(std::string_view name, const Scope& scope) const;
+  Value evaluate_binary(const Binary& binary, Scope& scope);
+  Value evaluate_comparison(const Comparison& comparison, Scope& scope);
+  Value evaluate_concatenation(const Concatenation& concatenation, Scope& scope);
+  Value evaluate_slice(const SliceOf& slice, Scope& scope);
+  Value evaluate_filter(const FilterOf& filter, Scope& scope, const Value* object);
+  Arguments evaluate_arguments(const CallArguments& arguments, Scope& scope);
+  Value apply_filters(const Expression& filters, const Value& text, Scope& scope);
+  Flow execute_one(const Statement& statement, Scope& scope);
+  Flow execute_capture(const Statement& statement, Scope& scope);
+  void execute_call(const CallBlock& block, Scope& scope);
+  void execute_generation(const GenerationBlock& block, Scope& scope);
+  void write(const Value& value);
+
+  Heap& heap_;
+  Scope globals_;
+  std::optional<int64_t> now_;
+  std::string root_;                      // the rendered text
+  std::string* output_ = &root_;          // where text goes now
+  std::vector<GeneratedSpan> generated_;  // `end` counts characters until rendering ends
+  int line_ = 1;
+};
+
+// a + b and so on; `op` is one of + - * / // % **. Throw Failure for types without the operator.
+Value arithmetic(Interpreter& in, const std::string& op, const Value& a, const Value& b);
+Value negative(const Value& value);
+bool contains(Heap& heap, const Value& container, const Value& element);
+// object[start:stop:step], where None stands for a bound that is left out.
+Value sliced(Heap& heap, const Value& object, const Value& start, const Value& stop,
+             const Value& step);
+
+}  // namespace am::chat

@@ -1,0 +1,126 @@
+// Objects of templates: methods bound to their values, functions, macros, namespaces, loops.
+//
+//   Namespace* state = in.heap().make<Namespace>();
+//   state->set("count", Value::integer(1));
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "am/chat/builtin.h"
+#include "am/chat/interpreter.h"
+
+namespace am::chat {
+
+// A global function, or a method with its value.
+class BoundBuiltin : public Object {
+ public:
+  BoundBuiltin(const Builtin& builtin, const Value& self) : builtin_(builtin), self_(self) {}
+
+  std::string_view type() const override { return "builtin_function_or_method"; }
+  bool callable() const override { return true; }
+  Value call(Interpreter& in, const Arguments& arguments) override {
+    return call_builtin(builtin_, in, self_, arguments);
+  }
+
+ private:
+  const Builtin& builtin_;
+  Value self_;
+};
+
+class Macro : public Object {
+ public:
+  Macro(const Signature& signature, Scope& scope) : signature_(signature), scope_(scope) {}
+
+  std::string_view type() const override { return "Macro"; }
+  std::string repr(Heap& heap) const override;
+  bool attribute(std::string_view name, Interpreter& in, Value& out) override;
+  bool callable() const override { return true; }
+  Value call(Interpreter& in, const Arguments& arguments) override;
+
+ private:
+  void bind(Interpreter& in, const Arguments& arguments, Scope& inner) const;
+
+  const Signature& signature_;
+  Scope& scope_;
+};
+
+class Namespace : public Object {
+ public:
+  std::string_view type() const override { return "Namespace"; }
+  std::string repr(Heap& heap) const override;
+  bool attribute(std::string_view name, Interpreter& in, Value& out) override;
+  // Throws Failure for a name that begins with an underscore, which transformers refuses.
+  void set(std::string_view name, const Value& value);
+
+ private:
+  std::vector<std::pair<std::string_view, Value>> values_;
+};
+
+// The variable `loop`.
+class Loop : public Object {
+ public:
+  Loop(Interpreter& in, const ForBlock& block, std::vector<Value> items, Scope& scope, int depth)
+      : in_(in), block_(block), items_(std::move(items)), scope_(scope), depth_(depth) {}
+
+  // Goes to the next item that fulfils the loop's condition. Returns false at the end.
+  bool advance();
+  const Value& current() const { return passed_[index_ - 1]; }
+
+  std::string_view type() const override { return "LoopContext"; }
+  std::string repr(Heap& heap) const override;
+  bool attribute(std::string_view name, Interpreter& in, Value& out) override;
+  bool callable() const override { return true; }
+  Value call(Interpreter& in, const Arguments& arguments) override;
+  // Whether the values differ from those of the call before.
+  bool changed(const std::vector<Value>& values);
+  Value cycle(const std::vector<Value>& values) const;
+
+ private:
+  // Whether an item behind the current one passes the condition.
+  bool find_next();
+  Int length();
+
+  Interpreter& in_;
+  const ForBlock& block_;
+  std::vector<Value> items_;
+  Scope& scope_;
+  int depth_;
+  size_t looked_at_ = 0;       // items whose condition was evaluated
+  std::vector<Value> passed_;  // those that passed
+  size_t index_ = 0;           // of the current item in `passed_`, from 1
+  std::vector<Value> last_values_;
+  bool has_values_ = false;
+};
+
+class Cycler : public Object {
+ public:
+  explicit Cycler(std::vector<Value> items) : items_(std::move(items)) {}
+
+  std::string_view type() const override { return "Cycler"; }
+  bool attribute(std::string_view name, Interpreter& in, Value& out) override;
+  Value next();
+  void reset() { at_ = 0; }
+
+ private:
+  std::vector<Value> items_;
+  size_t at_ = 0;
+};
+
+// Returns nothing when it is called first, and the separator afterwards.
+class Joiner : public Object {
+ public:
+  explicit Joiner(const Value& separator) : separator_(separator) {}
+
+  std::string_view type() const override { return "Joiner"; }
+  bool callable() const override { return true; }
+  Value call(Interpreter& in, const Arguments& arguments) override;
+
+ private:
+  Value separator_;
+  bool is_used_ = false;
+};
+
+}  // namespace am::chat

@@ -1,0 +1,173 @@
+// The syntax tree of a template: expressions and statements.
+//
+//   const Block body = chat::parse("{{ 1 + 2 }}");
+//   std::get<Output>(body[0].node).value;  // an Expression that holds a Binary
+//
+// Names of builtin filters and tests are resolved by the parser, as in jinja2; a null builtin is an
+// error when it is evaluated.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "am/chat/value.h"
+
+namespace am::chat {
+
+struct Expression;
+struct Statement;
+struct Builtin;
+using ExpressionPointer = std::unique_ptr<Expression>;
+using Block = std::vector<Statement>;
+
+struct CallArguments {
+  std::vector<ExpressionPointer> positional;
+  std::vector<std::pair<std::string, ExpressionPointer>> named;
+  ExpressionPointer rest;        // *rest
+  ExpressionPointer named_rest;  // **named_rest
+};
+
+struct Constant {
+  Value value;  // not a text
+};
+struct TextLiteral {
+  std::string text;
+};
+struct Name {
+  std::string name;
+};
+struct ListLiteral {
+  std::vector<ExpressionPointer> items;
+  bool is_tuple = false;
+};
+struct DictLiteral {
+  std::vector<std::pair<ExpressionPointer, ExpressionPointer>> items;
+};
+struct Unary {
+  char op;  // '-', '+', or '!' for `not`
+  ExpressionPointer operand;
+};
+struct Binary {
+  std::string op;  // + - * / // % **, `and`, `or`
+  ExpressionPointer left, right;
+};
+struct Comparison {
+  ExpressionPointer first;
+  std::vector<std::pair<std::string, ExpressionPointer>> rest;  // a < b < c
+};
+struct Concatenation {
+  std::vector<ExpressionPointer> parts;  // a ~ b ~ c
+};
+struct Conditional {
+  ExpressionPointer condition, value, otherwise;  // `otherwise` may be null
+};
+struct AttributeOf {
+  ExpressionPointer object;
+  std::string name;
+};
+struct ItemOf {
+  ExpressionPointer object, key;
+};
+struct SliceOf {
+  ExpressionPointer object, start, stop, step;  // each bound may be null
+};
+struct CallOf {
+  ExpressionPointer function;
+  CallArguments arguments;
+};
+// x | name(arguments), or `x is name(arguments)`.
+struct FilterOf {
+  ExpressionPointer object;  // null at the head of a filter block
+  std::string name;
+  const Builtin* builtin = nullptr;
+  CallArguments arguments;
+  bool is_test = false;
+};
+
+struct Expression {
+  std::variant<Constant, TextLiteral, Name, ListLiteral, DictLiteral, Unary, Binary, Comparison,
+               Concatenation, Conditional, AttributeOf, ItemOf, SliceOf, CallOf, FilterOf>
+      node;
+  int line = 1;
+  int depth = 1;  // levels of expressions in it
+};
+
+// A name, an attribute of a namespace, or a tuple of targets.
+struct Target {
+  std::string name;
+  std::string attribute;
+  std::vector<Target> parts;
+  bool is_tuple = false;
+};
+
+// Parameters and body of a macro or a call block.
+struct Signature {
+  std::string name;
+  std::vector<std::string> parameters;
+  std::vector<ExpressionPointer> defaults;  // of the last parameters
+  Block body;
+  bool uses_caller = false, uses_varargs = false, uses_kwargs = false;
+};
+
+struct Text {
+  std::string text;
+};
+struct Output {
+  ExpressionPointer value;
+};
+struct Assignment {
+  Target target;
+  ExpressionPointer value;
+};
+struct CaptureBlock {
+  Target target;
+  ExpressionPointer filter;  // may be null
+  Block body;
+};
+struct IfBlock {
+  std::vector<std::pair<ExpressionPointer, Block>> branches;
+  Block otherwise;
+};
+struct ForBlock {
+  Target target;
+  ExpressionPointer iterable, condition;
+  Block body, otherwise;
+  bool is_recursive = false;
+};
+struct MacroBlock {
+  Signature macro;
+};
+struct CallBlock {
+  ExpressionPointer call;  // a CallOf
+  Signature caller;
+};
+struct FilterBlock {
+  ExpressionPointer filter;
+  Block body;
+};
+struct WithBlock {
+  std::vector<std::pair<Target, ExpressionPointer>> values;
+  Block body;
+};
+struct GenerationBlock {
+  Block body;
+};
+struct LoopControl {
+  bool is_break = false;
+};
+
+struct Statement {
+  std::variant<Text, Output, Assignment, CaptureBlock, IfBlock, ForBlock, MacroBlock, CallBlock,
+               FilterBlock, WithBlock, GenerationBlock, LoopControl>
+      node;
+  int line = 1;
+};
+
+// Parses a template. Throws SyntaxFailure (chat/lexer.h) with the line of the mistake.
+Block parse(std::string_view source);
+
+}  // namespace am::chat

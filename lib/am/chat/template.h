@@ -1,0 +1,49 @@
+// A Jinja template as Hugging Face's chat templates use it, rendered without Python.
+//
+//   const chat::Template greeting("{% for m in messages %}<{{ m.role }}>{% endfor %}");
+//   greeting.render({{"messages", {{{"role", "user"}}}}}).text;     // "<user>"
+//
+// The language is that of transformers' apply_chat_template: jinja2's sandbox with trim_blocks,
+// lstrip_blocks and loop controls, the filter tojson of Python's json.dumps, raise_exception,
+// strftime_now, and {% generation %}, whose text is reported as spans. Filters that only suit web
+// pages (pprint, random, striptags, urlize, wordwrap, xmlattr, filesizeformat) and tags that read
+// other templates (extends, include, import, block) are errors.
+//
+// A template is not trusted: see chat/value.h for the limits of work, memory and recursion.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "am/base/json.h"
+#include "am/chat/interpreter.h"
+#include "am/chat/syntax.h"
+
+namespace am::chat {
+
+struct RenderOptions {
+  Limits limits = {};
+  // Time that strftime_now shows, in seconds since 1970; the clock's if it is empty.
+  std::optional<int64_t> now = {};
+};
+
+class Template {
+ public:
+  // `name` is the file of error messages. Throws Error(kFormat) with the line of a mistake.
+  explicit Template(std::string_view source, std::string name = "chat_template.jinja");
+
+  // Renders with an object of variables. Throws Error(kFormat) with the template's line if an
+  // expression fails, the template raises an exception, or a limit is exceeded. Several threads can
+  // render at once.
+  Rendered render(const Json& variables, const RenderOptions& options = {}) const;
+
+  const std::string& name() const { return name_; }
+
+ private:
+  std::string name_;
+  std::shared_ptr<const Block> body_;
+};
+
+}  // namespace am::chat

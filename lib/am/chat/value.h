@@ -1,0 +1,222 @@
+// Values of a chat template, with Python's meaning: text, numbers, lists, tuples, dicts, undefined.
+//
+//   Heap heap(Limits{});
+//   const Value names = heap.list({Value::text("a"), Value::integer(1)});
+//   chat::repr(names, heap);               // "['a', 1]"
+//   chat::equal(names, names, heap);       // true
+//
+// A Value is a small handle that is copied freely. The heap of one rendering owns what it points to
+// and frees it at the end, so cycles (a namespace that holds itself) need no care. The heap also
+// counts steps and bytes, and ends a template that exceeds its limits.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "am/base/json.h"
+
+namespace am::chat {
+
+// Integers have 127 bits and a sign; results beyond that are an error. Python's have no limit.
+__extension__ using Int = __int128;
+
+// Error of an expression or of the template's text. Template and Interpreter add the line and throw
+// Error(kFormat).
+struct Failure : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+// Limits of one rendering. A real template needs some hundred steps a message.
+struct Limits {
+  int64_t steps = 20'000'000;          // expressions, statements, elements visited
+  int64_t bytes = int64_t{256} << 20;  // all values that the template makes, and its output
+  int depth = 1000;                    // nested expressions, statements and macro calls
+};
+
+enum class Kind : uint8_t {
+  kUndefined,
+  kNone,
+  kBool,
+  kInt,
+  kFloat,
+  kText,
+  kList,
+  kTuple,
+  kView,      // dict_keys, dict_values, dict_items
+  kRange,     // range()
+  kIterator,  // what a Python generator is: its elements are taken once
+  kDict,
+  kObject,  // functions, macros, namespaces, loops
+};
+
+struct List;
+struct Dict;
+class Object;
+
+struct Value {
+  Kind kind = Kind::kUndefined;
+  bool safe = false;  // text of the filters `safe` and `escape`, to which `+` adds escaped text
+  union {
+    bool boolean;
+    Int number;
+    double real;
+    std::string_view string;  // kText: the text. kUndefined: the message of an error
+    List* list;               // kList to kIterator
+    const Dict* dict;
+    Object* object;
+  };
+
+  Value() : string() {}
+  static Value undefined(std::string_view message);
+  static Value none();
+  static Value boolean_of(bool value);
+  static Value integer(Int value);
+  static Value floating(double value);
+  static Value text(std::string_view value, bool safe = false);
+
+  bool is(Kind other) const { return kind == other; }
+  bool is_number() const { return kind >= Kind::kBool && kind <= Kind::kFloat; }
+  bool is_integral() const { return kind == Kind::kBool || kind == Kind::kInt; }
+  bool is_sequence() const { return kind >= Kind::kList && kind <= Kind::kIterator; }
+  // Value of a kBool or kInt.
+  Int as_integer() const { return kind == Kind::kBool ? Int{boolean} : number; }
+  double as_real() const { return kind == Kind::kFloat ? real : static_cast<double>(as_integer()); }
+};
+
+struct List {
+  std::vector<Value> items;
+  int depth = 1;     // levels of lists and dicts in it, with itself
+  size_t taken = 0;  // kIterator: elements that were taken
+  // kIterator: makes the elements behind those in `items`; returns false at the end. May be empty.
+  std::function<bool(Value&)> pull = {};
+  std::string_view name = {};         // kView, kIterator: type in Python
+  Int start = 0, stop = 0, step = 1;  // kRange
+  bool is_group = false;              // a tuple of `groupby`, with the attributes grouper and list
+};
+
+struct Dict {
+  std::vector<std::pair<Value, Value>> items;
+  std::unordered_multimap<size_t, size_t> index;  // hash of the key, place in `items`
+  int depth = 1;
+};
+
+// Arguments of a call.
+struct Arguments {
+  std::vector<Value> positional;
+  std::vector<std::pair<std::string_view, Value>> named;
+};
+
+class Heap;
+class Interpreter;
+
+// Values that have no literal: functions, macros, namespaces, loops.
+class Object {
+ public:
+  virtual ~Object() = default;
+  virtual std::string_view type() const = 0;
+  virtual std::string repr(Heap& heap) const;
+  // Sets `out` and returns true if the object has the attribute.
+  virtual bool attribute(std::string_view name, Interpreter& in, Value& out);
+  virtual bool callable() const { return false; }
+  // Throws Failure if the object is not callable.
+  virtual Value call(Interpreter& in, const Arguments& arguments);
+};
+
+class Heap {
+ public:
+  explicit Heap(const Limits& limits) : limits_(limits) {}
+
+  // Count work, bytes that are read, and memory, before they are spent. Throw Failure beyond the
+  // limit.
+  void step(int64_t count = 1);
+  void scan(size_t bytes) { step(1 + static_cast<int64_t>(bytes / 64)); }
+  void charge(int64_t bytes);
+  // Counts levels of recursion, for as long as it lives; throws Failure beyond the limit.
+  class Level {
+   public:
+    explicit Level(Heap& heap);
+    Level(const Level&) = delete;
+    Level& operator=(const Level&) = delete;
+    ~Level() { --heap_.levels_; }
+
+   private:
+    Heap& heap_;
+  };
+  int64_t bytes_left() const { return limits_.bytes - bytes_; }
+  const Limits& limits() const { return limits_; }
+
+  Value text(std::string text, bool safe = false);
+  Value undefined(std::string message);
+  Value list(std::vector<Value> items, Kind kind = Kind::kList, std::string_view name = {});
+  Value range(Int start, Int stop, Int step);
+  // Returns the dict of the pairs, where a later value of an equal key replaces an earlier one.
+  // Throws Failure for a key without a hash, such as a list.
+  Value dict(const std::vector<std::pair<Value, Value>>& items);
+  // Converts JSON, whose strings the values refer to.
+  Value from_json(const Json& json);
+
+  template <typename T, typename... Args>
+  T* make(Args&&... args) {
+    charge(sizeof(T) + 32);
+    auto made = std::make_unique<T>(std::forward<Args>(args)...);
+    T* const out = made.get();
+    if constexpr (std::is_base_of_v<Object, T>) {
+      objects_.push_back(std::move(made));
+    } else {
+      cells_.push_back(std::shared_ptr<T>(std::move(made)));
+    }
+    return out;
+  }
+  static Value object(Object* object);
+
+ private:
+  Limits limits_;
+  int64_t steps_ = 0;
+  int64_t bytes_ = 0;
+  int levels_ = 0;
+  std::deque<std::string> texts_;
+  std::deque<List> lists_;
+  std::deque<Dict> dicts_;
+  std::vector<std::unique_ptr<Object>> objects_;
+  std::vector<std::shared_ptr<void>> cells_;  // scopes
+};
+
+// Returns Python's type name: "str", "int", "list", ...
+std::string_view type_name(const Value& value);
+// bool(value)
+bool is_true(const Value& value);
+// str(value) and repr(value).
+Value str(const Value& value, Heap& heap);
+std::string repr(const Value& value, Heap& heap);
+// a == b
+bool equal(const Value& a, const Value& b, Heap& heap);
+// Returns a value below 0, 0, or above 0; NaN is unordered: 2. Throws Failure for types that Python
+// does not order; `op` is the operator of that message.
+int compare(const Value& a, const Value& b, std::string_view op, Heap& heap);
+// Returns the value of a key, null if the dict has none. Throws Failure for a key without a hash.
+const Value* find(const Dict& dict, const Value& key, Heap& heap);
+const Value* find(const Dict& dict, std::string_view key, Heap& heap);
+// Hash of a key; equal values have equal hashes. Throws Failure for a value without one.
+size_t hash_of(const Value& value, Heap& heap);
+// Number of elements or characters; throws Failure for a value without a length.
+int64_t length(const Value& value, Heap& heap);
+// Returns the elements over which a loop goes: characters of a text, keys of a dict. Empties an
+// iterator. Throws Failure if the value is not iterable.
+std::vector<Value> elements(const Value& value, Heap& heap);
+// Takes the next element of a kIterator; returns false at the end.
+bool take_next(List& iterator, Value& out);
+bool is_iterable(const Value& value);
+
+std::string int_text(Int value, int base = 10);
+// Returns repr() of a float, for example "1.0", "1e-05", "inf".
+std::string float_text(double value);
+
+}  // namespace am::chat
