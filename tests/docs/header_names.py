@@ -69,6 +69,11 @@ GIVEN = {
     "control/token.h": "const Nonces& nonces, const std::string& theirs",
     "data/batch.h": "const DataSpec& spec, int64_t place, int64_t m, int64_t d",
     "data/fingerprint.h": "const std::unique_ptr<TokenSource>& source",
+    "data/tokenizer.h": "const std::vector<int64_t>& ids",
+    "data/tokenizer/charsmap.h": "std::string_view map_bytes",
+    "data/tokenizer/json_field.h": "const SortedJson& json",
+    "data/tokenizer/pre_tokenizer.h": "const Piece& piece, PieceSink& sink",
+    "data/tokenizer/regex.h": "text, std::vector<std::pair<size_t, size_t>>& pieces",
     "data/sampler.h": "const std::unique_ptr<TokenSource>& source, int64_t m, int64_t d",
     "draw/report.h":
         "plan, const model::ModelConfig& model, layout, "

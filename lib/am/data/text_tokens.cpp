@@ -104,7 +104,7 @@ class TextReader {
   // Tokenizes a document into ids_.
   void append(const fs::path& file, std::string_view text) {
     ids_.clear();
-    tokenizer_.append_tokens(text, ids_);
+    tokenizer_.append_tokens(text, {}, ids_);
     const auto largest = std::max_element(ids_.begin(), ids_.end());
     if (largest != ids_.end() && *largest >= spec_.vocab_size) {
       throw Error(

@@ -1,15 +1,18 @@
 // Converts text to token ids and back.
 //
 //   auto tokenizer = data::make_tokenizer("bytes");
-//   tokenizer->encode("Hi");                 // {72, 105}
-//   data::make_tokenizer("models/llama/tokenizer.json");
+//   tokenizer->encode("Hi");                                                       // {72, 105}
+//   auto llama = data::make_tokenizer("models/llama");
+//   llama->encode("Hi", {.add_special_tokens = true});                             // {1, 6324}
+//   llama->decode(ids, /*skip_special_tokens=*/true);                              // "Hi"
+//   llama->token_id("</s>");                                                       // 2
 //
-// `bytes` has one token per byte, 256 ids, and needs no file. A Hugging Face tokenizer.json of the
-// byte-level BPE kind (GPT-2, Llama 3, Qwen, SmolLM) is read by data/byte_bpe.h.
+// `bytes` has one token per byte, 256 ids, and needs no file. Files are read by data/tokenizer/.
 #pragma once
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -17,27 +20,74 @@
 
 namespace am::data {
 
+struct EncodeOptions {
+  // Whether the tokens are added that the tokenizer's post-processor puts around a text, for
+  // example <s> before it.
+  bool add_special_tokens = false;
+  // Whether special tokens that occur in the text are text like any other, and not tokens.
+  bool split_special_tokens = false;
+};
+
+// A token, and the bytes [begin, end) of the text that it stands for. An added special token has
+// none: begin = end = 0.
+struct TokenPlace {
+  int64_t id = 0;
+  size_t begin = 0;
+  size_t end = 0;
+  bool operator==(const TokenPlace&) const = default;
+};
+
 class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Appends the ids of `text`. Adds no special tokens at its beginning or end.
-  virtual void append_tokens(std::string_view text, std::vector<uint32_t>& out) const = 0;
-  // Appends the bytes of the token `id`; appends nothing for an id without text.
-  virtual void append_text(uint32_t id, std::string& out) const = 0;
-  // Returns one more than the largest id that append_tokens can append.
+  // Appends the ids of `text`. Bytes that are not UTF-8 count as U+FFFD.
+  virtual void append_tokens(std::string_view text, const EncodeOptions& options,
+                             std::vector<uint32_t>& out) const = 0;
+  // Returns the ids with their places in the text, as the `offsets` of `tokenizers` say, but
+  // counted in bytes.
+  virtual std::vector<TokenPlace> places(std::string_view text,
+                                         const EncodeOptions& options) const = 0;
+  // Returns the text of tokens. Skips ids outside the vocabulary.
+  virtual std::string text(std::span<const int64_t> ids, bool skip_special_tokens) const = 0;
+  // Returns a token as the vocabulary writes it, for example "Ġthe"; "" for an id without token.
+  virtual std::string token(int64_t id) const = 0;
+  // Returns the bytes for which a token stands inside a text, for example " the".
+  virtual std::string token_bytes(int64_t id) const = 0;
+  // Returns the id of the token that the vocabulary, or the list of added tokens, writes like this.
+  virtual std::optional<int64_t> token_id(std::string_view token) const = 0;
+  // Returns the special tokens, in the order of their ids.
+  virtual std::vector<std::string> special_tokens() const = 0;
+  // Returns one more than the largest id.
   virtual int64_t vocab_size() const = 0;
   // Returns "bytes" or the file's path.
   virtual std::string name() const = 0;
 
-  std::vector<int64_t> encode(std::string_view text) const;
-  // Returns the text of the ids. Skips ids outside the vocabulary.
-  std::string decode(std::span<const int64_t> ids) const;
+  std::vector<int64_t> encode(std::string_view text, const EncodeOptions& options = {}) const;
+  std::vector<TokenPlace> encode_with_offsets(std::string_view text,
+                                              const EncodeOptions& options = {}) const {
+    return places(text, options);
+  }
+  std::string decode(std::span<const int64_t> ids, bool skip_special_tokens = false) const {
+    return text(ids, skip_special_tokens);
+  }
+  // Returns the id of a token. Throws Error(kPlan) with similar names if there is none.
+  int64_t required_token_id(std::string_view token) const;
 };
 
-// Returns the tokenizer with this name: "bytes", a tokenizer.json, or a folder that contains one.
-// Throws Error(kIo) if the file cannot be read, Error(kFormat) if its kind of tokenizer is not
-// supported.
+// Returns the tokenizer with this name: "bytes", a file, or a folder that contains one. The kind of
+// a file is found from its content:
+//   tokenizer.json   of Hugging Face's `tokenizers`
+//   tekken.json      of Mistral
+//   tokenizer.model  of SentencePiece, or of Llama 3 (lines of a token in base64 and its rank, as
+//                    tiktoken writes them)
+// Throws Error(kIo) if the file cannot be read, Error(kFormat) with the place in the file if it is
+// not such a file, or of a kind that is not supported.
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
+// Reads a tokenizer from a file's content. `file` names it in messages; files beside it are read.
+std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view content, const std::string& file);
+
+// Names of tokenizer files in a folder, the preferred first.
+std::span<const char* const> tokenizer_file_names();
 
 }  // namespace am::data

@@ -143,7 +143,7 @@ const data::Tokenizer& tokenizer_of(Session& session) {
   const DefaultTokenizer tokenizer = session.tokenizer();
   if (!tokenizer.name.empty()) return values_of(session).tokenizer(tokenizer.name);
   throw Error(ErrorKind::kPlan, tokenizer.problem,
-              "`set tokenizer PATH` selects a tokenizer.json; `set tokenizer bytes` makes each "
+              "`set tokenizer PATH` selects a tokenizer's file; `set tokenizer bytes` makes each "
               "byte a token");
 }
 
@@ -153,7 +153,7 @@ std::vector<int64_t> encode(Session& session, const std::string& text) {
   const int64_t vocabulary = values_of(session).runnable().config().vocab_size;
   for (size_t i = 0; i < ids.size(); ++i) {
     if (ids[i] < vocabulary) continue;
-    const std::string token = tokenizer.decode(std::span<const int64_t>(&ids[i], 1));
+    const std::string token = tokenizer.token_bytes(ids[i]);
     throw Error(
         ErrorKind::kPlan,
         cat("token ", i, " of the text, ", inspect::quoted_text(token, session.style()),

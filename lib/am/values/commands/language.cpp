@@ -49,7 +49,7 @@ Result run_logprob(Session& session, const Arguments& arguments) {
   term::Table table({{"id", term::Align::kRight}, {"token"}, {"log p", term::Align::kRight}});
   for (size_t i = 0; i < ids.size(); ++i) {
     if (i > 0) list.push_back(logs[i - 1]);
-    const std::string token = tokenizer_of(session).decode(std::span<const int64_t>(&ids[i], 1));
+    const std::string token = tokenizer_of(session).token_bytes(ids[i]);
     table.add({std::to_string(ids[i]), inspect::quoted_text(token, session.style()),
                i == 0 ? std::string("-") : format_fixed(logs[i - 1], 4)});
   }

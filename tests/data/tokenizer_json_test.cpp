@@ -1,4 +1,4 @@
-#include "am/data/byte_bpe.h"
+#include "am/data/tokenizer/tokenizer_json.h"
 
 #include <catch2/catch.hpp>
 #include <fstream>
@@ -8,8 +8,9 @@
 #include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
-#include "am/data/bpe_merges.h"
-#include "am/data/unicode.h"
+#include "am/data/tokenizer.h"
+#include "am/data/tokenizer/bpe_merges.h"
+#include "am/data/tokenizer/unicode.h"
 #include "support/temporary_folder.h"
 
 using namespace am;
@@ -30,12 +31,12 @@ Json small_json() {
 }
 
 std::vector<int64_t> encode(const Json& json, const std::string& text) {
-  return parse_byte_bpe(json.dump(), "t.json")->encode(text);
+  return parse_tokenizer(json.dump(), "t.json")->encode(text);
 }
 
 std::string error_of(const std::string& text) {
   try {
-    parse_byte_bpe(text, "t.json");
+    parse_tokenizer(text, "t.json");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kFormat);
     CHECK_THAT(error.what(), Catch::StartsWith("t.json: "));
@@ -64,7 +65,7 @@ TEST_CASE("ids equal Hugging Face's, and decode to the text") {
 }
 
 TEST_CASE("the vocabulary counts added tokens, and ids beyond it have no text") {
-  const auto tokenizer = load_byte_bpe(kFolder / "gpt2.json");
+  const auto tokenizer = make_tokenizer(kFolder / "gpt2.json");
   CHECK(tokenizer->vocab_size() == 523);
   CHECK(tokenizer->decode(std::vector<int64_t>{522, 100000, -1}) == "<mid>");
 }
@@ -76,7 +77,7 @@ TEST_CASE("a folder that holds a tokenizer.json") {
 }
 
 TEST_CASE("bytes that are no UTF-8 count as U+FFFD") {
-  const auto tokenizer = load_byte_bpe(kFolder / "llama3.json");
+  const auto tokenizer = make_tokenizer(kFolder / "llama3.json");
   CHECK(tokenizer->decode(tokenizer->encode("a\xff\xc3")) == "a\xEF\xBF\xBD\xEF\xBF\xBD");
   CHECK(valid_utf8("\xed\xa0\x80ok") == "\xEF\xBF\xBD\xEF\xBF\xBD\xEF\xBF\xBDok");
 }
@@ -114,18 +115,45 @@ TEST_CASE("tokenizers that are not read say why") {
   CHECK_THAT(error_of("{"), Catch::StartsWith("t.json: syntax error"));
   CHECK_THAT(error_of("[]"), Catch::Contains("not a tokenizer.json"));
   CHECK_THAT(error_of("{}"), Catch::Contains("not a tokenizer.json"));
-  CHECK_THAT(message_with("/model/type", "Unigram"), Catch::Contains("type Unigram, not BPE"));
-  CHECK_THAT(message_with("/model/type", "WordPiece"), Catch::Contains("type WordPiece, not BPE"));
+  CHECK_THAT(message_with("/model/type", "Unigram"),
+             Catch::StartsWith("t.json: model.vocab: the value is not a list"));
+  CHECK_THAT(message_with("/model/type", "Characters"),
+             Catch::Contains("model: the model type Characters is not supported"));
   CHECK_THAT(message_with("/model/vocab", 3), Catch::EndsWith("the vocabulary is not an object"));
-  CHECK_THAT(message_with("/model/dropout", 0.1), Catch::Contains("\"dropout\""));
-  CHECK_THAT(message_with("/model/end_of_word_suffix", "</w>"),
-             Catch::Contains("\"end_of_word_suffix\""));
+  CHECK_THAT(message_with("/model/dropout", 0.1),
+             Catch::Contains("model.dropout: a dropout above 0 is not supported"));
   CHECK_THAT(message_with("/model/merges/0", "a"), Catch::Contains("\"a\" is not a pair"));
   CHECK_THAT(message_with("/model/merges/0", "b a"), Catch::Contains("is not in the vocabulary"));
   CHECK_THAT(message_with("/model/vocab/a", 4000000000), Catch::Contains("4000000000"));
-  CHECK_THAT(message_with("/normalizer", {{"type", "Lowercase"}}), Catch::Contains("Lowercase"));
-  CHECK_THAT(message_with("/pre_tokenizer", nullptr), Catch::Contains("without the ByteLevel"));
-  CHECK_THAT(message_with("/pre_tokenizer", {{"type", "Metaspace"}}), Catch::Contains("Metaspace"));
+  CHECK_THAT(message_with("/normalizer", {{"type", "Uppercase"}}),
+             Catch::Contains("normalizer: the normalizer Uppercase is not supported"));
+  CHECK_THAT(message_with("/normalizer", Json::parse(R"({"type": "Sequence", "normalizers": [
+               {"type": "NFC"}, {"type": "Prepend"}]})")),
+             Catch::Contains("normalizer.normalizers[1]: \"prepend\" is missing"));
+  CHECK_THAT(message_with("/normalizer", Json::parse(R"({"type": "Precompiled",
+               "precompiled_charsmap": "AAAA"})")),
+             Catch::Contains("normalizer.precompiled_charsmap: the character map has no header"));
+  CHECK_THAT(message_with("/normalizer", Json::parse(R"({"type": "Precompiled",
+               "precompiled_charsmap": "?"})")),
+             Catch::Contains("precompiled_charsmap: the value is not base64"));
+  CHECK_THAT(message_with("/pre_tokenizer", {{"type", "UnicodeScripts"}}),
+             Catch::Contains("the pre-tokenizer UnicodeScripts is not supported"));
+  CHECK_THAT(message_with("/pre_tokenizer", {{"type", "Metaspace"}, {"replacement", "ab"}}),
+             Catch::Contains("pre_tokenizer.replacement: the value is not one character"));
+  CHECK_THAT(message_with("/pre_tokenizer", Json::parse(R"({"type": "Split", "pattern":
+               {"String": ""}, "behavior": "Isolated"})")),
+             Catch::Contains("pre_tokenizer.pattern.String: the pattern is empty"));
+  CHECK_THAT(message_with("/pre_tokenizer", Json::parse(R"({"type": "Split", "pattern":
+               {"String": "a"}, "behavior": "Kept"})")),
+             Catch::Contains("\"Kept\" is not Removed, Isolated, "));
+  CHECK_THAT(message_with("/post_processor", Json::parse(R"({"type": "TemplateProcessing",
+               "single": [{"Sequence": {"id": "A"}}, {"Sequence": {"id": "A"}}]})")),
+             Catch::Contains("post_processor.single: a template with the text more than once"));
+  CHECK_THAT(message_with("/post_processor", Json::parse(R"({"type": "TemplateProcessing",
+               "single": [{"SpecialToken": {"id": "<s>"}}], "special_tokens": {}})")),
+             Catch::Contains("special_tokens: \"<s>\" is missing"));
+  CHECK_THAT(message_with("/decoder", {{"type", "CTC"}}), Catch::Contains("the decoder CTC"));
+  CHECK_THAT(message_with("/decoder", 3), Catch::Contains("decoder: the value is not an object"));
   CHECK_THAT(message_with("/pre_tokenizer", Json::parse(R"({"type": "Split", "pattern":
                {"Regex": "(a"}, "behavior": "Isolated"})")),
              Catch::Contains("does not compile"));
@@ -171,7 +199,7 @@ TEST_CASE("a file that lies about an id takes no memory for the ids below it") {
   CHECK(error_of(json.dump()) ==
         "t.json: the id 16777215 is too large for a tokenizer of 6 tokens");
   json["model"]["vocab"]["z"] = 128256;
-  CHECK(parse_byte_bpe(json.dump(), "t.json")->vocab_size() == 128257);
+  CHECK(parse_tokenizer(json.dump(), "t.json")->vocab_size() == 128257);
 }
 
 TEST_CASE("brackets without end are refused") {
@@ -187,7 +215,7 @@ TEST_CASE("brackets without end are refused") {
 }
 
 TEST_CASE("a very long word is no trouble") {
-  const auto tokenizer = load_byte_bpe(kFolder / "llama3.json");
+  const auto tokenizer = make_tokenizer(kFolder / "llama3.json");
   const std::string text = std::string(100000, ' ') + std::string(100000, 'a') + "\n";
   CHECK(tokenizer->decode(tokenizer->encode(text)) == text);
 }

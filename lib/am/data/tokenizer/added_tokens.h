@@ -1,0 +1,65 @@
+// Added tokens of a tokenizer, for example "<|endoftext|>", and their occurrences in text.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "am/data/tokenizer/trie.h"
+
+namespace am::data {
+
+// The occurrences of `content` become this token's id; only the text between them is split by the
+// pre-tokenizer.
+struct AddedToken {
+  uint32_t id = 0;
+  std::string content;
+  bool special = false;     // a control token, which options of encode and decode may leave out
+  bool normalized = false;  // whether the text is normalized before the token is searched
+  bool strip_left = false;  // whether white space before the token is removed
+  bool strip_right = false;
+  bool single_word = false;  // whether the token is only found between characters of no word
+};
+
+class AddedTokens {
+ public:
+  // Adds a token that is found where the text `pattern`, which is not empty, occurs.
+  void add(const AddedToken& token, std::string_view pattern);
+
+  // Cuts a text at the tokens: the leftmost, and the longest of several that begin at the same
+  // byte. Calls `rest(begin, end)` for the text between them, which is not empty, and
+  // `token(id, begin, end)` for each token with the white space that it removes, in order. If
+  // `split_special` is set, special tokens count as text.
+  template <typename Rest, typename Token>
+  void cut(std::string_view text, bool split_special, Rest&& rest, Token&& token) const {
+    size_t at = 0;
+    for (size_t from = 0; from < text.size();) {
+      const Found found = find(text, from, at, split_special);
+      if (found.token == nullptr) break;
+      if (found.begin > at) rest(at, found.begin);
+      token(found.token->id, found.begin, found.end);
+      at = found.end;
+      from = found.match_end;
+    }
+    if (at < text.size()) rest(at, text.size());
+  }
+
+ private:
+  struct Found {
+    const AddedToken* token = nullptr;
+    size_t begin = 0;  // with the white space that strip_left removes
+    size_t end = 0;
+    size_t match_end = 0;
+  };
+  // Finds the first token from byte `from` on. White space is removed from byte `free` on.
+  Found find(std::string_view text, size_t from, size_t free, bool split_special) const;
+
+  std::vector<AddedToken> tokens_;
+  Trie trie_;  // indices in tokens_
+  std::array<bool, 256> begins_ = {};
+};
+
+}  // namespace am::data

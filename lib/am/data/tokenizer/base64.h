@@ -1,0 +1,13 @@
+// Decodes base64 (RFC 4648), in which tokenizer files write bytes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace am::data {
+
+// Returns the bytes; nothing if the text is not base64. Padding may be missing.
+std::optional<std::string> base64_bytes(std::string_view text);
+
+}  // namespace am::data

@@ -1,0 +1,55 @@
+// The stages that turn tokens back into text.
+//
+//   std::vector<std::string> tokens = {"\u2581Hi", "<0x21>"};
+//   metaspace_decoder("\u2581", /*drops_first=*/true)->apply(tokens);    // "Hi", "<0x21>"
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "am/data/tokenizer/normalizer.h"
+
+namespace am::data {
+
+class Decoder {
+ public:
+  virtual ~Decoder() = default;
+  // Changes the tokens of a text, in order. The text is all of them.
+  virtual void apply(std::vector<std::string>& tokens) const = 0;
+  // Changes one token to the bytes that it stands for inside a text.
+  virtual void apply_alone(std::string& token) const { static_cast<void>(token); }
+};
+using DecoderStage = std::unique_ptr<const Decoder>;
+
+// Turns letters of GPT-2's vocabulary into bytes. A token with another character stays.
+DecoderStage byte_level_decoder();
+// Makes one token of all, with invalid UTF-8 replaced by U+FFFD.
+DecoderStage utf8_decoder();
+// Turns byte tokens, such as <0x0A>, into text; bytes that are not UTF-8 become U+FFFD each.
+DecoderStage byte_fallback_decoder();
+DecoderStage replace_decoder(Pattern pattern, std::string content);
+// Makes one token of all.
+DecoderStage fuse_decoder();
+// Removes up to `left` and `right` characters `content` at the ends of each token.
+DecoderStage strip_decoder(std::string content, size_t left, size_t right);
+// Turns `replacement` into a space; in the first token, removes it if `drops_first`.
+DecoderStage metaspace_decoder(std::string replacement, bool drops_first);
+// Joins the tokens of WordPiece: those with the prefix to the token before, others by a space. If
+// `cleanup`, removes spaces before punctuation marks.
+DecoderStage word_piece_decoder(std::string prefix, bool cleanup);
+// Turns the suffix into a space, except in the last token.
+DecoderStage suffix_decoder(std::string suffix);
+// Joins tokens by spaces, as a tokenizer without a decoder does.
+DecoderStage joining_decoder();
+
+// What SentencePiece needs to decode, from a .model file.
+struct SentencePieceDecoding {
+  std::string unknown;          // the token for unknown text
+  std::string unknown_surface;  // its text
+  bool byte_fallback = false;
+  SentencePieceSpaces spaces;
+};
+DecoderStage sentencepiece_decoder(SentencePieceDecoding decoding);
+
+}  // namespace am::data

@@ -1,0 +1,242 @@
+#include "am/data/tokenizer/pipeline.h"
+
+#include <algorithm>
+#include <set>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+
+namespace am::data {
+namespace {
+
+// Numbers of characters of white space at the ends of a token.
+struct Margins {
+  size_t left = 0;
+  size_t right = 0;
+};
+
+// A place in the original text. `margins` are those of an added token, with the white space around
+// it that it takes; other tokens have those of their own text.
+struct Place {
+  ByteRange range;
+  std::optional<Margins> margins;
+};
+
+// Collects the tokens of a text.
+struct Collected {
+  std::vector<uint32_t>& ids;
+  std::vector<Place>* places = nullptr;  // null if not wanted
+};
+
+// Passes pieces to the model.
+class ModelSink : public PieceSink {
+ public:
+  ModelSink(const TokenModel& model, Collected& out) : model_(model), out_(out) {}
+  void take(const Piece& piece) override {
+    if (out_.places == nullptr) return model_.append(piece.text, out_.ids, nullptr);
+    ranges_.clear();
+    model_.append(piece.text, out_.ids, &ranges_);
+    for (const ByteRange& range : ranges_) {
+      const ByteRange* origin = piece.origin;
+      out_.places->push_back({{origin[range.begin].begin, origin[range.end - 1].end}, {}});
+    }
+  }
+
+ private:
+  const TokenModel& model_;
+  Collected& out_;
+  std::vector<ByteRange> ranges_;
+};
+
+class Pipeline : public Tokenizer {
+ public:
+  explicit Pipeline(Stages stages) : stages_(std::move(stages)) {
+    for (const AddedToken& token : stages_.added) {
+      std::string pattern = token.content;
+      if (token.normalized) {
+        TracedText text = trace(pattern, /*with_origins=*/false);
+        for (const NormalizerStage& stage : stages_.normalizers) stage->apply(text);
+        pattern = std::move(text.text);
+      }
+      stages_.tokens.set(token.id, pattern);
+      if (token.special) special_.insert(token.content);
+      if (!pattern.empty()) (token.normalized ? normalized_ : raw_).add(token, pattern);
+    }
+  }
+
+  void append_tokens(std::string_view text, const EncodeOptions& options,
+                     std::vector<uint32_t>& out) const override {
+    const PostProcessor& post = stages_.post;
+    if (options.add_special_tokens) out.insert(out.end(), post.before.begin(), post.before.end());
+    Collected collected{out};
+    collect(trace(text, stages_.always_traced), options, collected);
+    if (options.add_special_tokens) out.insert(out.end(), post.after.begin(), post.after.end());
+  }
+
+  std::vector<TokenPlace> places(std::string_view text,
+                                 const EncodeOptions& options) const override {
+    std::vector<uint32_t> ids;
+    std::vector<Place> found;
+    Collected collected{ids, &found};
+    collect(trace(text, /*with_origins=*/true), options, collected);
+    for (const bool add_prefix_space : stages_.post.trims) trim(text, ids, found, add_prefix_space);
+    std::vector<TokenPlace> out;
+    out.reserve(ids.size());
+    const auto add_special = [&](const std::vector<uint32_t>& special) {
+      if (!options.add_special_tokens) return;
+      for (const uint32_t id : special) out.push_back({id, 0, 0});
+    };
+    add_special(stages_.post.before);
+    for (size_t i = 0; i < ids.size(); ++i) {
+      out.push_back({ids[i], found[i].range.begin, found[i].range.end});
+    }
+    add_special(stages_.post.after);
+    return out;
+  }
+
+  std::string text(std::span<const int64_t> ids, bool skip_special_tokens) const override {
+    std::vector<std::string> tokens;
+    for (const int64_t id : ids) {
+      const std::string& token = stages_.tokens.at(id);
+      if (token.empty() || (skip_special_tokens && special_.contains(token))) continue;
+      tokens.push_back(token);
+    }
+    if (tokens.empty()) return {};
+    for (const DecoderStage& stage : stages_.decoders) stage->apply(tokens);
+    return join(tokens, "");
+  }
+
+  std::string token(int64_t id) const override { return stages_.tokens.at(id); }
+
+  std::string token_bytes(int64_t id) const override {
+    std::string token = stages_.tokens.at(id);
+    if (special_.contains(token)) return token;
+    for (const DecoderStage& stage : stages_.decoders) stage->apply_alone(token);
+    return token;
+  }
+
+  std::optional<int64_t> token_id(std::string_view token) const override {
+    if (token.empty()) return std::nullopt;
+    for (const AddedToken& each : stages_.added) {
+      if (each.content == token) return each.id;
+    }
+    for (size_t id = 0; id < stages_.tokens.size(); ++id) {
+      if (stages_.tokens.at(static_cast<int64_t>(id)) == token) return static_cast<int64_t>(id);
+    }
+    return std::nullopt;
+  }
+
+  std::vector<std::string> special_tokens() const override {
+    std::vector<const AddedToken*> special;
+    for (const AddedToken& token : stages_.added) {
+      if (token.special) special.push_back(&token);
+    }
+    std::stable_sort(special.begin(), special.end(),
+                     [](const auto* a, const auto* b) { return a->id < b->id; });
+    std::vector<std::string> names;
+    for (const AddedToken* token : special) names.push_back(token->content);
+    return names;
+  }
+
+  int64_t vocab_size() const override { return static_cast<int64_t>(stages_.tokens.size()); }
+  std::string name() const override { return stages_.tokens.file(); }
+
+ private:
+  void collect(const TracedText& text, const EncodeOptions& options, Collected& out) const {
+    ModelSink sink(*stages_.model, out);
+    const auto add = [&](const Piece& piece, uint32_t id) {
+      out.ids.push_back(id);
+      if (out.places == nullptr) return;
+      const std::string_view own = piece.text;
+      const Margins margins = {characters(own.substr(0, leading_space(own))),
+                               characters(own.substr(own.size() - trailing_space(own)))};
+      out.places->push_back({{piece.origin[0].begin, piece.origin[own.size() - 1].end}, margins});
+    };
+    // Cuts normalized text at the tokens that are searched there.
+    const auto cut_normalized = [&](const Piece& piece) {
+      normalized_.cut(
+          piece.text, options.split_special_tokens,
+          [&](size_t begin, size_t end) {
+            run(stages_.pre_tokenizers, piece.part(begin, end), sink);
+          },
+          [&](uint32_t id, size_t begin, size_t end) { add(piece.part(begin, end), id); });
+    };
+    const Piece all = whole(text, 0);
+    raw_.cut(
+        all.text, options.split_special_tokens,
+        [&](size_t begin, size_t end) {
+          const Piece part = all.part(begin, end);
+          if (stages_.normalizers.empty()) return cut_normalized(part);
+          TracedText normal = copy_of(part);
+          for (const NormalizerStage& stage : stages_.normalizers) stage->apply(normal);
+          cut_normalized(whole(normal, part.begin));
+        },
+        [&](uint32_t id, size_t begin, size_t end) { add(all.part(begin, end), id); });
+  }
+
+  // Takes white space at the ends of tokens out of their places in `text`.
+  void trim(std::string_view text, const std::vector<uint32_t>& ids, std::vector<Place>& places,
+            bool add_prefix_space) const {
+    for (size_t i = 0; i < ids.size(); ++i) {
+      ByteRange& range = places[i].range;
+      Margins margins = places[i].margins.value_or(Margins());
+      if (!places[i].margins) {
+        const std::string token = token_bytes(ids[i]);
+        margins = {spaces(token.begin(), token.end()), spaces(token.rbegin(), token.rend())};
+      }
+      const bool first = i == 0 || range.begin == 0;
+      if (first && add_prefix_space && margins.left == 1) margins.left = 0;
+      for (; margins.left > 0 && range.begin < range.end; --margins.left) {
+        range.begin += utf8_step(text.substr(range.begin)).length;
+      }
+      for (; margins.right > 0 && range.end > range.begin; --margins.right) {
+        do {
+          --range.end;
+        } while (range.end > range.begin &&
+                 (static_cast<unsigned char>(text[range.end]) & 0xC0) == 0x80);
+      }
+    }
+  }
+
+  template <typename Iterator>
+  static size_t spaces(Iterator begin, Iterator end) {
+    return static_cast<size_t>(std::find_if(begin, end, [](char c) { return c != ' '; }) - begin);
+  }
+
+  static size_t characters(std::string_view text) {
+    size_t count = 0;
+    for (size_t at = 0; at < text.size(); ++count) next_character(text, at);
+    return count;
+  }
+
+  Stages stages_;
+  AddedTokens raw_;
+  AddedTokens normalized_;
+  std::set<std::string, std::less<>> special_;
+};
+
+}  // namespace
+
+void TokenTable::set(uint32_t id, std::string_view token) {
+  // Maximum number of unused ids. A valid file has few, and an invalid file with a huge id must not
+  // cause a huge allocation.
+  constexpr size_t kMostGaps = 1 << 20;
+  if (id >= tokens_ + kMostGaps) {
+    throw Error(ErrorKind::kFormat, cat(file_, ": the id ", id, " is too large for a tokenizer of ",
+                                        tokens_, " tokens"));
+  }
+  if (id >= by_id_.size()) by_id_.resize(size_t{id} + 1);
+  by_id_[id] = token;
+}
+
+const std::string& TokenTable::at(int64_t id) const {
+  static const std::string none;
+  return id >= 0 && static_cast<size_t>(id) < by_id_.size() ? by_id_[static_cast<size_t>(id)]
+                                                            : none;
+}
+
+std::unique_ptr<Tokenizer> make_pipeline(Stages stages) {
+  return std::make_unique<Pipeline>(std::move(stages));
+}
+
+}  // namespace am::data

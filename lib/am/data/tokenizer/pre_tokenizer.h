@@ -1,0 +1,79 @@
+// The stages that cut text into pieces, which the model turns into tokens one by one.
+//
+//   PreTokenizers stages;
+//   stages.push_back(split_stage(Regex("\\p{N}"), SplitBehavior::kIsolated, /*invert=*/false));
+//   run(stages, piece, sink);      // of "ab1": sink.take() of "ab", then of "1"
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "am/data/tokenizer/normalizer.h"
+
+namespace am::data {
+
+// Receives the pieces, in order. None is empty.
+class PieceSink {
+ public:
+  virtual ~PieceSink() = default;
+  virtual void take(const Piece& piece) = 0;
+};
+
+class PreTokenizer;
+using PreTokenizers = std::vector<std::unique_ptr<const PreTokenizer>>;
+
+// The stages behind one stage.
+struct NextStages {
+  const PreTokenizers& all;
+  size_t index;
+  PieceSink& sink;
+  void operator()(const Piece& piece) const;
+};
+
+class PreTokenizer {
+ public:
+  virtual ~PreTokenizer() = default;
+  // Passes the parts of the piece, changed or not, to `next`.
+  virtual void cut(const Piece& piece, const NextStages& next) const = 0;
+};
+
+inline void NextStages::operator()(const Piece& piece) const {
+  if (piece.text.empty()) return;
+  if (index == all.size()) {
+    sink.take(piece);
+  } else {
+    all[index]->cut(piece, {all, index + 1, sink});
+  }
+}
+
+// Passes a text through all stages.
+inline void run(const PreTokenizers& stages, const Piece& piece, PieceSink& sink) {
+  NextStages{stages, 0, sink}(piece);
+}
+
+// What becomes of the matches: nothing; each is a piece; it joins the piece before or behind it;
+// neighbouring matches are one piece.
+enum class SplitBehavior {
+  kRemoved,
+  kIsolated,
+  kMergedWithPrevious,
+  kMergedWithNext,
+  kContiguous,
+};
+
+// Cuts at the matches of the pattern or, if `invert`, at the text between them.
+std::unique_ptr<const PreTokenizer> split_stage(Pattern pattern, SplitBehavior behavior,
+                                                bool invert);
+
+// Where SentencePiece's Metaspace puts a space before the text.
+enum class PrependScheme { kAlways, kFirst, kNever };
+// Replaces each space by `replacement`, and puts one at the beginning: of every piece, or of the
+// piece that begins the text.
+std::unique_ptr<const PreTokenizer> metaspace_stage(std::string replacement, PrependScheme scheme);
+// Puts a space before a piece that does not begin with one.
+std::unique_ptr<const PreTokenizer> prefix_space_stage();
+// Applies a normalizer to each piece.
+std::unique_ptr<const PreTokenizer> normalizing_stage(NormalizerStage normalizer);
+
+}  // namespace am::data

@@ -1,0 +1,28 @@
+// Reads tokenizers that are a list of byte strings in the order of their ranks: the files of
+// OpenAI's tiktoken, which Llama 3, Qwen and Moonlight also have, and Mistral's tekken.json.
+//
+// tiktoken's files do not contain the pattern that splits text, and no special tokens. They are
+// those of the encoding whose name the file's name contains (cl100k, o200k, r50k, llama3, qwen,
+// kimi) or, otherwise, whose number of tokens the file has. A tokenizer_config.json beside the file
+// replaces the pattern by its "pat_str", and the special tokens by its "added_tokens_decoder".
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "am/base/json.h"
+#include "am/data/tokenizer.h"
+
+namespace am::data {
+
+// Whether the first line is a token in base64 and a rank.
+bool is_rank_lines(std::string_view content);
+// Throws Error(kFormat) with file and line if a line is wrong, or the encoding is not known.
+std::unique_ptr<Tokenizer> parse_rank_lines(std::string_view content, const std::string& file);
+
+bool is_tekken(const SortedJson& json);
+// Throws Error(kFormat) with the place in the file if a value is wrong.
+std::unique_ptr<Tokenizer> read_tekken(const SortedJson& json, const std::string& file);
+
+}  // namespace am::data

@@ -1,0 +1,26 @@
+// Reads a model file of SentencePiece: tokenizer.model of Llama 2, Mistral, Gemma and Phi-3,
+// spiece.model of T5.
+//
+// Except for special tokens, the ids of a text equal those of SentencePiece's encode(text). Special
+// tokens (control pieces, for example </s>) are found in text, as transformers does; text between
+// them is encoded by itself. With EncodeOptions::split_special_tokens they are text, as in
+// SentencePiece. The token <s> is added before a text if the model has one, otherwise </s> behind
+// it; add_bos_token and add_eos_token of a tokenizer_config.json beside the file say otherwise.
+//
+// The file is one message of Google's protocol buffers, ModelProto.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "am/data/tokenizer.h"
+
+namespace am::data {
+
+// Whether the content begins with a piece of a ModelProto.
+bool is_sentencepiece(std::string_view content);
+// Throws Error(kFormat) with the file and the field that is wrong or not supported.
+std::unique_ptr<Tokenizer> parse_sentencepiece(std::string_view content, const std::string& file);
+
+}  // namespace am::data

@@ -1,0 +1,25 @@
+// Reads a tokenizer.json of Hugging Face's library `tokenizers`.
+//
+// The ids, and their places, equal those of encode(text) in that library. These parts are read:
+//   model           BPE (without dropout), Unigram, WordPiece, WordLevel
+//   normalizer      all except Precompiled maps that are damaged
+//   pre_tokenizer   all except UnicodeScripts
+//   post_processor  TemplateProcessing with the text once, Bert and Roberta, ByteLevel, Sequence
+//   decoder         all except CTC
+// Padding and truncation are left out. Characters that Unicode added after version 14 may be cut
+// differently.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "am/base/json.h"
+#include "am/data/tokenizer.h"
+
+namespace am::data {
+
+// Throws Error(kFormat) with `file` and the place in it if the value is not a tokenizer.json, or
+// has a part that is not read.
+std::unique_ptr<Tokenizer> read_tokenizer_json(const SortedJson& json, const std::string& file);
+
+}  // namespace am::data

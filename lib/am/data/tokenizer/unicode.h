@@ -1,0 +1,67 @@
+// The Unicode functions that tokenizers need. unicode.cpp is the only user of utf8proc.
+//
+// A function that takes text requires valid UTF-8, except valid_utf8() and utf8_step().
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace am::data {
+
+inline constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
+// The character by which SentencePiece writes a space, U+2581.
+inline constexpr std::string_view kSpaceSymbol = "\xE2\x96\x81";
+
+// The character, or the invalid bytes, at the front of a text.
+struct Utf8Step {
+  size_t length = 0;
+  bool valid = false;
+};
+// Returns the first step of `text`, which is not empty. Invalid bytes are the longest beginning of
+// a character that the bytes contain, at least one byte, as in Python's decode(errors="replace").
+Utf8Step utf8_step(std::string_view text);
+
+// Returns the text with each run of invalid bytes replaced by U+FFFD.
+std::string valid_utf8(std::string_view text);
+
+// Returns the code point at `at`, and moves `at` behind it.
+char32_t next_character(std::string_view text, size_t& at);
+// Appends one code point, encoded as UTF-8.
+void append_utf8(std::string& out, char32_t code_point);
+
+// Returns the text in normalization form C (Unicode annex 15).
+std::string normalize_nfc(std::string_view text);
+
+// A character of changed text. `change` says which characters of the text it replaces: 0 the next
+// one; -n the next one, and n more are removed; 1 none, because it is added.
+struct ChangedCharacter {
+  char32_t character;
+  int change;
+};
+enum class NormalForm { kC, kD, kKC, kKD };
+// Returns the text in one of the normalization forms.
+std::vector<ChangedCharacter> normal_form(std::string_view text, NormalForm form);
+// Returns the lower case of one character: one character, or two for U+0130.
+std::u32string lower_case(char32_t c);
+
+// Whether the character has Unicode's property White_Space.
+bool is_space(char32_t c);
+// Whether the character is a letter, a mark, a decimal digit or a connector ("\w" in Unicode's
+// annex 18).
+bool is_word(char32_t c);
+bool is_mark(char32_t c);             // categories Mn, Mc and Me
+bool is_nonspacing_mark(char32_t c);  // category Mn
+bool is_other(char32_t c);            // categories Cc, Cf and Co
+
+// Return the number of bytes of white space at the beginning, or at the end, of a text.
+size_t leading_space(std::string_view text);
+size_t trailing_space(std::string_view text);
+
+// Returns the number of bytes of the extended grapheme cluster (Unicode annex 29) at the front of
+// `text`, which is not empty.
+size_t grapheme_length(std::string_view text);
+
+}  // namespace am::data

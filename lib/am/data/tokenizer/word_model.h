@@ -1,0 +1,22 @@
+// WordPiece, the model of BERT's family, and WordLevel, which knows whole pieces only.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "am/data/tokenizer/token_model.h"
+
+namespace am::data {
+
+struct WordSpec {
+  Vocabulary vocabulary;
+  std::optional<uint32_t> unknown;
+  bool whole_pieces = false;  // WordLevel: a piece is one token, or unknown
+  // WordPiece: prefix of tokens that continue a word, and the longest word in characters.
+  std::string subword_prefix = "##";
+  size_t longest_word = 100;
+};
+
+std::unique_ptr<const TokenModel> word_model(WordSpec spec);
+
+}  // namespace am::data
