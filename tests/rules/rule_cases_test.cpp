@@ -282,6 +282,8 @@ constexpr RuleCase kCases[] = {
      "[mesh]|world_size = 2|[data]|reset_position_ids = true|eod_token = 2"},
     {"data.documents", "[mesh]|world_size = 2|[data]|eod_token = 128256",
      "[mesh]|world_size = 2|[data]|eod_token = 128255"},
+    {"data.eod_token", "[mesh]|world_size = 2|[data]|eod_token = \"</s>\"",
+     "[mesh]|world_size = 2|[data]|eod_token = 2"},
     {"strategy.no_effect", "[mesh]|world_size = 2|[strategy]|patch_is_packed_sequence = true",
      "[mesh]|world_size = 2|[strategy]|patch_is_packed_sequence = true|[data]|"
      "reset_position_ids = true|eod_token = 2",

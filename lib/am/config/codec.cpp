@@ -129,6 +129,24 @@ Json Text::schema() const {
   return schema;
 }
 
+std::optional<std::variant<int64_t, std::string>> TokenCodec::read(const Input& input) const {
+  const auto read_by = [&](const auto& codec) -> decltype(read(input)) {
+    auto value = codec.read(input);
+    if (!value) return std::nullopt;
+    return std::move(*value);
+  };
+  return input.value.kind == Value::Kind::kText ? read_by(Text{Text::Empty::kRefused, type()})
+                                                : read_by(Integer{});
+}
+
+Json TokenCodec::write(const std::variant<int64_t, std::string>& value) const {
+  return std::visit([](const auto& each) { return Json(each); }, value);
+}
+
+Json TokenCodec::schema() const {
+  return {{"anyOf", {Integer{}.schema(), Text{Text::Empty::kRefused, type()}.schema()}}};
+}
+
 std::string quoted_list(const std::vector<std::string>& names) {
   std::string out;
   for (size_t i = 0; i < names.size(); ++i) {

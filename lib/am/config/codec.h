@@ -22,6 +22,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <variant>
 #include <vector>
 
 #include "am/base/json.h"
@@ -84,6 +85,14 @@ struct Text {
   Json write(const std::string& value) const { return value; }
   Json schema() const;
   std::string type() const { return what; }
+};
+
+// Accepts an id, or the name of a token.
+struct TokenCodec {
+  std::optional<std::variant<int64_t, std::string>> read(const Input& input) const;
+  Json write(const std::variant<int64_t, std::string>& value) const;
+  Json schema() const;
+  std::string type() const { return "integer >= 0, or a token in quotes"; }
 };
 
 // Accepts each of `names`. Also accepts the alternative spellings that `also` maps to `names`.

@@ -152,16 +152,18 @@ void add_data(std::vector<FieldSpec>& out) {
   data.add("shuffle", &S::shuffle, Boolean{},
            "Shuffle the samples of each epoch, in an order that depends only on train.seed.");
   data.add("tokenizer", &S::tokenizer, Text{Text::Empty::kRefused, "\"bytes\" or a path"},
-           "bytes: one token per byte; or a tokenizer.json.")
+           "bytes: one token per byte; or a tokenizer.json, tekken.json, a SentencePiece model, a "
+           "file of tiktoken, or a folder that contains one of them.")
       .is_path = [](std::string_view text) { return text != "bytes"; };
   data.add("token_dtype", &S::token_dtype, Choice{{"uint16", "uint32"}},
            "Integer type of the files of kind tokens.");
   data.add("reset_position_ids", &S::reset_position_ids, Boolean{},
            "Treat sequences as packed documents: position ids restart after each eod_token, and "
            "attention stays inside a document.");
-  data.add("eod_token", &S::eod_token, Optional<Integer>{Integer{0}},
-           "Id of the token that ends a document. With kind text it is added after each file and "
-           "each line of a .jsonl.");
+  data.add("eod_token", &S::eod_token, Optional<TokenCodec>{},
+           "The token that ends a document: its id, or its name in the tokenizer, for example "
+           "\"<|endoftext|>\". With kind text it is added after each file and each line of a "
+           ".jsonl.");
 }
 
 void add_validation(std::vector<FieldSpec>& out) {

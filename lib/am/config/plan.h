@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "am/base/diagnostic.h"
@@ -109,6 +110,9 @@ struct SchedulerSection {
   int64_t decay_steps = 0;
 };
 
+// A token: its id, or its name in the tokenizer's vocabulary.
+using TokenReference = std::variant<int64_t, std::string>;
+
 struct DataSection {
   std::string kind = "synthetic";  // synthetic | text | tokens | megatron
   std::vector<std::string> path;
@@ -118,7 +122,7 @@ struct DataSection {
   // Whether position ids restart at 0 after each eod_token. This key and eod_token have the names
   // of Megatron's options.
   bool reset_position_ids = false;
-  std::optional<int64_t> eod_token;
+  std::optional<TokenReference> eod_token;
 };
 
 // Periodic evaluation of the loss on validation data. Its data.kind is that of the training data.

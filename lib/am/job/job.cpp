@@ -7,6 +7,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/data/from_plan.h"
 #include "am/layout/runs.h"
 
 namespace am::job {
@@ -42,6 +43,7 @@ std::optional<Job> open_job(const JobFile& from, Diagnostics& found) {
   check_runs(file, found);
   if (from.why_no_cuda) layout::check_backend(plan, from.why_no_cuda, found);
   if (!found.ok() || !checked.mesh || !checked.model || !checked.layout) return std::nullopt;
+  if (from.purpose == Purpose::kTraining) file.plan->data.eod_token = data::eod_token_id(plan);
   return Job{*std::move(file.plan), *std::move(checked.model), *std::move(checked.layout)};
 }
 

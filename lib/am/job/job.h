@@ -46,7 +46,7 @@ struct JobFile {
 // reports the error before a job is started.
 void check_runs(const rules::CheckedFile& file, Diagnostics& found);
 
-// Loads and checks a plan. Adds the errors of the loader, the rules and check_runs() to `found`;
+// Loads and checks a plan. A data.eod_token that is a name becomes an id. Adds the errors of the loader, the rules and check_runs() to `found`;
 // returns nullopt if there is any error. Throws Error(kIo) if the file cannot be read.
 std::optional<Job> open_job(const JobFile& from, Diagnostics& found);
 

@@ -5,7 +5,9 @@
 #include <filesystem>
 #include <variant>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/data/from_plan.h"
 #include "am/layout/precision.h"
 #include "am/rules/catalogue.h"
 #include "am/run_folder/checkpoint_info.h"
@@ -79,18 +81,33 @@ void check_validation_missing(const RuleContext& context, Diagnostics& found) {
   if (validation.every > 0) look_up(context, "validation", validation.path, found);
 }
 
+// Reports an id of eod_token that the model does not have.
+void check_eod_id(const RuleContext& context, int64_t id, Diagnostics& found) {
+  if (context.model == nullptr || id < context.model->vocab_size) return;
+  found.error("data.documents", context.plan.span("data.eod_token"),
+              cat("eod_token = ", id, " is beyond vocab_size = ", context.model->vocab_size),
+              cat("legal: 0 to ", context.model->vocab_size - 1));
+}
+
 void check_documents(const RuleContext& context, Diagnostics& found) {
   const config::DataSection& data = context.plan.data;
   if (data.reset_position_ids && !data.eod_token) {
     found.error("data.documents", context.plan.span("data.reset_position_ids"),
                 "reset_position_ids = true needs to know where documents end",
                 "set eod_token to the token that ends a document");
-  } else if (data.eod_token && context.model != nullptr &&
-             *data.eod_token >= context.model->vocab_size) {
-    found.error(
-        "data.documents", context.plan.span("data.eod_token"),
-        cat("eod_token = ", *data.eod_token, " is beyond vocab_size = ", context.model->vocab_size),
-        cat("legal: 0 to ", context.model->vocab_size - 1));
+    return;
+  }
+  const auto* id = data.eod_token ? std::get_if<int64_t>(&*data.eod_token) : nullptr;
+  if (id != nullptr) check_eod_id(context, *id, found);
+}
+
+void check_eod_name(const RuleContext& context, Diagnostics& found) {
+  const config::DataSection& data = context.plan.data;
+  if (!data.eod_token || !std::holds_alternative<std::string>(*data.eod_token)) return;
+  try {
+    check_eod_id(context, *data::eod_token_id(context.plan), found);
+  } catch (const Error& error) {
+    found.error("data.eod_token", context.plan.span("data.eod_token"), error.what(), error.hint());
   }
 }
 
@@ -101,7 +118,8 @@ void check_tokenizer(const RuleContext& context, Diagnostics& found) {
     const std::filesystem::path path = context.plan.resolve(data.tokenizer);
     if (!is_there(path)) {
       found.error("data.tokenizer", context.plan.span("data.tokenizer"),
-                  cat(path.string(), ": no such file"), "give a tokenizer.json, or \"bytes\"");
+                  cat(path.string(), ": no such file"),
+                  "give a tokenizer.json, tokenizer.model or tekken.json, or \"bytes\"");
     }
   } else if (context.model != nullptr && context.model->vocab_size < kByteValues) {
     found.error("data.tokenizer", context.plan.span("data.tokenizer"),
@@ -206,7 +224,7 @@ void check_loss_scale(const RuleContext& context, Diagnostics& found) {
                 "remove the key");
 }
 
-constexpr std::array<Rule, 14> kRules = {{
+constexpr std::array<Rule, 15> kRules = {{
     {.id = "data.path",
      .summary = "data that is read from files has a path",
      .explain = "Only kind = \"synthetic\" needs no files. text takes UTF-8 files, folders or "
@@ -240,10 +258,19 @@ constexpr std::array<Rule, 14> kRules = {{
                 "each were a sequence of its own. eod_token says which token ends a document; it "
                 "belongs to the document that it ends.",
      .check = check_documents},
+    {.id = "data.eod_token",
+     .summary = "the tokenizer has the token that ends documents",
+     .explain =
+         "eod_token = \"<|endoftext|>\" is looked up among the tokens of data.tokenizer "
+         "when the plan is opened, and is an id from then on. An id, eod_token = 0, needs no "
+         "tokenizer.",
+     .needs = Needs::kFiles,
+     .check = check_eod_name},
     {.id = "data.tokenizer",
      .summary = "the tokenizer exists and fits the model's vocabulary",
      .explain = "\"bytes\" makes one token of each byte, so vocab_size must be 256 or more. "
-                "Anything else is the path of a tokenizer.json.",
+                "Anything else is the path of a tokenizer.json, of a SentencePiece model, of a "
+                "tekken.json or of a file of tiktoken, or of a folder that contains one.",
      .needs = Needs::kFiles,
      .check = check_tokenizer},
     {.id = "data.token_dtype",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "am/base/fault.h"
+#include "am/data/from_plan.h"
 #include "am/tensor/token_check.h"
 #include "am/train/setup.h"
 
@@ -22,6 +23,7 @@ DataBatches::DataBatches(const config::Plan& plan, std::unique_ptr<data::BatchRe
       first_step_(first_step),
       first_sample_(first_sample),
       vocabulary_(vocabulary),
+      eod_token_(plan.data.reset_position_ids ? data::eod_token_id(plan) : std::nullopt),
       micro_batches_(batch_sizes(plan, mesh.layout().sizes()).micro_batches) {}
 
 data::Batch DataBatches::read_host(Place place) const {
@@ -67,8 +69,7 @@ MicroBatch DataBatches::read(int64_t step, int64_t micro_batch) {
   tensors.labels_BT = ids_on_device(batch.labels, batch, "label");
   if (plan_.data.reset_position_ids) {
     // For GPUs the decoder needs positions on the host, to find where documents begin.
-    const at::Tensor positions =
-        on_host(data::document_positions(batch, *plan_.data.eod_token), batch);
+    const at::Tensor positions = on_host(data::document_positions(batch, *eod_token_), batch);
     tensors.positions_BT = device_.is_cuda() ? positions : positions.to(device_);
   }
   return tensors;

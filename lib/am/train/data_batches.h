@@ -53,7 +53,8 @@ class DataBatches : public BatchSource {
   int64_t first_step_;
   int64_t first_sample_;
   int64_t vocabulary_;
-  int64_t micro_batches_;  // number of micro-batches of this rank per step
+  std::optional<int64_t> eod_token_;  // known if reset_position_ids is set
+  int64_t micro_batches_;             // number of micro-batches of this rank per step
   std::optional<Place> ahead_of_;
   std::future<data::Batch> ahead_;
 };
