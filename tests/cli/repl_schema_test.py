@@ -14,7 +14,7 @@ AT_REST = (
     "print model.norm.weight[:3]", "print *norm.weight[:2]", "print checkpoint.step", "checksum", "nan", "dead",
     "heat model.norm.weight", "plot", "plot --by layer --of max --svg plot.svg", "top", "top 2 --by update",
     "top --by norm", "optim model.norm.weight", "memory", "calc norm(model.norm.weight) / 0", "let w = model.norm.weight",
-    "let", "set", "set digits 5", "loss '!\"#'", "logprob '!\"#'", "generate '!\"#' --tokens 3",
+    "let", "set", "set digits 5", "tokens '!\"#' --special", "loss '!\"#'", "logprob '!\"#'", "generate '!\"#' --tokens 3",
     "grad model.norm.weight --of '!\"#'", "unshard model.norm.weight", "unshard all", "reshard model.norm.weight",
     "reshard", "verify", "fits {plan}", "same {step}", "diff {step}", "drift {step}", "export out",
     "mode table", "source commands.am", "report report.html", "output", "quit")

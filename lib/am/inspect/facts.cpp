@@ -5,6 +5,7 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/data/tokenizer.h"
 
 namespace am::inspect {
 
@@ -72,11 +73,11 @@ Json name_or_null(const DefaultTokenizer& tokenizer) {
 }
 
 DefaultTokenizer tokenizer_beside(const fs::path& folder, int64_t vocab_size) {
-  const fs::path json = folder / "tokenizer.json";
-  if (fs::exists(json)) return {json.string(), {}};
+  for (const char* name : data::tokenizer_file_names()) {
+    if (fs::exists(folder / name)) return {(folder / name).string(), {}};
+  }
   std::vector<std::string> others;
-  for (const char* name : {"tokenizer.model", "vocab.json", "merges.txt", "vocab.txt",
-                           "spiece.model", "tokenizer_config.json"}) {
+  for (const char* name : {"vocab.json", "merges.txt", "vocab.txt", "tokenizer_config.json"}) {
     if (fs::exists(folder / name)) others.emplace_back(name);
   }
   if (others.empty() && vocab_size <= kByteIds) return {"bytes", {}};
@@ -84,7 +85,7 @@ DefaultTokenizer tokenizer_beside(const fs::path& folder, int64_t vocab_size) {
       others.empty() ? std::string()
                      : cat("; there is ", join(others, ", "), ", which is not supported");
   return {{},
-          cat(folder.string(), ": no tokenizer.json was found for this model's vocabulary of ",
+          cat(folder.string(), ": no tokenizer was found for this model's vocabulary of ",
               vocab_size, " tokens", there)};
 }
 

@@ -74,7 +74,8 @@ void StoredCatalog::read_checkpoint_facts() {
   const auto plan = config::load_plan(folder / "plan.toml", {}, found);
   if (!plan) return;
   lora_ = plan->lora;
-  if (!fs::exists(folder / "tokenizer.json")) tokenizer_ = tokenizer_of(*plan, config_->vocab_size);
+  const bool beside = tokenizer_.name != "bytes" && !tokenizer_.name.empty();
+  if (!beside) tokenizer_ = tokenizer_of(*plan, config_->vocab_size);
   const auto layout = layout::build_layout(*plan, *config_, info.mesh, found);
   if (!layout) {
     note_ = cat("placements are not known, only the shards that the checkpoint's index lists: ",

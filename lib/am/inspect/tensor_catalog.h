@@ -51,7 +51,7 @@ using Between = std::function<void()>;
 
 // Tokenizer that a session uses until the user selects another one.
 struct DefaultTokenizer {
-  std::string name;     // "bytes", or the path of a tokenizer.json; empty: none is known
+  std::string name;     // "bytes", or the path of a tokenizer; empty: none is known
   std::string problem;  // why no tokenizer is known, if `name` is empty
 
   // Returns the path of the tokenizer.json; empty for "bytes".

@@ -11,6 +11,9 @@ constexpr Option kUnshardOptions[] = {
 constexpr Option kForceModel = {"--force", "",
                                 "even if the model does not fit into this machine's memory"};
 constexpr Option kTextOptions[] = {kForceModel};
+constexpr Option kTokensOptions[] = {
+    {"--special", "", "with the tokens that the tokenizer puts around a text"},
+    {"--split", "", "special tokens in the text are text"}};
 constexpr Option kGenerateOptions[] = {
     {"--tokens", "N", "number of new tokens (default 100)"},
     {"--temperature", "T", "0: always the most likely token (default 0.8)"},
@@ -55,6 +58,18 @@ constexpr Command kModelRows[] = {
      .completes = Operand::kModule,
      .words = {0, 1},
      .action = OnValues{}},
+    {.name = "tokens",
+     .operands = "TEXT|FILE",
+     .summary = "the tokens of a text: ids, tokens, bytes",
+     .help = "The text is cut by the tokenizer that the plan or the folder names, or `set "
+             "tokenizer`.\n"
+             "Example:  tokens \"The licenses for most software\" --special",
+     .json = "{tokenizer: string, tokens: [integer] (ids), pieces: [string] (as the vocabulary "
+             "writes them), bytes: [string] (hexadecimal), file: string | null (null: a text)}",
+     .completes = Operand::kPath,
+     .words = {1, kAnyNumber},
+     .options = kTokensOptions,
+     .action = OnRanks{run_tokens}},
     {.name = "loss",
      .operands = "TEXT|FILE",
      .summary = "mean cross-entropy of predicting each next token",
@@ -203,7 +218,7 @@ constexpr Command kModelRows[] = {
      .help =
          "dtype      float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model "
          "computes in; float32\n"
-         "tokenizer  bytes, or a tokenizer.json\n"
+         "tokenizer  bytes, or a tokenizer.json, tokenizer.model or tekken.json\n"
          "digits     significant digits of printed values; 4\n"
          "Example:  set tokenizer models/llama/tokenizer.json",
      .json = "{key: string, value: string | number, step?: integer} | {settings: [{key: string, "
