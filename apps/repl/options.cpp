@@ -73,7 +73,8 @@ std::optional<int> parse_options(int argc, char** argv,
       ->check(am_apps::integer_from(1))
       ->type_name("N");
   app.add_option("--tokenizer", options.tokenizer,
-                 "bytes, or a tokenizer.json (default: the plan's or the folder's own)")
+                 "bytes, or a tokenizer.json, tokenizer.model or tekken.json (default: the "
+                 "plan's or the folder's own)")
       ->type_name("NAME");
   app.add_option("--token", options.token, "Copy of control/token, for a job at tcp://HOST:PORT")
       ->type_name("FILE");

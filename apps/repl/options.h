@@ -18,7 +18,7 @@ struct Options {
   std::string target;                   // path or tcp:// address of the model or job to inspect
   std::optional<std::string> commands;  // commands given with -c
   std::optional<std::string> script;    // file of commands given with -f
-  std::string tokenizer;  // "bytes" or the path of a tokenizer.json; empty: that of the target
+  std::string tokenizer;  // "bytes" or the path of a tokenizer; empty: that of the target
   std::string token;      // file with the secret for attaching to a job at tcp://
   std::vector<am::config::Override>
       overrides;       // values of the option --set, which change keys of a plan

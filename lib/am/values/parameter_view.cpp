@@ -25,7 +25,7 @@ void require_file_or_folder(const std::string& name) {
     return;
   }
   throw Error(ErrorKind::kIo, cat(name, ": not a regular file"),
-              "give a tokenizer.json, or a folder that holds one");
+              "give a tokenizer.json, tokenizer.model or tekken.json, or a folder that holds one");
 }
 
 // Largest number of elements that RankView::reduce() sums at a time.

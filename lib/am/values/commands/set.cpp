@@ -37,7 +37,7 @@ constexpr Setting kSettings[] = {
     {"dtype",
      "float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model computes in",
      set_dtype},
-    {"tokenizer", "bytes, or a tokenizer.json", set_tokenizer},
+    {"tokenizer", "bytes, or a tokenizer.json, tokenizer.model or tekken.json", set_tokenizer},
     {"digits", "1 to 17: significant digits of printed values", set_digits},
 };
 
