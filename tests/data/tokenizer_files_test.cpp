@@ -184,6 +184,14 @@ TEST_CASE("broken SentencePiece models say where") {
              Catch::Contains("pieces[2]: \"a\" is there twice"));
 }
 
+TEST_CASE("a token of absurd length is refused") {
+  // "aaa..." in base64.
+  std::string token;
+  for (int i = 0; i < 1400; ++i) token += "YWFh";
+  CHECK_THAT(error_of("YQ== 0\n" + token + " 1\n", "cl100k.tiktoken"),
+             Catch::EndsWith("the token 1 has 4200 bytes, more than 4096"));
+}
+
 TEST_CASE("broken files of ranks say where") {
   const std::string ranks = read_file(kKinds / "cl100k.tiktoken");
   CHECK_THAT(error_of(ranks + "!!! 7\n", "cl100k.tiktoken"),

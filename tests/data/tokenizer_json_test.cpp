@@ -219,3 +219,21 @@ TEST_CASE("a very long word is no trouble") {
   const std::string text = std::string(100000, ' ') + std::string(100000, 'a') + "\n";
   CHECK(tokenizer->decode(tokenizer->encode(text)) == text);
 }
+
+TEST_CASE("stages that multiply a text are stopped") {
+  Json json = small_json();
+  Json stages = Json::array();
+  const Json doubles =
+      Json::parse(R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})");
+  for (int i = 0; i < 90; ++i) stages.push_back(doubles);
+  json["normalizer"] = {{"type", "Sequence"}, {"normalizers", stages}};
+  CHECK_THROWS_WITH(encode(json, "a"), "the tokenizer's stages make 131072 bytes of a text of 1");
+  json["normalizer"] = nullptr;
+  json["decoder"] = {{"type", "Sequence"}, {"decoders", stages}};
+  const auto tokenizer = parse_tokenizer(json.dump(), "t.json");
+  CHECK_THROWS_WITH(tokenizer->decode(std::vector<int64_t>{0}), Catch::Contains("of a text of 1"));
+  CHECK_THROWS_WITH(tokenizer->token_bytes(0), Catch::Contains("of a text of 1"));
+  json["pre_tokenizer"] = Json::parse(R"({"type": "Sequence", "pretokenizers": [
+    {"type": "ByteLevel", "add_prefix_space": false}, {"type": "ByteLevel"}]})");
+  CHECK_THAT(error_of(json.dump()), Catch::Contains("pretokenizers[1]: a second ByteLevel"));
+}

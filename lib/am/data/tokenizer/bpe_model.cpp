@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
 
 namespace am::data {
@@ -189,6 +190,12 @@ void merge_by_rank(BpeSpec& spec, const std::vector<std::pair<std::string, uint3
   for (const auto& [token, rank] : ranks) {
     const auto merged = find_id(spec.vocabulary, token);
     if (!merged) continue;
+    // The work for a token grows with the square of its length; those of real files have 128 bytes.
+    constexpr size_t kLongestToken = 4096;
+    if (token.size() > kLongestToken) {
+      throw Error(ErrorKind::kFormat, cat("the token ", *merged, " has ", token.size(),
+                                          " bytes, more than ", kLongestToken));
+    }
     if (has_inner_space(token)) spec.words_begin_with_space = false;
     for (size_t at = 0; at < token.size();) {
       if (spec.bytes) {

@@ -38,7 +38,8 @@ std::unique_ptr<const TokenModel> bpe_model(BpeSpec spec);
 // Sets `merges`, `parts` and `words_begin_with_space` of vocabularies without rules: two
 // neighbours may merge if the result is in the vocabulary; the token with the lowest rank is made
 // first, and equal ranks from left to right. `ranks` are those of the tokens that merging may make;
-// `next_part` is the first id that no token has.
+// `next_part` is the first id that no token has. Throws Error(kFormat) for a token of more than
+// 4096 bytes.
 void merge_by_rank(BpeSpec& spec, const std::vector<std::pair<std::string, uint32_t>>& ranks,
                    uint32_t next_part);
 // Whether a token contains U+2581 behind another character.

@@ -48,6 +48,15 @@ class ModelSink : public PieceSink {
   std::vector<ByteRange> ranges_;
 };
 
+// Throws if stages have made a text much longer. Each stage of a file may double it, so that a few
+// hundred bytes of an invalid file could fill the memory.
+void check_growth(size_t before, size_t now) {
+  constexpr size_t kMostGrowth = 64;
+  if (now / kMostGrowth <= before + 1024) return;
+  throw Error(ErrorKind::kFormat,
+              cat("the tokenizer's stages make ", now, " bytes of a text of ", before));
+}
+
 class Pipeline : public Tokenizer {
  public:
   explicit Pipeline(Stages stages) : stages_(std::move(stages)) {
@@ -55,7 +64,7 @@ class Pipeline : public Tokenizer {
       std::string pattern = token.content;
       if (token.normalized) {
         TracedText text = trace(pattern, /*with_origins=*/false);
-        for (const NormalizerStage& stage : stages_.normalizers) stage->apply(text);
+        normalize(text);
         pattern = std::move(text.text);
       }
       stages_.tokens.set(token.id, pattern);
@@ -102,7 +111,16 @@ class Pipeline : public Tokenizer {
       tokens.push_back(token);
     }
     if (tokens.empty()) return {};
-    for (const DecoderStage& stage : stages_.decoders) stage->apply(tokens);
+    const auto size = [&] {
+      size_t bytes = 0;
+      for (const std::string& token : tokens) bytes += token.size();
+      return bytes;
+    };
+    const size_t before = size();
+    for (const DecoderStage& stage : stages_.decoders) {
+      stage->apply(tokens);
+      check_growth(before, size());
+    }
     return join(tokens, "");
   }
 
@@ -111,7 +129,11 @@ class Pipeline : public Tokenizer {
   std::string token_bytes(int64_t id) const override {
     std::string token = stages_.tokens.at(id);
     if (special_.contains(token)) return token;
-    for (const DecoderStage& stage : stages_.decoders) stage->apply_alone(token);
+    const size_t before = token.size();
+    for (const DecoderStage& stage : stages_.decoders) {
+      stage->apply_alone(token);
+      check_growth(before, token.size());
+    }
     return token;
   }
 
@@ -142,6 +164,14 @@ class Pipeline : public Tokenizer {
   std::string name() const override { return stages_.tokens.file(); }
 
  private:
+  void normalize(TracedText& text) const {
+    const size_t before = text.text.size();
+    for (const NormalizerStage& stage : stages_.normalizers) {
+      stage->apply(text);
+      check_growth(before, text.text.size());
+    }
+  }
+
   void collect(const TracedText& text, const EncodeOptions& options, Collected& out) const {
     ModelSink sink(*stages_.model, out);
     const auto add = [&](const Piece& piece, uint32_t id) {
@@ -168,7 +198,7 @@ class Pipeline : public Tokenizer {
           const Piece part = all.part(begin, end);
           if (stages_.normalizers.empty()) return cut_normalized(part);
           TracedText normal = copy_of(part);
-          for (const NormalizerStage& stage : stages_.normalizers) stage->apply(normal);
+          normalize(normal);
           cut_normalized(whole(normal, part.begin));
         },
         [&](uint32_t id, size_t begin, size_t end) { add(all.part(begin, end), id); });

@@ -114,9 +114,9 @@ Stages make_stages(const std::string& file, std::vector<RankedToken> tokens,
     spec.vocabulary[token] = id;
     next_id = std::max(next_id, id + 1);
   }
-  merge_by_rank(spec, tokens, next_id);
-  stages.model = bpe_model(std::move(spec));
   try {
+    merge_by_rank(spec, tokens, next_id);
+    stages.model = bpe_model(std::move(spec));
     stages.pre_tokenizers.push_back(split_stage(Regex(pattern, Regex::Dialect::kPerl),
                                                 SplitBehavior::kIsolated, /*invert=*/false));
   } catch (const Error& error) {

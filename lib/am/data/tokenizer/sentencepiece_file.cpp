@@ -314,7 +314,11 @@ class ModelReader {
       const bool tie = i > 0 && merged[i]->score == merged[i - 1]->score;
       ranks.emplace_back(merged[i]->text, tie ? ranks.back().second : static_cast<uint32_t>(i));
     }
-    merge_by_rank(spec, ranks, static_cast<uint32_t>(model_.pieces.size()));
+    try {
+      merge_by_rank(spec, ranks, static_cast<uint32_t>(model_.pieces.size()));
+    } catch (const Error& error) {
+      fail("pieces", error.what());
+    }
     return bpe_model(std::move(spec));
   }
 

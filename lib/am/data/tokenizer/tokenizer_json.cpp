@@ -156,6 +156,9 @@ class PartsReader {
     } else if (type == "ByteLevel") {
       if (part.flag("add_prefix_space", true)) out.push_back(prefix_space_stage());
       if (part.flag("use_regex", true)) split(kGpt2Pattern, SplitBehavior::kIsolated);
+      // Each ByteLevel may double the text, so that many would fill the memory.
+      if (byte_level_) refuse(part, "a second ByteLevel");
+      byte_level_ = true;
       byte_level_last_ = last;
       if (!last) out.push_back(normalizing_stage(letters_stage()));
     } else if (type == "Metaspace") {
@@ -481,6 +484,7 @@ class PartsReader {
 
   JsonField root_;
   Stages stages_;
+  bool byte_level_ = false;       // whether there is a pre-tokenizer ByteLevel
   bool byte_level_last_ = false;  // whether the model's pieces are bytes as letters
 };
 
