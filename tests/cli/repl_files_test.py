@@ -157,17 +157,25 @@ class TokenizerTest(FilesCase):
         return {name: entry["shape"] for name, entry in header.items() if name != "__metadata__"}
 
     def test_bytes_do_not_stand_in_for_another_tokenizer(self):
-        self.large_vocabulary("tokenizer.model")
+        self.large_vocabulary("vocab.json")
         for command in ("loss 'some text'", "logprob AB", "generate AB"):
             self.refuse(self.model, "-c", command,
-                        says=("600 tokens", "tokenizer.model", "`set tokenizer PATH`"))
+                        says=("600 tokens", "vocab.json", "`set tokenizer PATH`"))
         loss = self.answer(self.model, "set tokenizer bytes; loss 'some text'")[1]
         self.assertEqual(loss["tokens"], 9)
         self.assertIsNone(self.answer(self.model, "info")[0]["tokenizer"])
 
     def test_a_vocabulary_too_large_for_bytes(self):
         self.large_vocabulary()
-        self.refuse(self.model, "-c", "loss 'some text'", says=("no tokenizer.json",))
+        self.refuse(self.model, "-c", "loss 'some text'", says=("no tokenizer was found",))
+
+    def test_tokenizers_of_other_files(self):
+        shutil.copy(HF.parent / "tokenizers" / "kinds" / "llama2.model", self.model / "tokenizer.model")
+        tokens, split = self.answer(self.model, "tokens 'Hi</s>' --special; tokens '</s>' --split")
+        self.assertEqual((tokens["tokens"][0], tokens["tokens"][-1]), (1, 2))
+        self.assertEqual((tokens["pieces"][0], tokens["bytes"][0]), ("<s>", "3c 73 3e"))
+        self.assertEqual(bytes.fromhex("".join(split["bytes"])), b" </s>")
+        self.refuse(self.model, "-c", "tokens a b --nothing", says=("--nothing",))
 
     def test_a_pipe_is_no_tokenizer(self):
         os.mkfifo(self.model / "tokenizer.json")

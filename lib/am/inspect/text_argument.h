@@ -1,4 +1,5 @@
-// Reads the text operand of `tokens`, `loss` and `logprob`, which is either the text or the path of a file.
+// Reads the text operand of `tokens`, `loss` and `logprob`, which is either the text or the path of
+// a file.
 //
 //   loss the whole line             the words are the text
 //   loss notes.txt                  the file has the text; an error if it does not exist

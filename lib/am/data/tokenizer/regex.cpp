@@ -52,6 +52,7 @@ bool is_script(const std::string& name) {
 }
 
 // Writes a pattern in PCRE2's syntax:
+//   \s            without U+180E, which PCRE2 includes
 //   \p{Han}       the script proper, because PCRE2 includes characters that scripts share
 //   [A&&[^B]]     (?:(?![B])[A])
 // and in Oniguruma's dialect:
@@ -86,7 +87,10 @@ class Translation {
   void escape(bool in_class, std::string& out) {
     const char kind = ahead(1);
     constexpr const char* kWord = R"(\p{L}\p{M}\p{N}\p{Pc})";
-    if (ruby_ && kind == 'w') {
+    if (kind == 's' || kind == 'S') {
+      at_ += 2;
+      out += kind == 's' ? R"(\p{White_Space})" : R"(\P{White_Space})";
+    } else if (ruby_ && kind == 'w') {
       at_ += 2;
       out += in_class ? kWord : cat("[", kWord, "]");
     } else if (ruby_ && kind == 'W' && !in_class) {
