@@ -69,6 +69,6 @@ TEST_CASE("an eod_token that is neither id nor name is refused") {
     return found.items()[0].message;
   };
   CHECK(refused("-1") == "data.eod_token = -1 is out of range");
-  CHECK(refused("true") == "data.eod_token is true or false, not an integer");
+  CHECK(refused("true") == "data.eod_token is a boolean, not an id or a token in quotes");
   CHECK(refused("\"\"") == "data.eod_token is empty");
 }

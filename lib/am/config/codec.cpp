@@ -130,13 +130,12 @@ Json Text::schema() const {
 }
 
 std::optional<std::variant<int64_t, std::string>> TokenCodec::read(const Input& input) const {
-  const auto read_by = [&](const auto& codec) -> decltype(read(input)) {
-    auto value = codec.read(input);
-    if (!value) return std::nullopt;
-    return std::move(*value);
-  };
-  return input.value.kind == Value::Kind::kText ? read_by(Text{Text::Empty::kRefused, type()})
-                                                : read_by(Integer{});
+  if (input.value.kind == Value::Kind::kText) {
+    return Text{Text::Empty::kRefused, type()}.read(input);
+  }
+  if (input.value.kind == Value::Kind::kInteger) return Integer{}.read(input);
+  input.wrong_type("an id or a token in quotes", type());
+  return std::nullopt;
 }
 
 Json TokenCodec::write(const std::variant<int64_t, std::string>& value) const {
