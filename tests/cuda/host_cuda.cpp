@@ -1,5 +1,7 @@
+#undef _FORTIFY_SOURCE  // its longjmp refuses to change the stack
 #include "cuda/host_cuda.h"
 
+#include <setjmp.h>
 #include <sys/mman.h>
 #include <ucontext.h>
 
@@ -23,7 +25,8 @@ constexpr size_t kStackBytes = 128 << 10;
 enum class State { kReady, kInBarrier, kInShuffle, kEnded };
 
 struct Fiber {
-  ucontext_t context = {};
+  jmp_buf at = {};  // where the fiber goes on
+  bool begun = false;
   State state = State::kEnded;
   unsigned mask = 0;                    // lanes that the fiber's shuffle waits for
   std::array<uint64_t, 2> values = {};  // of this shuffle and of the one before
@@ -56,14 +59,17 @@ class Block {
     alive_ = fibers_.size();
     waiting_ = 0;
     ready_.clear();
-    for (size_t i = 0; i < fibers_.size(); ++i) begin(i);
+    for (size_t i = 0; i < fibers_.size(); ++i) {
+      fibers_[i].shuffles = 0;
+      make_ready(i);
+    }
     while (!ready_.empty()) {
       const size_t pick = random_order()() % ready_.size();
       current_ = ready_[pick];
       ready_[pick] = ready_.back();
       ready_.pop_back();
       threadIdx = {static_cast<unsigned>(current_), 0, 0};
-      ::swapcontext(&scheduler_, &fibers_[current_].context);
+      resume(fibers_[current_]);
     }
     if (problem_ != nullptr) throw std::logic_error(problem_);
     if (alive_ > 0) throw std::logic_error(stuck());
@@ -109,23 +115,29 @@ class Block {
   unsigned lane() const { return static_cast<unsigned>(current_) % kWarp; }
 
  private:
+  // Runs the kernel in one thread of each block.
   static void entry() {
     Block& block = *running_;
-    block.kernel_();
-    block.fibers_[block.current_].state = State::kEnded;
-    --block.alive_;
-    block.suspend();
+    for (;;) {
+      block.kernel_();
+      block.fibers_[block.current_].state = State::kEnded;
+      --block.alive_;
+      block.suspend();
+    }
   }
 
-  void begin(size_t i) {
-    Fiber& fiber = fibers_[i];
-    ::getcontext(&fiber.context);
-    fiber.context.uc_stack.ss_sp = stacks_ + i * kStackBytes;
-    fiber.context.uc_stack.ss_size = kStackBytes;
-    fiber.context.uc_link = nullptr;
-    ::makecontext(&fiber.context, &Block::entry, 0);
-    fiber.shuffles = 0;
-    make_ready(i);
+  // Lets a fiber run until it suspends itself. Unlike swapcontext, setjmp and longjmp make no
+  // system calls; a context serves only to begin on another stack.
+  [[gnu::noinline]] void resume(Fiber& fiber) {
+    if (_setjmp(scheduler_) != 0) return;
+    if (fiber.begun) ::_longjmp(fiber.at, 1);
+    fiber.begun = true;
+    ucontext_t context = {};
+    ::getcontext(&context);
+    context.uc_stack.ss_sp = stacks_ + current_ * kStackBytes;
+    context.uc_stack.ss_size = kStackBytes;
+    ::makecontext(&context, &Block::entry, 0);
+    ::setcontext(&context);
   }
 
   void make_ready(size_t i) {
@@ -133,7 +145,9 @@ class Block {
     ready_.push_back(i);
   }
 
-  void suspend() { ::swapcontext(&fibers_[current_].context, &scheduler_); }
+  [[gnu::noinline]] void suspend() {
+    if (_setjmp(fibers_[current_].at) == 0) ::_longjmp(scheduler_, 1);
+  }
 
   std::string stuck() const {
     std::array<size_t, 4> count = {};
@@ -146,7 +160,7 @@ class Block {
   const std::function<void()>& kernel_;
   std::vector<Fiber> fibers_;
   char* stacks_;
-  ucontext_t scheduler_ = {};
+  jmp_buf scheduler_ = {};
   std::vector<size_t> ready_;
   size_t current_ = 0, alive_ = 0, waiting_ = 0;
   const char* problem_ = nullptr;  // thrown by run(), because fibers must not throw
