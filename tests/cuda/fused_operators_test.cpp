@@ -195,6 +195,19 @@ TEST_CASE("rotation, look-up, soft-cap") {
         {random_input({2, 50, 4, width}).transpose(1, 2), cos, sin});
   }
   check_operator(
+      "rotation of queries and keys",
+      [](const Tensors& in) {
+        const auto [q, k] = fused::rotate_both(in[0], in[1], in[2].detach(), in[3].detach());
+        return at::cat({q, k}, 1);
+      },
+      [](const Tensors& in) {
+        const at::Tensor x = at::cat({in[0], in[1]}, 1);
+        const auto halves = x.chunk(2, -1);
+        return x * in[2].detach() + at::cat({-halves[1], halves[0]}, -1) * in[3].detach();
+      },
+      {random_input({2, 50, 4, 64}).transpose(1, 2), random_input({2, 50, 2, 64}).transpose(1, 2),
+       cos, sin});
+  check_operator(
       "look-up", [](const Tensors& in) { return fused::look_up(in[0], in[1], 3); },
       [](const Tensors& in) { return at::embedding(in[0], in[1], 3); },
       {random_input({40, 64}), at::randint(40, {2, 60}, at::kLong)});

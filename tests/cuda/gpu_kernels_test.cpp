@@ -4,6 +4,9 @@
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
+#include <chrono>
+#include <cstdio>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -76,10 +79,70 @@ TEST_CASE("kernels run on a GPU in place of ATen's operators") {
     const at::Tensor labels = at::zeros({8}, x.options().dtype(at::kLong));
     CHECK(kernels->logit_sums(sums, sums.clone(), sums.clone(), x, labels, 0));
     const at::Tensor heads = x.view({1, 8, 4, 128}), table = at::randn({4, 128}, x.options());
-    CHECK(kernels->rotate(at::empty({1, 4, 8, 128}, x.options()), heads, table, table, false));
-    CHECK_FALSE(kernels->rotate(at::empty({1, 4, 8, 128}, x.options()), heads,
-                                table.narrow(1, 0, 6).contiguous(), table, false));
+    const at::Tensor turned = at::empty({1, 4, 8, 128}, x.options());
+    CHECK(kernels->rotate(turned, heads, {}, {}, table, table, false));
+    CHECK_FALSE(
+        kernels->rotate(turned, heads, {}, {}, table.narrow(1, 0, 6).contiguous(), table, false));
+    CHECK(kernels->drop(y, x, labels, 0, 0.5, 1));
+    CHECK(kernels->sum_of_rows(y, x, labels.unsqueeze(1), {}));
+    CHECK(kernels->rms_norm(y, sums, {}, x, {}, x[0], 1e-6, model::NormKind::kRms));
+    CHECK(kernels->rms_norm_gradients(y, {}, x, {}, x, sums, x[0], model::NormKind::kRms));
   }
+}
+
+// Prints the bytes that each kernel reads and writes per second, which scripts/gpu_check shows;
+// does not run by default.
+TEST_CASE("rates of kernels", "[.kernel_rates]") {
+  if (!have_kernels()) return;
+  const bool on_host = operators_device().is_cpu();
+  const int64_t rows = on_host ? 8 : 8192, width = on_host ? 128 : 4096;
+  const int64_t vocabulary = on_host ? 512 : 128256;
+  const auto made = [](at::IntArrayRef sizes) {
+    return at::randn(sizes, at::TensorOptions(at::kBFloat16).device(operators_device()));
+  };
+  const at::Tensor x = made({rows, width}), more = made({rows, width}), third = made({rows, width}),
+                   y = made({rows, width}), z = made({rows, width}), weight = made({width});
+  const at::Tensor inverse = at::ones({rows}, x.options().dtype(at::kFloat));
+  const at::Tensor ids = at::arange(rows, x.options().dtype(at::kLong));
+  const at::Tensor twice = at::stack({ids, ids}, 1);
+  const at::Tensor logits = made({rows, vocabulary}), table = made({rows, 128});
+  const at::Tensor heads = x.view({1, rows, -1, 128}).transpose(1, 2);
+  const tensor::GpuKernels& kernels = *tensor::gpu_kernels(x);
+  // `passes`: the number of times that the kernel reads or writes a tensor like `like`.
+  const auto rate = [&](const char* name, const at::Tensor& like, int passes,
+                        const std::function<bool()>& launch) {
+    constexpr int kLaunches = 20;
+    const auto wait = [&] { inverse[0].item<float>(); };
+    REQUIRE(launch());
+    wait();
+    const auto start = std::chrono::steady_clock::now();
+    for (int i = 0; i < kLaunches; ++i) launch();
+    wait();
+    const auto seconds =
+        std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+    const auto bytes = static_cast<double>(like.nbytes()) * passes * kLaunches;
+    std::printf("rate of %s: %.4g TB/s\n", name, bytes / seconds / 1e12);
+  };
+  using model::Activation, model::NormKind;
+  rate("rms_norm of a sum", x, 4,
+       [&] { return kernels.rms_norm(y, inverse, z, x, more, weight, 1e-6, NormKind::kRms); });
+  rate("rms_norm_gradients", x, 4, [&] {
+    return kernels.rms_norm_gradients(y, weight, third, more, x, inverse, weight, NormKind::kRms);
+  });
+  rate("gated", x, 3, [&] { return kernels.gated(y, x, more, Activation::kSilu); });
+  rate("gated_gradients", x, 5,
+       [&] { return kernels.gated_gradients(y, z, third, x, more, Activation::kSilu); });
+  rate("rotate", x, 2, [&] {
+    return kernels.rotate(y.view({1, rows, -1, 128}), heads, {}, {}, table, table, false);
+  });
+  rate("drop", x, 2, [&] { return kernels.drop(y, x, ids, 0, 0.1, 7); });
+  rate("sum_of_rows", x, 3, [&] { return kernels.sum_of_rows(y, x, twice, {}); });
+  rate("logit_sums", logits, 1, [&] {
+    return kernels.logit_sums(inverse, inverse.clone(), inverse.clone(), logits, ids, 0);
+  });
+  rate("cross_entropy_gradient", logits, 2, [&] {
+    return kernels.cross_entropy_gradient(logits, logits, inverse, ids, 0, -100, inverse[0]);
+  });
 }
 
 }  // namespace am

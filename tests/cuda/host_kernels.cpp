@@ -15,6 +15,7 @@
 #define AM_ALL_KERNELS              \
   AM_ONE(logit_sums)                \
   AM_ONE(cross_entropy_gradient)    \
+  AM_ONE(drop)                      \
   AM_ONE(gated_silu)                \
   AM_ONE(gated_gelu_tanh)           \
   AM_ONE(gated_gelu_erf)            \
@@ -27,6 +28,8 @@
   AM_ONE(rms_norm_gradients_by_one) \
   AM_ONE(rms_norm_weight_gradient)  \
   AM_ONE(rotate)                    \
+  AM_ONE(sum_of_rows)               \
+  AM_ONE(sum_of_rows_by_one)        \
   AM_ONE(draw)
 
 namespace am::test::host_cuda {
@@ -53,11 +56,15 @@ namespace float32 {
 #define AM_BFLOAT16 0
 #include "am/cuda/kernels/scalar.cu"
 //
+#include "am/cuda/kernels/philox.cu"
+//
 #include "am/cuda/kernels/cross_entropy.cu"
 #include "am/cuda/kernels/draw.cu"
+#include "am/cuda/kernels/dropout.cu"
 #include "am/cuda/kernels/gated.cu"
 #include "am/cuda/kernels/rms_norm.cu"
 #include "am/cuda/kernels/rotary.cu"
+#include "am/cuda/kernels/rows.cu"
 #undef AM_BFLOAT16
 const Table kTable = {AM_ALL_KERNELS};
 }  // namespace float32
@@ -66,11 +73,15 @@ namespace bfloat16 {
 #define AM_BFLOAT16 1
 #include "am/cuda/kernels/scalar.cu"
 //
+#include "am/cuda/kernels/philox.cu"
+//
 #include "am/cuda/kernels/cross_entropy.cu"
 #include "am/cuda/kernels/draw.cu"
+#include "am/cuda/kernels/dropout.cu"
 #include "am/cuda/kernels/gated.cu"
 #include "am/cuda/kernels/rms_norm.cu"
 #include "am/cuda/kernels/rotary.cu"
+#include "am/cuda/kernels/rows.cu"
 #undef AM_BFLOAT16
 const Table kTable = {AM_ALL_KERNELS};
 }  // namespace bfloat16

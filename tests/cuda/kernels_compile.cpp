@@ -37,6 +37,9 @@ const std::map<std::string, unsigned> kMost = {
     {"rms_norm_gradients_by_one", 48},
     {"rms_norm_weight_gradient", 32},
     {"rotate", 48},
+    {"drop", 40},
+    {"sum_of_rows", 40},
+    {"sum_of_rows_by_one", 40},
     {"draw", 32},
 };
 

@@ -4,11 +4,14 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <limits>
 #include <vector>
 
+#include "am/nn/experts/dispatch.h"
+#include "am/nn/fused/dropout.h"
 #include "cuda/host_kernels.h"
 #include "cuda/operator_check.h"
 
@@ -266,6 +269,67 @@ TEST_CASE("norm kernels, on the host") {
   }
 }
 
+TEST_CASE("dropout by kernels has the bits of the host's") {
+  namespace fused = nn::fused;
+  for (const at::ScalarType dtype : kDtypes) {
+    for (int round = 0; round < 20; ++round) {
+      const int64_t sequences = 1 + random_below(3), length = 1 + random_below(9),
+                    width = 1 + random_below(700);
+      fused::Dropout dropout = {.p = round == 0 ? 1.0 : 0.1 * static_cast<double>(round % 10),
+                                .key = fused::dropout_key(1, 2, static_cast<uint64_t>(round)),
+                                .rows = {.first_sequence = (int64_t{1} << 33) + random_below(5),
+                                         .sequences = sequences,
+                                         .length = length},
+                                .first_column = random_below(2) == 0 ? 0 : random_below(100)};
+      CAPTURE(dtype, sequences, length, width, dropout.p, dropout.first_column);
+      const at::Tensor x = guarded_copy(at::randn({sequences * length, width}), dtype,
+                                        random_below(2) == 0 ? Place::kOdd : Place::kAligned);
+      const auto both = [&] {
+        at::Tensor kept = x.clone();
+        fused::drop(kept, dropout);
+        return std::vector<at::Tensor>{fused::dropped(x, dropout), kept};
+      };
+      const std::vector<at::Tensor> by_kernels = both();
+      tensor::use_on_host(nullptr);
+      const std::vector<at::Tensor> wanted = both();
+      tensor::use_on_host(&test::host_kernels());
+      for (size_t i = 0; i < wanted.size(); ++i) CHECK(at::equal(by_kernels[i], wanted[i]));
+    }
+  }
+}
+
+TEST_CASE("sums of rows by kernels have the bits of the host's") {
+  for (const at::ScalarType dtype : kDtypes) {
+    for (int round = 0; round < 12; ++round) {
+      const int64_t tokens = 1 + random_below(9), top_k = 1 + random_below(4),
+                    width = round % 3 == 0 ? 8 * (1 + random_below(300)) : 1 + random_below(900);
+      const Place place = random_below(2) == 0 ? Place::kOdd : Place::kAligned;
+      CAPTURE(dtype, tokens, top_k, width, place == Place::kOdd);
+      const at::Tensor rows = guarded_copy(at::randn({tokens * top_k, width}), dtype, place);
+      const at::Tensor slot =
+          guarded_copy(at::randperm(tokens * top_k, at::kLong).view({tokens, top_k}), at::kLong);
+      at::Tensor added;
+      if (random_below(2) == 0) added = guarded_copy(at::randn({tokens, width}), dtype, place);
+      const at::Tensor sum = guarded_nan({tokens, width}, dtype, place);
+      REQUIRE(test::host_kernels().sum_of_rows(sum, rows, slot, added));
+      // Parts of one tensor, one of which is empty; and tensors of their own.
+      const int64_t first = random_below(tokens * top_k + 1);
+      const std::vector<at::Tensor> parts = {rows.narrow(0, 0, first), rows.narrow(0, first, 0),
+                                             rows.narrow(0, first, tokens * top_k - first)};
+      const at::Tensor of_parts = nn::sum_of_slots(parts, slot, added);
+      const at::Tensor of_copies =
+          nn::sum_of_slots(std::vector<at::Tensor>{parts[2].clone(), parts[0].clone()},
+                           at::where(slot < first, slot + parts[2].size(0), slot - first), added);
+      tensor::use_on_host(nullptr);
+      const at::Tensor wanted = nn::sum_of_slots(parts, slot, added);
+      tensor::use_on_host(&test::host_kernels());
+      CHECK(at::equal(sum, wanted));
+      CHECK(at::equal(of_parts, wanted));
+      CHECK(at::equal(of_copies, wanted));
+    }
+  }
+}
+
 TEST_CASE("rotation kernels, on the host") {
   const auto& kernels = test::host_kernels();
   struct Case {
@@ -291,7 +355,15 @@ TEST_CASE("rotation kernels, on the host") {
                        s = (one.of_batch ? sin.unsqueeze(1) : sin).to(at::kDouble);
       for (const bool back : {false, true}) {
         const at::Tensor y = guarded_nan({one.batch, one.length, one.heads, one.width}, dtype);
-        REQUIRE(kernels.rotate(y, x, cos, sin, back));
+        // The first two heads again, as keys beside the queries.
+        const int64_t few = std::min<int64_t>(one.heads, 2);
+        const at::Tensor keys = guarded_nan({one.batch, one.length, few, one.width}, dtype);
+        REQUIRE(kernels.rotate(y, x, {}, {}, cos, sin, back));
+        const at::Tensor alone = y.clone();
+        y.fill_(NAN);
+        REQUIRE(kernels.rotate(y, x, keys, x.narrow(1, 0, few), cos, sin, back));
+        CHECK(at::equal(y, alone));
+        CHECK(at::equal(keys, y.narrow(2, 0, few)));
         const at::Tensor exact = x.to(at::kDouble), turns = exact.narrow(-1, 0, one.turned);
         const auto halves = turns.chunk(2, -1);
         const at::Tensor turned =
@@ -368,7 +440,7 @@ TEST_CASE("indices of kernels beyond 2^31, on the host") {
       return all.narrow(all.dim() == 4 ? 1 : 0, length - 2, 2);
     };
     for (const at::Tensor& each : {x, cos, sin}) tail(each).copy_(at::randn(tail(each).sizes()));
-    REQUIRE(kernels.rotate(y, x.transpose(1, 2), cos, sin, false));
+    REQUIRE(kernels.rotate(y, x.transpose(1, 2), {}, {}, cos, sin, false));
     const auto halves = tail(x).to(at::kDouble).chunk(2, -1);
     const auto of_table = [&](const at::Tensor& table) {
       return tail(table).to(at::kDouble).unsqueeze(1);

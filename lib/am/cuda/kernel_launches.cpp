@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
+#include <cmath>
 
 namespace am::cuda {
 namespace {
@@ -178,17 +179,63 @@ bool rms_norm_gradients(const at::Tensor& of_x, const at::Tensor& of_weight_D,
                of_weight_D.mutable_data_ptr(), partial_SD.const_data_ptr<float>(), sums, width);
 }
 
-bool rotate(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& cos,
-            const at::Tensor& sin, bool back) {
+bool drop(const at::Tensor& out_NI, const at::Tensor& x_NI, const at::Tensor& rows_N,
+          int64_t first_column, double p, uint64_t key) {
+  if (!out_NI.is_contiguous() || !x_NI.is_contiguous()) return false;
+  const double exact = p < 1.0 ? 1.0 / (1.0 - p) : 0.0;
+  const auto factor = at::scalar_tensor(exact, x_NI.scalar_type()).item<float>();
+  return start(Part::kOperators, x_NI, "drop", {x_NI.size(0), 256}, out_NI.mutable_data_ptr(),
+               x_NI.const_data_ptr(), rows_N.const_data_ptr<int64_t>(), x_NI.size(1), first_column,
+               key, static_cast<uint32_t>(std::lround(p * 65536.0)), factor);
+}
+
+bool sum_of_rows(const at::Tensor& sum_ND, const at::Tensor& rows_RD, const at::Tensor& slot_Nk,
+                 const at::Tensor& added_ND) {
+  for (const at::Tensor& each : {sum_ND, rows_RD, slot_Nk, added_ND}) {
+    if (!is_dense(each)) return false;
+  }
+  const int64_t width = sum_ND.size(1);
+  const bool in_packs = rows_in_packs(width, sum_ND, rows_RD, added_ND);
+  return start(Part::kOperators, sum_ND, in_packs ? "sum_of_rows" : "sum_of_rows_by_one",
+               {sum_ND.size(0), 256}, sum_ND.mutable_data_ptr(), rows_RD.const_data_ptr(),
+               slot_Nk.const_data_ptr<int64_t>(), pointer(added_ND), width,
+               static_cast<int>(slot_Nk.size(1)));
+}
+
+// Tensors that are rotated together, with the memory layout of the rotation kernel's type `Heads`.
+struct RotatedHeads {
+  void* y = nullptr;
+  const void* x = nullptr;
+  int64_t heads = 0, stride_b = 0, stride_t = 0, stride_h = 0;
+};
+
+RotatedHeads rotated_heads(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK) {
+  if (!x_BHTK.defined()) return {};
+  return {y_BTHK.mutable_data_ptr(), x_BHTK.const_data_ptr(), x_BHTK.size(1),
+          x_BHTK.stride(0),          x_BHTK.stride(2),        x_BHTK.stride(1)};
+}
+
+// Whether the rotation kernel reads and writes whole packs of these tensors, or they are undefined.
+bool rotates_packs(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK) {
+  if (!x_BHTK.defined()) return true;
   const int64_t lanes = kPackBytes / x_BHTK.element_size();
-  const int64_t width = x_BHTK.size(3), turned = cos.size(-1);
-  bool whole = turned / 2 % lanes == 0 && width % lanes == 0 && x_BHTK.stride(3) == 1;
+  bool whole = x_BHTK.size(3) % lanes == 0 && x_BHTK.stride(3) == 1;
   for (int64_t dim = 0; dim < 3; ++dim) whole = whole && x_BHTK.stride(dim) % lanes == 0;
-  if (!whole || !aligned(x_BHTK) || !dense_packs(y_BTHK, cos, sin)) return false;
-  const int64_t batch = x_BHTK.size(0), heads = x_BHTK.size(1), length = x_BHTK.size(2);
-  return start(Part::kOperators, y_BTHK, "rotate", {batch * length, 128}, y_BTHK.mutable_data_ptr(),
-               x_BHTK.const_data_ptr(), cos.const_data_ptr(), sin.const_data_ptr(), length, heads,
-               width, turned, x_BHTK.stride(0), x_BHTK.stride(2), x_BHTK.stride(1),
+  return whole && aligned(x_BHTK) && dense_packs(y_BTHK);
+}
+
+bool rotate(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& more_y_BTGK,
+            const at::Tensor& more_x_BGTK, const at::Tensor& cos, const at::Tensor& sin,
+            bool back) {
+  const int64_t lanes = kPackBytes / x_BHTK.element_size(), turned = cos.size(-1);
+  if (turned / 2 % lanes != 0 || !dense_packs(cos, sin) || !rotates_packs(y_BTHK, x_BHTK) ||
+      !rotates_packs(more_y_BTGK, more_x_BGTK)) {
+    return false;
+  }
+  const int64_t length = x_BHTK.size(2);
+  return start(Part::kOperators, y_BTHK, "rotate", {x_BHTK.size(0) * length, 128},
+               rotated_heads(y_BTHK, x_BHTK), rotated_heads(more_y_BTGK, more_x_BGTK),
+               cos.const_data_ptr(), sin.const_data_ptr(), length, x_BHTK.size(3), turned,
                cos.dim() == 3 ? 1 : 0, back ? -1.0F : 1.0F);
 }
 
@@ -226,6 +273,8 @@ const tensor::GpuKernels& kernels_by(Launch launch) {
       .rms_norm = rms_norm,
       .rms_norm_gradients = rms_norm_gradients,
       .rotate = rotate,
+      .drop = drop,
+      .sum_of_rows = sum_of_rows,
       .draw = draw,
   };
   launcher() = launch;

@@ -10,11 +10,13 @@ std::string text_of(Part part) {
   const std::string_view scalar = kernel_file("scalar");
   switch (part) {
     case Part::kOperators:
-      return cat(scalar, kernel_file("cross_entropy"), kernel_file("gated"), kernel_file("rotary"));
+      return cat(scalar, kernel_file("cross_entropy"), kernel_file("philox"),
+                 kernel_file("dropout"), kernel_file("gated"), kernel_file("rotary"),
+                 kernel_file("rows"));
     case Part::kNorms:
       return cat(scalar, kernel_file("rms_norm"));
     case Part::kDraw:
-      return cat(scalar, kNormalMathText, "\n", kernel_file("draw"));
+      return cat(scalar, kNormalMathText, "\n", kernel_file("philox"), kernel_file("draw"));
   }
   throw Error(ErrorKind::kInternal, "a part without text");
 }

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "am/nn/fused/gated.h"
+#include "am/nn/fused/rotary.h"
+#include "am/tensor/gpu_kernels.h"
 
 namespace am::nn {
 namespace {
@@ -18,6 +20,16 @@ using layout::Saved;
 // Returns x [B, T, H * K] as [B, H, T, K].
 at::Tensor split_heads(const at::Tensor& x, int64_t head_dim) {
   return x.view({x.size(0), x.size(1), -1, head_dim}).transpose(1, 2);
+}
+
+// Returns q_BTX or k_BTX as [B, H, T, K], normalised unless norm.weight is null.
+at::Tensor normed_heads(const Attention& attention, const at::Tensor& x_BTX, const Norm& norm) {
+  const int64_t head_dim = attention.head_dim;
+  if (!norm.weight || attention.norms_span_heads) return split_heads(norm(x_BTX), head_dim);
+  // The norm runs before heads and positions are transposed, so that queries are [B, T, H, K] in
+  // memory. Attention lays its output out like its queries, and o_proj would copy any other layout.
+  const at::Tensor x_BTHK = x_BTX.view({x_BTX.size(0), x_BTX.size(1), -1, head_dim});
+  return norm(x_BTHK).transpose(1, 2);
 }
 
 bool trains(const Linear& linear) {
@@ -137,6 +149,15 @@ class LayerPass {
     return checkpoint(run, {x_BTX}, trains(norm))[0];
   }
 
+  // Whether a GPU rotates queries and keys in one launch. The host rotates one after the other,
+  // which needs less memory, as do norms that are recomputed.
+  bool rotates_both(const at::Tensor& q_BTX) const {
+    const Attention& attention = layer_.self_attn;
+    const bool normed = attention.q_norm.weight || attention.k_norm.weight;
+    return rotation_.cos_TK.defined() && tensor::gpu_kernels(q_BTX) != nullptr &&
+           !(normed && repeats(Saved::kHeadNorms));
+  }
+
   // Returns the input of o_proj, computed from the result of Attention::finish.
   at::Tensor mixed(Tensors heads) const {
     const Attention& attention = layer_.self_attn;
@@ -146,8 +167,15 @@ class LayerPass {
       heads.clear();
       return attention.attend(made.q_BHTK, made.k_BHTK, made.v_BHTV, rotation_);
     }
-    const at::Tensor q_BHTK = placed(heads[0], attention.q_norm);
-    const at::Tensor k_BGTK = placed(heads[1], attention.k_norm);
+    at::Tensor q_BHTK, k_BGTK;
+    if (rotates_both(heads[0])) {
+      std::tie(q_BHTK, k_BGTK) = fused::rotate_both(
+          normed_heads(attention, heads[0], attention.q_norm),
+          normed_heads(attention, heads[1], attention.k_norm), rotation_.cos_TK, rotation_.sin_TK);
+    } else {
+      q_BHTK = placed(heads[0], attention.q_norm);
+      k_BGTK = placed(heads[1], attention.k_norm);
+    }
     return attention.attend(q_BHTK, k_BGTK, split_heads(heads[2], attention.head_dim), rotation_);
   }
 
@@ -302,13 +330,7 @@ Tensors Attention::finish(const Tensors& products) const {
 
 at::Tensor Attention::norm_and_rope(const at::Tensor& x_BTX, const Norm& norm,
                                     const Rotation& rotation) const {
-  if (!norm.weight || norms_span_heads) {
-    return rotate(split_heads(norm(x_BTX), head_dim), rotation);
-  }
-  // The norm runs before heads and positions are transposed, so that queries are [B, T, H, K] in
-  // memory. Attention lays its output out like its queries, and o_proj would copy any other layout.
-  const at::Tensor x_BTHK = x_BTX.view({x_BTX.size(0), x_BTX.size(1), -1, head_dim});
-  return rotate(norm(x_BTHK).transpose(1, 2), rotation);
+  return rotate(normed_heads(*this, x_BTX, norm), rotation);
 }
 
 at::Tensor Attention::attend(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,

@@ -58,9 +58,19 @@ struct GpuKernels {
                              const at::Tensor& inverse, const at::Tensor& weight_D,
                              model::NormKind kind);
   // Writes x, rotated as by nn::fused::rotate, to y; with `back`, applies the inverse rotation. The
-  // last dim of x_BHTK must have stride 1, and y_BTHK must be dense.
-  bool (*rotate)(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& cos,
-                 const at::Tensor& sin, bool back);
+  // last dim of x_BHTK must have stride 1, and y_BTHK must be dense. Rotates `more_x` in the same
+  // launch if it is defined; it differs from x in the number of heads only.
+  bool (*rotate)(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& more_y_BTGK,
+                 const at::Tensor& more_x_BGTK, const at::Tensor& cos, const at::Tensor& sin,
+                 bool back);
+  // Writes x_NI after nn::fused::dropped to `out`, which may be x. rows_N: each row's number in the
+  // global batch (int64). Tensors are dense. The bits equal those of the host.
+  bool (*drop)(const at::Tensor& out_NI, const at::Tensor& x_NI, const at::Tensor& rows_N,
+               int64_t first_column, double p, uint64_t key);
+  // Writes the sum of each token's rows, as nn::sum_of_slots, of rows_RD. `added_ND` may be
+  // undefined. Tensors are dense.
+  bool (*sum_of_rows)(const at::Tensor& sum_ND, const at::Tensor& rows_RD,
+                      const at::Tensor& slot_Nk, const at::Tensor& added_ND);
   // Fills `out`, which is dense, with the elements in `box` of a random tensor of shape `whole`.
   // The bits equal those that the streams of base/random.h generate on the host.
   bool (*draw)(const at::Tensor& out, const Shape& whole, const mesh::Box& box, const Draws& draws);

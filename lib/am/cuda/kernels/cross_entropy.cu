@@ -31,10 +31,6 @@ __device__ __forceinline__ Sums joined_over_warp(Sums s) {
   return s;
 }
 
-__device__ __forceinline__ bool in_packs(const Scalar* row, i64 width) {
-  return width % kLanes == 0 && reinterpret_cast<u64>(row) % sizeof(Pack) == 0;
-}
-
 AM_KERNEL logit_sums(float* maximum, float* exponentials, float* of_label, const Scalar* logits,
                      const i64* labels, i64 width, i64 first) {
   const Scalar* row = logits + blockIdx.x * width;

@@ -5,21 +5,6 @@
 // from memory twice.
 constexpr int kKept = 2;
 
-// `kWidth` elements that are read together: kLanes, or 1 where rows are not aligned.
-template <int kWidth>
-struct alignas(kWidth * sizeof(Scalar)) Group {
-  Scalar at[kWidth];
-};
-
-template <int kWidth>
-__device__ __forceinline__ Group<kWidth> group(const Scalar* x) {
-  return *reinterpret_cast<const Group<kWidth>*>(x);
-}
-template <int kWidth>
-__device__ __forceinline__ void store(Scalar* x, const Group<kWidth>& value) {
-  *reinterpret_cast<Group<kWidth>*>(x) = value;
-}
-
 // Returns the sum of x over the team's threads. All threads of the block call it, alternately with
 // 0 and 1 as `turn`, because slow warps may still read the sums of the call before.
 __device__ __forceinline__ float sum_over_team(float x, int team, int turn) {

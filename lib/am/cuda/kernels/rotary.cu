@@ -1,21 +1,29 @@
 // Rotary position embedding, see tensor::GpuKernels. A block of threads rotates all heads of a
 // position.
 
-// x: heads at b * stride_b + t * stride_t + h * stride_h; y [B, T, H, width]. The tables have
-// `turned` columns and a row per position: of the batch if `of_batch`, else of the sequence. sign
-// -1 inverts the rotation.
-AM_KERNEL rotate(Scalar* y, const Scalar* x, const Scalar* cosine, const Scalar* sine, i64 length,
-                 i64 heads, i64 width, i64 turned, i64 stride_b, i64 stride_t, i64 stride_h,
-                 int of_batch, float sign) {
+// One of the tensors that are rotated together; `heads` is 0 if there is none. x: heads at b *
+// stride_b + t * stride_t + h * stride_h; y [B, T, H, width].
+struct Heads {
+  Scalar* y;
+  const Scalar* x;
+  i64 heads, stride_b, stride_t, stride_h;
+};
+
+// The tables have `turned` columns and a row per position: of the batch if `of_batch`, else of the
+// sequence. sign -1 inverts the rotation.
+AM_KERNEL rotate(Heads one, Heads two, const Scalar* cosine, const Scalar* sine, i64 length,
+                 i64 width, i64 turned, int of_batch, float sign) {
   const i64 row = blockIdx.x, b = row / length, t = row % length, half = turned / 2;
   const i64 table = (of_batch ? row : t) * turned;
   const u32 pairs = half / kLanes, rest = (width - turned) / kLanes, packs = pairs + rest;
-  const Scalar* from = x + b * stride_b + t * stride_t;
-  Scalar* to = y + row * heads * width;
-  for (u32 i = threadIdx.x; i < u32(heads) * packs; i += blockDim.x) {  // 32 bits divide faster
-    const u32 head = i / packs, k = i % packs;
-    const Scalar* source = from + head * stride_h;
-    Scalar* target = to + head * width;
+  const u32 heads = one.heads + two.heads;
+  for (u32 i = threadIdx.x; i < heads * packs; i += blockDim.x) {  // 32 bits divide faster
+    const u32 of_both = i / packs, k = i % packs;
+    const bool first_one = of_both < one.heads;
+    const Heads& of = first_one ? one : two;
+    const i64 head = first_one ? of_both : of_both - one.heads;
+    const Scalar* source = of.x + b * of.stride_b + t * of.stride_t + head * of.stride_h;
+    Scalar* target = of.y + (row * of.heads + head) * width;
     if (k >= pairs) {
       const i64 at = turned + i64(k - pairs) * kLanes;
       pack(target + at) = pack(source + at);

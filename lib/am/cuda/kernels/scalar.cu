@@ -29,10 +29,29 @@ __device__ __forceinline__ Scalar narrow(float x) { return x; }
 #endif
 
 constexpr int kLanes = 16 / sizeof(Scalar);
-struct alignas(16) Pack {
-  Scalar at[kLanes];
+
+// `kWidth` elements that are read together: kLanes, or 1 where rows are not aligned.
+template <int kWidth>
+struct alignas(kWidth * sizeof(Scalar)) Group {
+  Scalar at[kWidth];
 };
+
+template <int kWidth>
+__device__ __forceinline__ Group<kWidth> group(const Scalar* x) {
+  return *reinterpret_cast<const Group<kWidth>*>(x);
+}
+template <int kWidth>
+__device__ __forceinline__ void store(Scalar* x, const Group<kWidth>& value) {
+  *reinterpret_cast<Group<kWidth>*>(x) = value;
+}
+
+using Pack = Group<kLanes>;
 __device__ __forceinline__ const Pack& pack(const Scalar* x) {
   return *reinterpret_cast<const Pack*>(x);
 }
 __device__ __forceinline__ Pack& pack(Scalar* x) { return *reinterpret_cast<Pack*>(x); }
+
+// Whether a row of `width` elements consists of whole packs.
+__device__ __forceinline__ bool in_packs(const Scalar* row, i64 width) {
+  return width % kLanes == 0 && reinterpret_cast<u64>(row) % sizeof(Pack) == 0;
+}

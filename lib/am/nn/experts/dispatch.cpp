@@ -9,6 +9,7 @@
 #include "am/nn/fused/device.h"
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
+#include "am/tensor/gpu_kernels.h"
 
 namespace am::nn {
 
@@ -47,8 +48,31 @@ std::vector<const Scalar*> starts_of(at::TensorList tensors, int64_t rows) {
   return starts;
 }
 
-at::Tensor sum_by_aten(at::TensorList rows, const at::Tensor& slot_Nk, const at::Tensor& added_ND) {
-  const at::Tensor rows_RD = at::cat(rows);
+// Returns the rows of several tensors as one tensor: a view, without a copy, if they follow each
+// other in the memory of one.
+at::Tensor joined(at::TensorList rows) {
+  const int64_t width = rows[0].size(1);
+  const at::Tensor* first = nullptr;
+  int64_t count = 0;
+  for (const at::Tensor& each : rows) {
+    if (each.numel() == 0) continue;
+    if (first == nullptr) first = &each;
+    const int64_t offset = first->storage_offset() + count * width;
+    if (!each.is_contiguous() || !each.is_alias_of(*first) || each.storage_offset() != offset) {
+      return at::cat(rows);
+    }
+    count += each.size(0);
+  }
+  return first == nullptr ? rows[0] : first->as_strided({count, width}, {width, 1});
+}
+
+at::Tensor sum_by_gpu(at::TensorList rows, const at::Tensor& slot_Nk, const at::Tensor& added_ND) {
+  const at::Tensor rows_RD = joined(rows);
+  if (const auto* gpu = tensor::gpu_kernels(rows_RD); gpu != nullptr) {
+    const at::Tensor sum_ND = at::empty({slot_Nk.size(0), rows_RD.size(1)}, rows_RD.options());
+    const at::Tensor added = added_ND.defined() ? added_ND.contiguous() : added_ND;
+    if (gpu->sum_of_rows(sum_ND, rows_RD, slot_Nk.contiguous(), added)) return sum_ND;
+  }
   at::Tensor sum_ND = rows_RD.index_select(0, slot_Nk.select(1, 0));
   for (int64_t j = 1; j < slot_Nk.size(1); ++j) {
     sum_ND.add_(rows_RD.index_select(0, slot_Nk.select(1, j)));
@@ -61,7 +85,9 @@ at::Tensor sum_by_aten(at::TensorList rows, const at::Tensor& slot_Nk, const at:
 
 at::Tensor sum_of_slots(at::TensorList rows, const at::Tensor& slot_Nk,
                         const at::Tensor& added_ND) {
-  if (!fused::has_kernels(rows[0])) return sum_by_aten(rows, slot_Nk, added_ND);
+  if (!fused::has_kernels(rows[0]) || tensor::gpu_kernels(rows[0]) != nullptr) {
+    return sum_by_gpu(rows, slot_Nk, added_ND);
+  }
   const int64_t tokens = slot_Nk.size(0), top_k = slot_Nk.size(1), width = rows[0].size(1);
   at::Tensor sum_ND = at::empty({tokens, width}, rows[0].options());
   if (sum_ND.is_meta()) return sum_ND;

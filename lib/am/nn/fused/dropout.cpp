@@ -8,6 +8,7 @@
 
 #include "am/base/random.h"
 #include "am/nn/fused/tensors.h"
+#include "am/tensor/gpu_kernels.h"
 
 namespace am::nn::fused {
 
@@ -141,6 +142,13 @@ void drop_by_operators(const at::Tensor& x_NI, const Dropout& dropout) {
   }
 }
 
+// Drops elements by the kernel of a GPU. Returns false if there is none.
+bool drop_by_gpu(const at::Tensor& out_NI, const at::Tensor& x_NI, const Dropout& dropout) {
+  const auto* gpu = tensor::gpu_kernels(x_NI);
+  return gpu != nullptr && gpu->drop(out_NI, x_NI, global_rows(x_NI, dropout.rows),
+                                     dropout.first_column, dropout.p, dropout.key);
+}
+
 }  // namespace
 
 uint64_t dropout_key(uint64_t seed, uint64_t step, uint64_t module) {
@@ -150,6 +158,7 @@ uint64_t dropout_key(uint64_t seed, uint64_t step, uint64_t module) {
 
 void drop(at::Tensor& x_NI, const Dropout& dropout) {
   if (x_NI.is_meta() || x_NI.numel() == 0) return;
+  if (drop_by_gpu(x_NI, x_NI, dropout)) return;
   if (has_kernels(x_NI)) {
     return visit_dtype(x_NI.scalar_type(),
                        [&](auto zero) { drop_rows<decltype(zero)>(x_NI, dropout); });
@@ -158,6 +167,10 @@ void drop(at::Tensor& x_NI, const Dropout& dropout) {
 }
 
 at::Tensor dropped(const at::Tensor& x_NI, const Dropout& dropout) {
+  if (const at::Tensor dense_NI = x_NI.contiguous(); tensor::gpu_kernels(dense_NI) != nullptr) {
+    at::Tensor out_NI = at::empty_like(dense_NI);
+    if (drop_by_gpu(out_NI, dense_NI, dropout)) return out_NI;
+  }
   at::Tensor copy_NI = x_NI.clone(at::MemoryFormat::Contiguous);
   drop(copy_NI, dropout);
   return copy_NI;

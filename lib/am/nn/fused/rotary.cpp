@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/custom_function.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "am/nn/fused/dispatch.h"
 #include "am/nn/fused/tensors.h"
@@ -53,12 +54,16 @@ at::Tensor turn_by_aten(const at::Tensor& x_BHTK, const at::Tensor& cos, const a
   return at::cat({y.transpose(1, 2), rest.transpose(1, 2)}, -1).transpose(1, 2);
 }
 
+at::Tensor empty_like_rotated(const at::Tensor& x_BHTK) {
+  return at::empty({x_BHTK.size(0), x_BHTK.size(2), x_BHTK.size(1), x_BHTK.size(3)},
+                   x_BHTK.options());
+}
+
 at::Tensor turn(const at::Tensor& x_BHTK, const at::Tensor& cos_TR, const at::Tensor& sin_TR,
                 bool back) {
   if (const auto* gpu = tensor::gpu_kernels(x_BHTK); gpu != nullptr) {
-    const at::Tensor y_BTHK = at::empty(
-        {x_BHTK.size(0), x_BHTK.size(2), x_BHTK.size(1), x_BHTK.size(3)}, x_BHTK.options());
-    if (gpu->rotate(y_BTHK, x_BHTK, cos_TR, sin_TR, back)) return y_BTHK.transpose(1, 2);
+    const at::Tensor y_BTHK = empty_like_rotated(x_BHTK);
+    if (gpu->rotate(y_BTHK, x_BHTK, {}, {}, cos_TR, sin_TR, back)) return y_BTHK.transpose(1, 2);
   }
   if (!has_kernels(x_BHTK)) return turn_by_aten(x_BHTK, cos_TR, back ? -sin_TR : sin_TR);
   const at::Tensor x = x_BHTK.stride(-1) == 1 ? x_BHTK : x_BHTK.contiguous();
@@ -96,7 +101,46 @@ struct Rotate : torch::autograd::Function<Rotate> {
   }
 };
 
+// Rotates two tensors, on a GPU in one launch.
+variable_list turn_both(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
+                        const at::Tensor& cos_TR, const at::Tensor& sin_TR, bool back) {
+  if (const auto* gpu = tensor::gpu_kernels(q_BHTK); gpu != nullptr) {
+    const at::Tensor q = empty_like_rotated(q_BHTK), k = empty_like_rotated(k_BGTK);
+    if (gpu->rotate(q, q_BHTK, k, k_BGTK, cos_TR, sin_TR, back)) {
+      return {q.transpose(1, 2), k.transpose(1, 2)};
+    }
+  }
+  return {turn(q_BHTK, cos_TR, sin_TR, back), turn(k_BGTK, cos_TR, sin_TR, back)};
+}
+
+struct RotateBoth : torch::autograd::Function<RotateBoth> {
+  static variable_list forward(AutogradContext* context, const at::Tensor& q_BHTK,
+                               const at::Tensor& k_BGTK, const at::Tensor& cos_TR,
+                               const at::Tensor& sin_TR) {
+    context->save_for_backward({cos_TR, sin_TR});
+    return turn_both(q_BHTK, k_BGTK, cos_TR, sin_TR, /*back=*/false);
+  }
+
+  static variable_list backward(AutogradContext* context, const variable_list& gradients) {
+    const variable_list saved = context->get_saved_variables();
+    variable_list of = turn_both(gradients[0], gradients[1], saved[0], saved[1], /*back=*/true);
+    of.insert(of.end(), 2, at::Tensor());
+    return of;
+  }
+};
+
 }  // namespace
+
+std::pair<at::Tensor, at::Tensor> rotate_both(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
+                                              const at::Tensor& cos_TR, const at::Tensor& sin_TR) {
+  const bool one_launch = tensor::gpu_kernels(q_BHTK) != nullptr &&
+                          q_BHTK.scalar_type() == cos_TR.scalar_type() &&
+                          k_BGTK.scalar_type() == cos_TR.scalar_type();
+  if (!one_launch) return {rotate(q_BHTK, cos_TR, sin_TR), rotate(k_BGTK, cos_TR, sin_TR)};
+  const variable_list both =
+      RotateBoth::apply(q_BHTK, k_BGTK, cos_TR.contiguous(), sin_TR.contiguous());
+  return {both[0], both[1]};
+}
 
 at::Tensor rotate(const at::Tensor& x_BHTK, const at::Tensor& cos_TR, const at::Tensor& sin_TR) {
   if (x_BHTK.scalar_type() != cos_TR.scalar_type()) return turn_by_aten(x_BHTK, cos_TR, sin_TR);

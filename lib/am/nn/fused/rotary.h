@@ -7,6 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <utility>
+
 namespace am::nn::fused {
 
 // Returns x_BHTK rotated, laid out as [B, T, H, K] in memory if kernels run. cos_TR and sin_TR
@@ -14,5 +16,10 @@ namespace am::nn::fused {
 // positions. R is even and at most K: the first R elements of a head are rotated, the rest are
 // copied. If the tables' dtype differs from x's, ATen's operators run with their type promotion.
 at::Tensor rotate(const at::Tensor& x_BHTK, const at::Tensor& cos_TR, const at::Tensor& sin_TR);
+
+// Returns queries and keys rotated: as two calls of rotate(), on a GPU in one launch. They differ
+// in the number of heads only.
+std::pair<at::Tensor, at::Tensor> rotate_both(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
+                                              const at::Tensor& cos_TR, const at::Tensor& sin_TR);
 
 }  // namespace am::nn::fused
