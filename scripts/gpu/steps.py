@@ -420,7 +420,16 @@ def kernels_of_peer(check, name, size):
     recorded(check, f"{name}, PyTorch", lambda env: size["seq"] / peer_job(check, size, env)["tokens_per_second"])
 
 
+def kernel_rates(check):
+    """Shows the bytes that each kernel of the plugin reads and writes per second; on CPUs, those of the kernels run as fibers."""
+    program, device = ("am_kernel_tests", {"AM_OPERATORS_DEVICE": "cpu"}) if check.dry else ("am_gpu_tests", {})
+    lines = check.command(program, "[kernel_rates]", env=device).stdout
+    for name, rate in re.findall(r"^rate of (.+): (\S+) TB/s$", lines, re.MULTILINE):
+        check.row(f"{name}: reads and writes", f"{rate} TB/s")
+
+
 def kernels(check):
+    check.attempt("rates of kernels", kernel_rates, check)
     if check.dry:
         check.row("kernels", "not on CPUs")
         return
@@ -554,7 +563,7 @@ STEPS = [
     Step("checkpoints", 45, "saving in the background, kill -9, offload", checkpoints),
     Step("memory", 60, "allocated and reserved bytes against am-plan's", memory),
     Step("speed", 240, "tokens a second, memory and launch against PyTorch compiled, in the same call", speed),
-    Step("kernels", 150, "time of each kernel in a step, and in PyTorch's", kernels),
+    Step("kernels", 150, "rates of the plugin's kernels; time of each kernel in a step, and in PyTorch's", kernels),
     Step("attention", 40, "rates of attention with windows, documents and blocks", attention),
     Step("waits", 60, "host synchronisations of a step; steps while a checkpoint is written", waits),
     Step("sanitizer", 60, "compute-sanitizer's memcheck of one step", sanitizer),
