@@ -63,8 +63,11 @@ class Block {
       fibers_[i].shuffles = 0;
       make_ready(i);
     }
+    // In half of the blocks the thread that became ready last goes on, so that a warp runs far
+    // ahead of the others.
+    const bool newest = random_order()() % 2 == 0;
     while (!ready_.empty()) {
-      const size_t pick = random_order()() % ready_.size();
+      const size_t pick = newest ? ready_.size() - 1 : random_order()() % ready_.size();
       current_ = ready_[pick];
       ready_[pick] = ready_.back();
       ready_.pop_back();
