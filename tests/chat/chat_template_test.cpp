@@ -155,7 +155,7 @@ TEST_CASE("special tokens are texts or AddedToken objects; variables replace the
   CHECK(folder.rendered() == "<s></s><img>");
 }
 
-TEST_CASE("messages lose what is null, and have their reasoning under each name") {
+TEST_CASE("messages lose keys with null, and have their reasoning under each name") {
   const ChatTemplate chat(
       "{% for m in messages %}{{ m }}{% endfor %}{{ tools }}{{ documents }}{{ "
       "add_generation_prompt }}");
@@ -166,7 +166,7 @@ TEST_CASE("messages lose what is null, and have their reasoning under each name"
         "{'thinking': 'r', 'role': 'a', 'reasoning': 'r', 'reasoning_content': 'r'}NoneNoneFalse");
 }
 
-TEST_CASE("what is no conversation is an error") {
+TEST_CASE("an invalid conversation is an error") {
   const ChatTemplate chat("x");
   ChatRequest request;
   CHECK_THROWS_WITH(chat.render(request), "the conversation is not a list of messages");

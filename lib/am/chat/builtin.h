@@ -69,8 +69,6 @@ std::span<const Builtin> sequence_filters();
 std::string escaped_html(std::string_view text);
 Int integer_of(const Value& value);  // throws Failure for other types
 Int checked(bool overflow, Int value);
-// Number of `part` in `text`, without overlaps.
-size_t count_of(std::string_view text, std::string_view part);
 // First place of `part` at or behind `from`, or npos; takes time linear in the text.
 size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
 Value replaced(Heap& heap, std::string_view text, std::string_view from, std::string_view to,

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdlib>
+#include <memory>
 
 namespace am::chat {
 namespace {
@@ -230,6 +232,16 @@ std::string swap_case(std::string_view text) {
       append_character(out, c);
     }
   });
+}
+
+std::string fold_case(std::string_view text) {
+  utf8proc_uint8_t* folded = nullptr;
+  const utf8proc_ssize_t size =
+      utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                   static_cast<utf8proc_ssize_t>(text.size()), &folded, UTF8PROC_CASEFOLD);
+  const std::unique_ptr<utf8proc_uint8_t, void (*)(void*)> owner(folded, std::free);
+  return size < 0 ? std::string(text)
+                  : std::string(reinterpret_cast<const char*>(folded), static_cast<size_t>(size));
 }
 
 std::string_view strip_left(std::string_view text, const std::string_view* set) {

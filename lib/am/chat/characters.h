@@ -38,6 +38,7 @@ std::string lower(std::string_view text);
 std::string title(std::string_view text);
 std::string capitalize(std::string_view text);
 std::string swap_case(std::string_view text);
+std::string fold_case(std::string_view text);
 
 // Remove characters at the beginning, the end: white space, or those in `set` if it is not null.
 std::string_view strip_left(std::string_view text, const std::string_view* set = nullptr);

@@ -115,7 +115,7 @@ std::string format_integer(Heap& heap, Int value, const FormatSpec& spec) {
   const int base = low == 'x' ? 16 : low == 'o' ? 8 : low == 'b' && spec.type == 'b' ? 2 : 10;
   std::string digits = int_text(value, base);
   if (value < 0) digits.erase(0, 1);
-  if (spec.precision) {  // of a % conversion: the least number of digits
+  if (spec.precision) {  // the least number of digits of a % conversion
     const Int missing = *spec.precision - static_cast<Int>(digits.size());
     if (missing > heap.bytes_left()) heap.charge(INT64_MAX);
     digits.insert(0, static_cast<size_t>(std::max(missing, Int{0})), '0');

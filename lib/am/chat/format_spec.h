@@ -1,4 +1,4 @@
-// How numbers and texts are written by the operator % and by text.format(), as in Python.
+// Writes numbers and texts as the operator % and text.format() of Python do.
 //
 //   FormatSpec spec;
 //   spec.width = 6;
@@ -14,7 +14,7 @@
 
 namespace am::chat {
 
-// How a value is written: the part of a % conversion behind the percent sign, or of a replacement
+// Form of a value: the part of a % conversion behind the percent sign, or of a replacement
 // field behind its colon.
 struct FormatSpec {
   std::string fill = " ";

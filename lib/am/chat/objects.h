@@ -90,7 +90,7 @@ class Loop : public Object {
   int depth_;
   size_t looked_at_ = 0;       // items whose condition was evaluated
   std::vector<Value> passed_;  // those that passed
-  size_t index_ = 0;           // of the current item in `passed_`, from 1
+  size_t index_ = 0;           // number of the current item in `passed_`, from 1
   std::vector<Value> last_values_;
   bool has_values_ = false;
 };

@@ -194,7 +194,7 @@ void Interpreter::assign(const Target& target, const Value& value, Scope& scope)
         object.is(Kind::kObject) ? dynamic_cast<Namespace*>(object.object) : nullptr;
     if (names == nullptr) {
       throw Failure(
-          cat("cannot assign the attribute of '", target.name, "', which is no namespace"));
+          cat("cannot assign the attribute of '", target.name, "', which is not a namespace"));
     }
     heap_.charge(sizeof(Value) * 2);
     names->set(target.attribute, value);

@@ -108,7 +108,7 @@ struct Target {
 struct Signature {
   std::string name;
   std::vector<std::string> parameters;
-  std::vector<ExpressionPointer> defaults;  // of the last parameters
+  std::vector<ExpressionPointer> defaults;  // those of the last parameters
   Block body;
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;
 };

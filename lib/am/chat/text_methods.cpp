@@ -86,6 +86,14 @@ Value find_place(Call& call) {
   return Value::integer(-1);
 }
 
+// Number of `part` in `text`, without overlaps.
+size_t count_of(std::string_view text, std::string_view part) {
+  if (part.empty()) return length(text) + 1;
+  size_t found = 0;
+  for (size_t at = 0; (at = find_text(text, part, at)) != kNowhere; at += part.size()) ++found;
+  return found;
+}
+
 Value count_method(Call& call) {
   const auto [text, from] = bounded(call, 1);
   return Value::integer(from == kNowhere ? 0 : static_cast<Int>(count_of(text, call.text(0, ""))));
@@ -333,7 +341,7 @@ constexpr Builtin kMethods[] = {
     {"endswith", "- - -", 1, has_affix<true>},
     {"upper", "", 0, changed<upper>},
     {"lower", "", 0, changed<lower>},
-    {"casefold", "", 0, changed<lower>},
+    {"casefold", "", 0, changed<fold_case>},
     {"title", "", 0, changed<title>},
     {"capitalize", "", 0, changed<capitalize>},
     {"swapcase", "", 0, changed<swap_case>},
@@ -376,13 +384,6 @@ size_t find_text(std::string_view text, std::string_view part, size_t from) {
       ::memmem(text.data() + from, text.size() - from, part.data(), part.size());
   return found == nullptr ? kNowhere
                           : static_cast<size_t>(static_cast<const char*>(found) - text.data());
-}
-
-size_t count_of(std::string_view text, std::string_view part) {
-  if (part.empty()) return length(text) + 1;
-  size_t found = 0;
-  for (size_t at = 0; (at = find_text(text, part, at)) != kNowhere; at += part.size()) ++found;
-  return found;
 }
 
 Value replaced(Heap& heap, std::string_view text, std::string_view from, std::string_view to,

@@ -52,7 +52,7 @@ enum class Kind : uint8_t {
   kTuple,
   kView,      // dict_keys, dict_values, dict_items
   kRange,     // range()
-  kIterator,  // what a Python generator is: its elements are taken once
+  kIterator,  // a generator of Python: its elements are taken once
   kDict,
   kObject,  // functions, macros, namespaces, loops
 };
