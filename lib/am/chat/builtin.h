@@ -42,8 +42,8 @@ inline Value truth(bool value) { return Value::boolean_of(value); }
 
 struct Builtin {
   std::string_view name;
-  // Names of the parameters, separated by blanks. "-" has no name that a call can use; "*" is last
-  // and takes all arguments, which are then in `given` only.
+  // Names of the parameters, separated by blanks. The argument of "-" is given by position only.
+  // "*" is the last name: any further arguments are allowed, and are in `given` only.
   std::string_view parameters;
   size_t required;
   Value (*run)(Call& call);
@@ -75,7 +75,7 @@ Value replaced(Heap& heap, std::string_view text, std::string_view from, std::st
                Int count);
 Value joined(Heap& heap, std::string_view separator, const std::vector<Value>& parts);
 std::vector<std::string_view> lines_of(std::string_view text, bool keep_ends);
-// int(text, base) and float(text); nothing if the text is no such number.
+// Python's int(text, base) and float(text). Return false if the text is not such a number.
 bool parse_int(std::string_view text, Int base, Int& out);
 bool parse_float(std::string_view text, double& out);
 

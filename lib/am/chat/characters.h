@@ -22,10 +22,11 @@ void append_character(std::string& out, char32_t character);
 
 // str.isspace(), and \s of Python's re.
 bool is_space(char32_t character);
-// Alphabetic, a decimal digit, any number; a character that re's \w matches.
+// str.isalpha(), str.isdecimal() and str.isnumeric() of one character.
 bool is_letter(char32_t character);
 bool is_decimal(char32_t character);
 bool is_numeric(char32_t character);
+// Whether \w of Python's re matches the character.
 bool is_word(char32_t character);
 bool is_upper(char32_t character);
 bool is_lower(char32_t character);

@@ -47,8 +47,8 @@ class ChatTemplate {
   // `special_tokens` are the variables bos_token, eos_token and so on.
   explicit ChatTemplate(std::string_view source, Json special_tokens = Json::object());
 
-  // Throws Error(kFormat) for messages that are not such a list, and the errors of
-  // Template::render(). Several threads can render at once.
+  // Throws Error(kFormat) if the messages are not a list of objects or the list is empty, and the
+  // errors of Template::render(). Several threads can render at once.
   Rendered render(const ChatRequest& request, const RenderOptions& options = {}) const;
 
   std::vector<std::string> names() const;

@@ -18,8 +18,8 @@ struct Cases : Overloads... {
 template <typename... Overloads>
 Cases(Overloads...) -> Cases<Overloads...>;
 
-// Whether a dict of Python has an attribute of this name that the sandbox hides: then the name is
-// not a key.
+// Whether dict.name is undefined because jinja2's sandbox hides the attribute of Python's dict with
+// this name, even if the dict has a key with this name.
 bool is_hidden(std::string_view name) {
   static constexpr std::string_view kMutators[] = {"clear", "pop", "popitem", "setdefault",
                                                    "update"};
@@ -27,7 +27,8 @@ bool is_hidden(std::string_view name) {
          std::find(std::begin(kMutators), std::end(kMutators), name) != std::end(kMutators);
 }
 
-// Value of a signed index within `count` elements; null if it is outside.
+// Returns the index that Python's signed index selects of `count` elements; nothing if it is out of
+// range.
 std::optional<size_t> place(const Value& key, size_t count) {
   if (!key.is_integral()) return std::nullopt;
   Int index = key.as_integer();

@@ -35,7 +35,8 @@ std::string_view first_characters(std::string_view text, const std::optional<Int
 // that the align '=' puts behind the sign.
 std::string padded(Heap& heap, std::string text, const FormatSpec& spec, char align,
                    size_t sign_size);
-// Throw Failure for a precision beyond 1000, and for a code that is no character.
+// Throw Failure for a precision beyond 1000, and, for the type c, if the value is not the code of a
+// character.
 std::string format_float(Heap& heap, double value, const FormatSpec& spec);
 std::string format_integer(Heap& heap, Int value, const FormatSpec& spec);
 

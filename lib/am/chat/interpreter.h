@@ -91,9 +91,10 @@ class Interpreter {
   Heap& heap_;
   Scope globals_;
   std::optional<int64_t> now_;
-  std::string root_;                      // the rendered text
-  std::string* output_ = &root_;          // where text goes now
-  std::vector<GeneratedSpan> generated_;  // `end` counts characters until rendering ends
+  std::string root_;              // the rendered text
+  std::string* output_ = &root_;  // where text goes now
+  // Until rendering ends, `end` is the number of characters of a span instead of a byte.
+  std::vector<GeneratedSpan> generated_;
   int line_ = 1;
 };
 

@@ -137,7 +137,7 @@ class Lexer {
     take_end("#}", true);
   }
 
-  // Consumes `{% raw %}` to `{% endraw %}`, if the tag is that, as text.
+  // If the tag is `{% raw %}`, consumes everything up to `{% endraw %}` as text, and returns true.
   bool lex_raw() {
     const size_t begin = at_;
     const int line = line_;

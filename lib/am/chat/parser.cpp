@@ -14,7 +14,7 @@ class Parser : public ExpressionParser {
   Block parse_template() {
     Block body = parse_block({});
     if (!tokens_.is(TokenType::kEnd)) tokens_.fail_unexpected();
-    if (!unknown_.empty()) throw unknown_.front();
+    if (!unknown_.empty()) throw SyntaxFailure(unknown_.front());
     return body;
   }
 

@@ -75,8 +75,8 @@ class ExpressionParser {
 
   Tokens& tokens_;
   int levels_ = 0;
-  // jinja2 finds unknown filters and tests when it reads the template, but those inside `if` when
-  // they are used.
+  // Whether an unknown filter or test is an error only when it is evaluated, as in jinja2 inside
+  // `if`; elsewhere it is an error of parsing.
   bool is_soft_ = false;
   std::vector<SyntaxFailure> unknown_;
   std::vector<Signature*> macros_;  // macros whose bodies are being parsed

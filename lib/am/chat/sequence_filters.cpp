@@ -199,7 +199,8 @@ Value reverse(Call& call) {
 }
 
 // Returns an iterator that takes the elements of `self` one by one and gives those for which
-// `convert(element, out)` is true. As with a generator of Python, nothing happens before.
+// `convert(element, out)` is true. As in a generator of Python, elements are converted only when
+// they are requested.
 template <typename Convert>
 Value lazy(const Call& call, const Convert& convert) {
   const Value out = iterator(call.heap, {});

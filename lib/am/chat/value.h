@@ -198,8 +198,8 @@ Value str(const Value& value, Heap& heap);
 std::string repr(const Value& value, Heap& heap);
 // a == b
 bool equal(const Value& a, const Value& b, Heap& heap);
-// Returns a value below 0, 0, or above 0; NaN is unordered: 2. Throws Failure for types that Python
-// does not order; `op` is the operator of that message.
+// Returns -1, 0 or 1 if a is less than, equal to or greater than b; 2 if one of them is NaN. Throws
+// Failure for types that Python does not order; `op` is the operator in that message.
 int compare(const Value& a, const Value& b, std::string_view op, Heap& heap);
 // Returns the value of a key, null if the dict has none. Throws Failure for a key without a hash.
 const Value* find(const Dict& dict, const Value& key, Heap& heap);

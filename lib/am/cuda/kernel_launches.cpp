@@ -160,7 +160,7 @@ bool rms_norm_gradients(const at::Tensor& of_x, const at::Tensor& of_weight_D,
   for (const at::Tensor& each : {of_x, of_weight_D, of_y, of_sum, x, inverse, weight_D}) {
     if (!is_dense(each)) return false;
   }
-  // Rows of one sum: few, so that all multiprocessors work, but at most 1024 sums of many rows.
+  // Rows per partial sum of the weight's gradient: 16, or more if there would be over 1024 sums.
   const int64_t of_a_sum = std::max<int64_t>(16, (rows + 1023) / 1024);
   const int64_t sums = (rows + of_a_sum - 1) / of_a_sum;
   const bool in_packs = rows_in_packs(width, x, of_x, of_y, of_sum, weight_D);

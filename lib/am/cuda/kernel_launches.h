@@ -1,8 +1,5 @@
-// Grids and arguments of the GPU kernels (am/cuda/kernels/*.cu), without CUDA.
-//
-//   bool launch(Part part, const at::Tensor& on, const char* name, const Grid& grid, void** arguments) { .. }
-//
-//   tensor::register_gpu_kernels(kernels_by(launch));
+// Grids and arguments of the GPU kernels (am/cuda/kernels/*.cu), without CUDA:
+// tensor::register_gpu_kernels(kernels_by(launch)) lets operators use them.
 //
 // compiled_kernels.cpp launches on a GPU. Tests launch the same kernels, with the same grids and
 // arguments, on the host.

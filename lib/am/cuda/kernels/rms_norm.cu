@@ -1,5 +1,5 @@
-// RMSNorm, see tensor::GpuKernels. A team of threads computes a row: lanes of one warp, a power of
-// two, or all threads of a block, a multiple of 32. `of_width` is 1 / width.
+// RMSNorm, see tensor::GpuKernels. A team of threads computes a row. A team is 1, 2, 4, 8, 16 or 32
+// lanes of a warp, or all threads of a block of whole warps. `of_width` is 1 / width.
 
 // Number of groups of elements per row that a thread keeps in registers. It reads further ones
 // from memory twice.
@@ -108,13 +108,14 @@ __device__ __forceinline__ void gradients(Scalar* of_x, float* partial, const Sc
   const i64 begin = threadIdx.x % team * kWidth;
   float* of_weight = partial + number * width;
   float sums[kKept][kWidth] = {};
-  for (int r = 0; r < of_a_sum; ++r) {  // the same number in all threads, which exchange sums
+  // All threads of a block run this loop equally often, because sum_over_team() has barriers.
+  for (int r = 0; r < of_a_sum; ++r) {
     const i64 row = first + r, at = row * width;
     const bool here = row < rows;
     const float scale = here ? inverse[row] : 0.0f;
     Group<kWidth> h[kKept], d[kKept];
     float products = 0.0f;
-    // Adds to the sum over the row, and returns the terms of the weight's gradient in `terms`.
+    // Adds to `products`, and adds the terms of the weight's gradient to `terms`.
     const auto visit = [&](i64 i, const Group<kWidth>& x_, const Group<kWidth>& d_, float* terms) {
       const Group<kWidth> w = group<kWidth>(weight + i);
 #pragma unroll

@@ -1,4 +1,4 @@
-// Added tokens of a tokenizer, for example "<|endoftext|>", and their occurrences in text.
+// Finds the added tokens of a tokenizer, for example "<|endoftext|>", in text.
 #pragma once
 
 #include <array>
@@ -21,7 +21,7 @@ struct AddedToken {
   bool normalized = false;  // whether the text is normalized before the token is searched
   bool strip_left = false;  // whether white space before the token is removed
   bool strip_right = false;
-  bool single_word = false;  // whether the token is only found between characters of no word
+  bool single_word = false;  // whether word characters beside the token prevent a match
 };
 
 class AddedTokens {

@@ -25,8 +25,8 @@ struct BpeSpec {
   std::string word_suffix;        // of a piece's last symbol
   // Symbols that are cut out first and never merged; may be null.
   std::shared_ptr<const Trie> fixed;
-  // Characters that occur in tokens, but are none themselves, so that merges can be about them.
-  // Their ids are beyond those of the vocabulary.
+  // Characters that occur in tokens but are not tokens themselves. They have ids beyond those of
+  // the vocabulary, by which merges refer to them.
   Vocabulary parts;
   // No rule merges U+2581 to the token before it, unless that ends with U+2581 too. Merging in
   // parts between these places has the same result as merging all, and is faster.

@@ -216,7 +216,8 @@ class SentencePieceDecoder : public Decoder {
       text += surface;
     }
     text += each_valid_utf8(bytes);
-    tokens.assign(1, std::move(text));
+    tokens.clear();
+    tokens.push_back(std::move(text));
   }
   void apply_alone(std::string& token) const override {
     if (const auto byte = decoding_.byte_fallback ? byte_of_token(token) : std::nullopt) {

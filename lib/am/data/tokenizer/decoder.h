@@ -15,7 +15,7 @@ namespace am::data {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Changes the tokens of a text, in order. The text is all of them.
+  // Changes the tokens of a text. Joined in order, the tokens of the last stage are the text.
   virtual void apply(std::vector<std::string>& tokens) const = 0;
   // Changes one token to the bytes that it stands for inside a text.
   virtual void apply_alone(std::string& token) const { static_cast<void>(token); }
@@ -31,7 +31,8 @@ DecoderStage byte_fallback_decoder();
 DecoderStage replace_decoder(Pattern pattern, std::string content);
 // Makes one token of all.
 DecoderStage fuse_decoder();
-// Removes up to `left` and `right` characters `content` at the ends of each token.
+// Removes the character `content` from each token: up to `left` at its beginning, and up to `right`
+// at its end.
 DecoderStage strip_decoder(std::string content, size_t left, size_t right);
 // Turns `replacement` into a space; in the first token, removes it if `drops_first`.
 DecoderStage metaspace_decoder(std::string replacement, bool drops_first);
@@ -43,7 +44,7 @@ DecoderStage suffix_decoder(std::string suffix);
 // Joins tokens by spaces, as a tokenizer without a decoder does.
 DecoderStage joining_decoder();
 
-// What SentencePiece needs to decode, from a .model file.
+// Options of SentencePiece's decoder, as a .model file has them.
 struct SentencePieceDecoding {
   std::string unknown;          // the token for unknown text
   std::string unknown_surface;  // its text

@@ -66,7 +66,7 @@ uint32_t JsonField::id() const {
   const bool fits = value_->is_number_unsigned() && value_->get<uint64_t>() < UINT32_MAX;
   if (!fits)
     fail(cat("the id ", value_->dump(-1, ' ', false, SortedJson::error_handler_t::replace),
-             " is not a whole number below 2^32"));
+             " is not a whole number below 2^32 - 1"));
   return static_cast<uint32_t>(value_->get<uint64_t>());
 }
 

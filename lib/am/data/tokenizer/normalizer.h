@@ -23,7 +23,7 @@ class Normalizer {
 };
 using NormalizerStage = std::unique_ptr<const Normalizer>;
 
-// What a stage searches: a regular expression, or a text that is not empty.
+// Pattern that a stage searches: a regular expression, or a text that is not empty.
 using Pattern = std::variant<Regex, std::string>;
 // Calls `found(begin, end)` for each match of the pattern, in order.
 template <typename Found>
@@ -73,8 +73,7 @@ struct SentencePieceSpaces {
   bool escape_whitespaces = true;  // a space becomes U+2581
   bool treat_whitespace_as_suffix = false;
 };
-// Does what SentencePiece's normalizer does. `map` may be null. Text that is a key of `fixed` is
-// not mapped.
+// Normalizes as SentencePiece does. `map` may be null. Text that is a key of `fixed` is not mapped.
 NormalizerStage sentencepiece_stage(std::shared_ptr<const Charsmap> map,
                                     std::shared_ptr<const Trie> fixed, SentencePieceSpaces spaces);
 

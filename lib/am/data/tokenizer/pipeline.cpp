@@ -15,8 +15,8 @@ struct Margins {
   size_t right = 0;
 };
 
-// A place in the original text. `margins` are those of an added token, with the white space around
-// it that it takes; other tokens have those of their own text.
+// The place of a token in the original text. `margins` is set for added tokens, which may include
+// white space around them; the margins of other tokens are computed from their own text.
 struct Place {
   ByteRange range;
   std::optional<Margins> margins;

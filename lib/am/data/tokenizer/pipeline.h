@@ -37,12 +37,12 @@ class TokenTable {
   std::vector<std::string> by_id_;
 };
 
-// What the post-processor does.
+// Changes to the tokens of a text after the model.
 struct PostProcessor {
   std::vector<uint32_t> before;  // special tokens before the text
   std::vector<uint32_t> after;
-  // One entry for each time that white space at the ends of tokens is taken out of their places:
-  // whether ByteLevel's add_prefix_space is set.
+  // One entry for each post-processor that removes white space at the ends of tokens from their
+  // places: its option add_prefix_space.
   std::vector<bool> trims;
 };
 

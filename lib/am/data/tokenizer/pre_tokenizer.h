@@ -52,24 +52,23 @@ inline void run(const PreTokenizers& stages, const Piece& piece, PieceSink& sink
   NextStages{stages, 0, sink}(piece);
 }
 
-// What becomes of the matches: nothing; each is a piece; it joins the piece before or behind it;
-// neighbouring matches are one piece.
+// Treatment of the matches of a pattern.
 enum class SplitBehavior {
-  kRemoved,
-  kIsolated,
-  kMergedWithPrevious,
-  kMergedWithNext,
-  kContiguous,
+  kRemoved,             // matches are removed
+  kIsolated,            // each match is a piece
+  kMergedWithPrevious,  // a match is the end of the piece before it
+  kMergedWithNext,      // a match is the beginning of the piece behind it
+  kContiguous,          // neighbouring matches are one piece
 };
 
 // Cuts at the matches of the pattern or, if `invert`, at the text between them.
 std::unique_ptr<const PreTokenizer> split_stage(Pattern pattern, SplitBehavior behavior,
                                                 bool invert);
 
-// Where SentencePiece's Metaspace puts a space before the text.
+// Pieces before which Metaspace puts `replacement`: all, the piece that begins the text, or none.
 enum class PrependScheme { kAlways, kFirst, kNever };
-// Replaces each space by `replacement`, and puts one at the beginning: of every piece, or of the
-// piece that begins the text.
+// Replaces each space by `replacement`, and puts one before the pieces that `scheme` selects if
+// they do not begin with one.
 std::unique_ptr<const PreTokenizer> metaspace_stage(std::string replacement, PrependScheme scheme);
 // Puts a space before a piece that does not begin with one.
 std::unique_ptr<const PreTokenizer> prefix_space_stage();

@@ -101,7 +101,7 @@ const std::vector<Encoding>& encodings() {
 // A token and its id.
 using RankedToken = std::pair<std::string, uint32_t>;
 
-Stages make_stages(const std::string& file, std::vector<RankedToken> tokens,
+Stages make_stages(const std::string& file, const std::vector<RankedToken>& tokens,
                    const std::string& pattern, std::vector<AddedToken> special) {
   Stages stages(TokenTable(file, tokens.size() + special.size()));
   BpeSpec spec;
@@ -166,7 +166,7 @@ const Encoding* find_encoding(const std::string& file, size_t tokens) {
   return found == all.end() ? nullptr : &*found;
 }
 
-// What a tokenizer_config.json says about the tokenizer beside it.
+// Pattern and special tokens in the tokenizer_config.json beside a tokenizer.
 struct ConfigBeside {
   std::optional<std::string> pattern;
   std::vector<AddedToken> special;
@@ -260,7 +260,7 @@ std::unique_ptr<Tokenizer> parse_rank_lines(std::string_view content, const std:
     if (encoding->has_begin) before.push_back(special.front().id);
   }
   Stages stages =
-      make_stages(file, std::move(tokens), config.pattern ? *config.pattern : encoding->pattern,
+      make_stages(file, tokens, config.pattern ? *config.pattern : encoding->pattern,
                   std::move(special));
   stages.post.before = std::move(before);
   return make_pipeline(std::move(stages));
@@ -307,7 +307,7 @@ std::unique_ptr<Tokenizer> read_tekken(const SortedJson& json, const std::string
     if (!added.content.empty()) special.push_back(std::move(added));
   }
   Stages stages =
-      make_stages(file, std::move(tokens), config.at("pattern").text(), std::move(special));
+      make_stages(file, tokens, config.at("pattern").text(), std::move(special));
   if (begin) stages.post.before.push_back(*begin);
   return make_pipeline(std::move(stages));
 }

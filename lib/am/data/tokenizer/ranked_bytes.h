@@ -1,10 +1,11 @@
 // Reads tokenizers that are a list of byte strings in the order of their ranks: the files of
 // OpenAI's tiktoken, which Llama 3, Qwen and Moonlight also have, and Mistral's tekken.json.
 //
-// tiktoken's files do not contain the pattern that splits text, and no special tokens. They are
-// those of the encoding whose name the file's name contains (cl100k, o200k, r50k, llama3, qwen,
-// kimi) or, otherwise, whose number of tokens the file has. A tokenizer_config.json beside the file
-// replaces the pattern by its "pat_str", and the special tokens by its "added_tokens_decoder".
+// tiktoken's files contain neither the pattern that splits text nor special tokens. Both are known
+// for six encodings: cl100k, o200k, r50k, llama3, qwen and kimi. The name of a file contains the
+// name of its encoding; otherwise the encoding is the one with the file's number of tokens. A
+// tokenizer_config.json beside the file replaces the pattern by its "pat_str", and the special
+// tokens by its "added_tokens_decoder".
 #pragma once
 
 #include <memory>

@@ -2,10 +2,11 @@
 // spiece.model of T5.
 //
 // Except for special tokens, the ids of a text equal those of SentencePiece's encode(text). Special
-// tokens (control pieces, for example </s>) are found in text, as transformers does; text between
-// them is encoded by itself. With EncodeOptions::split_special_tokens they are text, as in
-// SentencePiece. The token <s> is added before a text if the model has one, otherwise </s> behind
-// it; add_bos_token and add_eos_token of a tokenizer_config.json beside the file say otherwise.
+// tokens (control pieces, for example </s>) are found in text, as by transformers, and the text
+// between them is encoded by itself. With EncodeOptions::split_special_tokens they are text, as in
+// SentencePiece. EncodeOptions::add_special_tokens adds <s> before a text if the model has this
+// token, otherwise </s> behind it. The keys add_bos_token and add_eos_token of a
+// tokenizer_config.json beside the file replace this rule.
 //
 // The file is one message of Google's protocol buffers, ModelProto.
 #pragma once

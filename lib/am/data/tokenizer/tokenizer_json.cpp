@@ -19,7 +19,7 @@ constexpr const char* kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 // Pattern that matches one punctuation mark of Unicode, or one symbol of ASCII.
 constexpr const char* kPunctuation = R"([!-/:-@\[-`{-~\p{P}])";
-// Pattern of the pre-tokenizer Whitespace: words, and runs of other characters.
+// Characters of words for the pre-tokenizer Whitespace, as the inside of a character class.
 constexpr const char* kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control})";
 
 constexpr const char* kHint =

@@ -41,8 +41,8 @@ struct TracedText {
   void change(const std::vector<ChangedCharacter>& changed, size_t removed = 0);
 };
 
-// Returns the text with invalid UTF-8 replaced by U+FFFD. All bytes of a character came from all
-// bytes of the character.
+// Returns the text with invalid UTF-8 replaced by U+FFFD. The origin of each byte is the whole
+// character that contains it.
 TracedText trace(std::string_view text, bool with_origins);
 
 // A part of a traced text.

@@ -1,4 +1,4 @@
-// The Unicode functions that tokenizers need. unicode.cpp is the only user of utf8proc.
+// Unicode functions of tokenizers: UTF-8, normalization forms, classes of characters, by utf8proc.
 //
 // A function that takes text requires valid UTF-8, except valid_utf8() and utf8_step().
 #pragma once
@@ -35,8 +35,8 @@ void append_utf8(std::string& out, char32_t code_point);
 // Returns the text in normalization form C (Unicode annex 15).
 std::string normalize_nfc(std::string_view text);
 
-// A character of changed text. `change` says which characters of the text it replaces: 0 the next
-// one; -n the next one, and n more are removed; 1 none, because it is added.
+// A character of changed text. `change` is 0 if it replaces the next character of the text, -n if
+// it replaces the next n + 1 characters, and 1 if it is added.
 struct ChangedCharacter {
   char32_t character;
   int change;
