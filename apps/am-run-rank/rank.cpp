@@ -212,7 +212,7 @@ int Rank::train() {
   if (options_.attach) {
     live::AttachServerOptions attach;
     attach.log = [this](const std::string& text) { out_.write(term::echo(text) + "\n"); };
-    attach.stop = &stop;
+    attach.stop_requested = [&stop] { return stop.requested(); };
     attach.tcp = options_.attach_at;
     server_ = std::make_unique<live::AttachServer>(*world_, run, std::move(attach));
   }

@@ -92,7 +92,7 @@ int dry_run_program(const Options& options) {
                       {"LOCAL_WORLD_SIZE", cat(ranks)},
                       {"MASTER_ADDR", "127.0.0.1"},
                       {"MASTER_PORT", "1"},
-                      {"AM_DRY_RUN", file.path.string()},
+                      {launch::kDryRunVariable, file.path.string()},
                       // Hides warnings about tensors that exist before memory is counted.
                       {"TORCH_CPP_LOG_LEVEL", "ERROR"}};
   spec.output_fd = STDERR_FILENO;

@@ -150,10 +150,10 @@ TEST_CASE("an export holds the same values, in one file or several") {
   runtime::run_ranks(2, [&](const runtime::World& world) {
     test::RankModel rank(plan, world);
     load_or_initialize(*rank.model, plan);
-    export_hf(live, *rank.model, std::nullopt, limit);
+    export_hf(live, *rank.model, {.max_file_bytes = limit});
   });
   const fs::path rest = temp.path() / "rest";
-  export_hf(rest, *original, std::nullopt, limit);
+  export_hf(rest, *original, {.max_file_bytes = limit});
   for (const auto& folder : {live, rest}) {
     const auto exported = frameworks::open_tensor_source(folder);
     CHECK(exported->tensors().size() == original->tensors().size());
@@ -163,14 +163,28 @@ TEST_CASE("an export holds the same values, in one file or several") {
     }
     CHECK(fs::exists(folder / "model.safetensors.index.json") == (limit < 1'000'000));
   }
-  CHECK_THROWS_WITH(export_hf(rest, *original, std::nullopt),
-                    Catch::Contains("not an empty folder"));
+  CHECK_THROWS_WITH(export_hf(rest, *original), Catch::Contains("not an empty folder"));
+}
+
+TEST_CASE("weights are exported without a config") {
+  const TemporaryFolder temp;
+  const auto original = frameworks::open_tensor_source(test::data_path("hf/llama"));
+  export_hf(temp.path() / "alone", *original, {.dtype = at::kBFloat16, .weights_only = true});
+  CHECK_FALSE(fs::exists(temp.path() / "alone/config.json"));
+  const auto alone = frameworks::open_tensor_source(temp.path() / "alone");
+  CHECK(alone->tensors().size() == original->tensors().size());
+  CHECK(alone->config_file().empty());
+  CHECK_THROWS_WITH(export_hf(temp.path() / "whole", *alone),
+                    Catch::Contains("has no config.json"));
+  export_hf(temp.path() / "again", *alone, {.weights_only = true});
+  CHECK(read_file(temp.path() / "again/model.safetensors") ==
+        read_file(temp.path() / "alone/model.safetensors"));
 }
 
 TEST_CASE("an export in another dtype says so in its config") {
   const TemporaryFolder temp;
   const auto original = frameworks::open_tensor_source(test::data_path("hf/llama"));
-  export_hf(temp.path() / "bf16", *original, at::kBFloat16);
+  export_hf(temp.path() / "bf16", *original, {.dtype = at::kBFloat16});
   const auto exported = frameworks::open_tensor_source(temp.path() / "bf16");
   CHECK(exported->tensors().front().dtype == formats::Dtype::kBFloat16);
   CHECK(read_file(temp.path() / "bf16/config.json").find("bfloat16") != std::string::npos);

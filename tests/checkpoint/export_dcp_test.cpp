@@ -174,7 +174,7 @@ TEST_CASE("what a framework has no place for is named, and nothing is left") {
 TEST_CASE("torchtitan's checkpoint is exported to Hugging Face's files") {
   const TemporaryFolder temporary;
   const fs::path titan = fs::path(AM_TEST_DATA) / "frameworks" / "torchtitan";
-  export_hf(temporary / "hub", *frameworks::open_tensor_source(titan / "step-2"), std::nullopt);
+  export_hf(temporary / "hub", *frameworks::open_tensor_source(titan / "step-2"));
   const auto exported = frameworks::open_tensor_source(temporary / "hub");
   const auto expected = frameworks::open_tensor_source(titan / "expected.safetensors");
   CHECK(exported->tensors().size() == 21);

@@ -120,7 +120,7 @@ TEST_CASE("a config that describes quantised weights is not loaded from") {
   const config::Plan plan = plan_for(temp / "model", "none");
   test::RankModel rank(plan, runtime::World::single());
   load_or_initialize(*rank.model, plan);
-  export_hf(temp / "export", *rank.model, std::nullopt);
+  export_hf(temp / "export", *rank.model);
   const Json exported = Json::parse(read_file(temp / "export/config.json"));
   CHECK_FALSE(exported.contains("quantization_config"));
   CHECK(refusal(temp / "export").empty());
@@ -133,7 +133,8 @@ TEST_CASE("tensors at rest are exported as what they are") {
   Tensors tensors = llama();
   SECTION("numbers under an old quantization_config lose it") {
     write(temp / "model", tensors, config);
-    export_hf(temp / "export", *frameworks::open_tensor_source(temp / "model"), at::kBFloat16);
+    export_hf(temp / "export", *frameworks::open_tensor_source(temp / "model"),
+              {.dtype = at::kBFloat16});
     const Json exported = Json::parse(read_file(temp / "export/config.json"));
     CHECK_FALSE(exported.contains("quantization_config"));
   }
@@ -141,9 +142,9 @@ TEST_CASE("tensors at rest are exported as what they are") {
     tensors.at(kQueryWeight) = tensors.at(kQueryWeight).to(at::kFloat8_e4m3fn);
     write(temp / "model", tensors, config);
     const auto source = frameworks::open_tensor_source(temp / "model");
-    CHECK_THROWS_WITH(export_hf(temp / "export", *source, at::kBFloat16),
+    CHECK_THROWS_WITH(export_hf(temp / "export", *source, {.dtype = at::kBFloat16}),
                       Catch::Contains(cat(kQueryWeight, " is F8_E4M3")));
-    export_hf(temp / "export", *source, std::nullopt);
+    export_hf(temp / "export", *source);
     CHECK(Json::parse(read_file(temp / "export/config.json")) == config);
     CHECK(frameworks::open_tensor_source(temp / "export")->find(kQueryWeight)->dtype ==
           formats::Dtype::kFloat8E4M3Fn);

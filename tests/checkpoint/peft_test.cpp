@@ -134,7 +134,7 @@ TEST_CASE("an export is PEFT's, from any layout") {
     runtime::run_ranks(ranks, [&](const runtime::World& world) {
       test::RankModel rank(plan, world);
       load_adapter(*rank.model, adapter("llama"));
-      export_hf(folder, *rank.model, std::nullopt);
+      export_hf(folder, *rank.model);
     });
     INFO(name);
     const auto theirs =
@@ -186,7 +186,7 @@ TEST_CASE("a merged export gives the adapter's logits without it") {
       load(*rank.model, *frameworks::open_tensor_source(
                             test::data_path(cat("hf/", family, "/model.safetensors"))));
       load_adapter(*rank.model, adapter(family));
-      export_hf(folder, *rank.model, std::nullopt, kExportFileBytes, {}, AdapterExport::kMerged);
+      export_hf(folder, *rank.model, {.adapters = AdapterExport::kMerged});
     });
     INFO(family);
     CHECK(!fs::exists(folder / "adapter_config.json"));

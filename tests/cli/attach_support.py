@@ -67,3 +67,13 @@ class AttachCase(RunTest):
                                 text=True, timeout=60, cwd=self.path)
         self.assertEqual(result.returncode, status, result.stdout + result.stderr)
         return result.stderr
+
+    def process_of(self, job, rank):
+        """Returns the process id of a rank."""
+        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(job.pid)], capture_output=True, text=True,
+                                  check=True).stdout.split()
+        for child in children:
+            with open(f"/proc/{child}/environ", "rb") as file:
+                if f"RANK={rank}".encode() in file.read().split(b"\0"):
+                    return int(child)
+        raise AssertionError(f"no process of rank {rank}")

@@ -168,7 +168,8 @@ class AttachTest(AttachCase):
         self.assertIn("changes the job", answer["error"]["message"])
         self.assertIn("--write", answer["error"]["help"])
         answer = self.repl("run", "export out", status=1)[0]
-        self.assertIn("save", answer["error"]["help"])
+        self.assertIn("--write", answer["error"]["help"])
+        self.assertFalse((self.path / "out").exists())
         self.assertEqual(before, sorted(os.listdir(self.path / "run" / "checkpoints")))
         self.stop(job)
 

@@ -3,7 +3,6 @@
 import os
 import re
 import signal
-import subprocess
 import threading
 import time
 import unittest
@@ -21,16 +20,6 @@ class ProgramJob(AttachCase):
         self.wait_for(lambda: job.poll() is not None or (self.path / "run/control/control.json").exists())
         self.assertIsNone(job.poll(), "the job has ended")
         return job
-
-    def process_of(self, job, rank):
-        """Returns the process id of a rank."""
-        children = subprocess.run(["ps", "-o", "pid=", "--ppid", str(job.pid)], capture_output=True, text=True,
-                                  check=True).stdout.split()
-        for child in children:
-            with open(f"/proc/{child}/environ", "rb") as file:
-                if f"RANK={rank}".encode() in file.read().split(b"\0"):
-                    return int(child)
-        raise AssertionError(f"no process of rank {rank}")
 
     def test_tensors_in_parts_are_read_as_one(self):
         self.start_program("fsdp", ranks=3)
@@ -57,6 +46,17 @@ class ProgramJob(AttachCase):
         self.assertIsNone(status["tokens_per_second"])
         owner.stdin.close()  # ends the pause
         owner.wait()
+        refused = self.repl("run", "export out --format safetensors", status=1)[0]["error"]
+        self.assertIn("--write", refused["help"])
+        paused, exported, same = self.repl(
+            "run", "pause", "export out --format safetensors", "diff out", options=["--write"])
+        self.assertEqual((exported["path"], exported["files"]), (str(self.path / "out"), ["model.safetensors"]))
+        self.assertEqual({row["status"] for row in same["parameters"]}, {"equal"})
+        self.assertEqual(self.repl("out", "print w[0, :2]")[0]["values"],
+                         [0.5 * paused["step"], 1.0 + 0.5 * paused["step"]])
+        refused = self.repl("run", "export whole", status=1, options=["--write"])[0]["error"]
+        self.assertIn("no config of transformers", refused["message"])
+        self.assertFalse((self.path / "whole").exists())
         stepped = self.repl("run", "pause", "step 3")
         self.assertEqual(stepped[1]["step"], stepped[0]["step"] + 3)
 

@@ -5,8 +5,10 @@ import json
 import os
 import pathlib
 import re
+import signal
 import subprocess
 import sys
+import time
 import unittest
 
 from attach_support import AttachCase
@@ -87,6 +89,41 @@ class PythonJob(AttachCase):
         waiting = self.repl("run", "collectives 0")[0]["ranks"][0]["collectives"][0]
         self.assertTrue(waiting["waiting"])
         self.assertIn("train_in_python.py", "\n".join(self.repl("run", "stack 0")[0]["frames"]))
+
+    @unittest.skipUnless((pathlib.Path(PYTHON).parent / "py-spy").exists(), "py-spy is not installed beside Python")
+    def test_a_stopped_rank_is_named_with_its_line(self):
+        job = self.start_python("fsdp2", nap=0.02)
+        self.wait_for(lambda: self.status()["step"] >= 8)
+        process = self.process_of(job, 1)
+        os.kill(process, signal.SIGSTOP)
+        self.addCleanup(os.kill, process, signal.SIGCONT)
+        begun = time.monotonic()
+        self.assertEqual(self.repl("run", "ranks")[0]["missing"], [1])
+        self.assertLess(time.monotonic() - begun, 2.0 + 1.0)  # plus the start of am-repl
+        frames = "\n".join(self.repl("run", "stack 1")[0]["frames"])
+        self.assertRegex(frames, r"main  \(.*train_in_python\.py:\d+\)")
+
+    def test_a_handler_of_a_signal_runs_in_a_pause(self):
+        job = self.start_python("ddp", nap=0.02, sigterm="raise")
+        owner = self.attach()
+        self.say(owner, "pause")
+        begun = time.monotonic()
+        for rank in range(2):
+            os.kill(self.process_of(job, rank), signal.SIGTERM)
+        self.assertNotEqual(job.wait(timeout=60), 0)
+        self.assertLess(time.monotonic() - begun, 30)  # the pause itself could last for minutes
+        self.assertIn("terminated", (self.path / "run/logs/rank-1.log").read_text())
+
+    def test_a_model_of_transformers_is_exported_with_its_config(self):
+        folder = self.path / "hub"
+        folder.mkdir()
+        (folder / "tokenizer.json").write_text("{}")
+        self.start_python("fsdp2", nap=0.02, config=folder)
+        _, exported, same = self.repl("run", "pause", "export out --dtype bf16", "diff out", options=["--write"])
+        self.assertEqual(exported["files"], ["config.json", "model.safetensors", "tokenizer.json"])
+        self.assertEqual({row["status"] for row in same["parameters"]}, {"dtype"})
+        self.assertEqual(json.loads((self.path / "out/config.json").read_text()),
+                         {"model_type": "toy", "dtype": "bfloat16"})
 
     def test_the_launcher_says_where_the_other_ranks_were(self):
         result = self.am_run(*self.command("ddp", 100, 2, {"fail": "1:3", "hang": "0:3", "watch": 0}),

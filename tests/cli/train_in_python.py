@@ -3,9 +3,11 @@
 KIND: one, ddp, fsdp2, tp, tp_fsdp2. Keys: nap (seconds in each step), watch (0: without automesh.live),
 facts (step after which the norms of full tensors are written to facts.json), hang (RANK:STEP: the rank
 sleeps in this step), diverge (RANK:STEP: the rank changes one element after this step), fail
-(RANK:STEP: the rank raises an exception).
+(RANK:STEP: the rank raises an exception), sigterm ("raise": a handler of SIGTERM exits), config (folder: the
+model has a config as models of transformers do, loaded from this folder).
 """
 import json
+import signal
 import sys
 import time
 
@@ -65,6 +67,16 @@ def parallel(model, kind):
     return model
 
 
+class Config:
+    """The part of a transformers config that automesh.live reads."""
+
+    def __init__(self, folder):
+        self._name_or_path = folder
+
+    def to_json_string(self, use_diff=True):
+        return "{}" if use_diff else json.dumps({"model_type": "toy"})
+
+
 def facts(model, optimizer):
     """Returns the norms of all parameters, gradients and first moments, as full tensors."""
     found = {}
@@ -86,7 +98,12 @@ def main():
     if kind != "one":
         dist.init_process_group("gloo")
     rank = dist.get_rank() if dist.is_initialized() else 0
-    model = parallel(Net(), kind)
+    if keys.get("sigterm") == "raise":
+        signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
+    model = Net()
+    if "config" in keys:
+        model.config = Config(keys["config"])
+    model = parallel(model, kind)
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
     watch = None
     if keys.get("watch") != "0":

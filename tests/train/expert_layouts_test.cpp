@@ -122,7 +122,7 @@ TEST_CASE("experts of all ranks are in an export") {
     plan.model.path = model;
     runtime::run_ranks(run.ranks, [&](const runtime::World& world) {
       const auto trainer = make_trainer(plan, world, run_folder::RunFolder("/am-no-such-run"));
-      checkpoint::export_hf(temp.path() / name, trainer->model(), at::kFloat);
+      checkpoint::export_hf(temp.path() / name, trainer->model(), {.dtype = at::kFloat});
     });
     return frameworks::open_tensor_source(temp.path() / name);
   };

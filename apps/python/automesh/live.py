@@ -17,7 +17,9 @@ import ctypes
 import faulthandler
 import json
 import os
+import shutil
 import signal
+import subprocess
 import sys
 import time
 
@@ -34,6 +36,8 @@ _NAN = float("nan")
 _Dims = ctypes.POINTER(ctypes.c_int64)
 _Collectives = ctypes.CFUNCTYPE(ctypes.c_void_p)
 _Log = ctypes.CFUNCTYPE(None, ctypes.c_char_p)
+_Waiting = ctypes.CFUNCTYPE(ctypes.c_int)
+_StackOf = ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_int64)
 
 # The signal on which faulthandler writes the stack of the training thread.
 _STACK_SIGNAL = signal.SIGRTMIN + 12
@@ -87,6 +91,10 @@ class _Options(ctypes.Structure):
         ("stack_read_fd", ctypes.c_int32),
         ("collectives", _Collectives),
         ("log", _Log),
+        ("config", ctypes.c_char_p),
+        ("model_folder", ctypes.c_char_p),
+        ("waiting", _Waiting),
+        ("stack_of", _StackOf),
     ]
 
 
@@ -118,11 +126,13 @@ def _plain_name(name):
     return name
 
 
+def _unwrapped(part):
+    return part.module if isinstance(part, torch.nn.parallel.DistributedDataParallel) else part
+
+
 def _named_tensors(parts):
     """Yields the name and the tensor of each parameter and persistent buffer."""
-    for part in parts:
-        if isinstance(part, torch.nn.parallel.DistributedDataParallel):
-            part = part.module
+    for part in map(_unwrapped, parts):
         for name, parameter in part.named_parameters():
             yield _plain_name(name), parameter
         for prefix, module in part.named_modules():
@@ -272,11 +282,38 @@ def _recent_collectives(newest=32):
     return listed
 
 
+def _stack_of(process):
+    """Returns the stack of another Python process, read by py-spy from outside; None without py-spy."""
+    beside = os.path.join(os.path.dirname(sys.executable), "py-spy")
+    program = beside if os.path.exists(beside) else shutil.which("py-spy")
+    if program is None:
+        return None
+    command = [program, "dump", "--json", "--nonblocking", "--pid", str(process)]
+    dumped = subprocess.run(command, capture_output=True, timeout=5, check=False)
+    threads = json.loads(dumped.stdout or b"[]")
+    main = [thread for thread in threads if thread["os_thread_id"] == process]
+    return "\n".join(f"{frame['name']}  ({frame['filename']}:{frame['line']})"
+                     for thread in main for frame in thread["frames"])
+
+
+def _config_of(parts):
+    """Returns the config.json and the folder of a model of transformers; None if it has adapters."""
+    config = getattr(parts[0], "config", None) if len(parts) == 1 else None
+    if not hasattr(config, "to_json_string") or hasattr(parts[0], "peft_config"):
+        return None, None
+    folder = str(getattr(config, "_name_or_path", ""))
+    try:
+        text = config.to_json_string(use_diff=False).encode()
+    except Exception:  # a config of another kind, or with values that JSON does not have
+        return None, None
+    return text, folder.encode() if os.path.isdir(folder) else None
+
+
 class Watch:
     """Connection of this rank to the clients of its job: see watch()."""
 
     __slots__ = ("_parts", "_optimizers", "_steps", "_numbers", "_visit_function", "_close_function", "_error",
-                 "_step_function", "_device", "_texts", "_callbacks", "_log", "_stack_pipe", "_handle")
+                 "_step_function", "_device", "_texts", "_callbacks", "_raised", "_log", "_stack_pipe", "_handle")
 
     def __init__(self, model, optimizer, run, name, mesh, first_step, max_steps, log):
         self._parts = _as_list(model)
@@ -303,7 +340,11 @@ class Watch:
         if mesh is None:
             mesh = _mesh_of((p for part in self._parts for p in part.parameters()), world_size)
         self._texts = {}  # results of the callbacks, which must stay alive
-        self._callbacks = (_Collectives(self._collectives_text), _Log(self._log_line))
+        self._raised = None  # exception of a signal's handler, raised by the next return from step()
+        waits = self._wait()
+        next(waits)
+        self._callbacks = (_Collectives(self._collectives_text), _Log(self._log_line),
+                           _Waiting(waits.__next__), _StackOf(self._stack_text))
         self._log = log
         self._stack_pipe = os.pipe()
         os.set_blocking(self._stack_pipe[1], False)
@@ -311,6 +352,7 @@ class Watch:
         if _stack_owner is None:
             faulthandler.register(_STACK_SIGNAL, file=self._stack_pipe[1], all_threads=False)
             _stack_owner = self
+        config, folder = _config_of([_unwrapped(part) for part in self._parts])
         options = _Options(
             size=ctypes.sizeof(_Options),
             run=os.fspath(run).encode(),
@@ -326,6 +368,10 @@ class Watch:
             stack_read_fd=self._stack_pipe[0],
             collectives=self._callbacks[0] if joined else _Collectives(),
             log=self._callbacks[1],
+            config=config,
+            model_folder=folder,
+            waiting=self._callbacks[2],
+            stack_of=self._callbacks[3],
         )
         self._handle = open_(ctypes.byref(options), description.array, description.count)
         if not self._handle:
@@ -390,15 +436,50 @@ class Watch:
                                           ctypes.byref(numbers))
         if failed:  # inspection must not end the training
             self._log_line(b"automesh.live: " + self._error())
+        raised, self._raised = self._raised, None
+        if raised:
+            raise raised
+
+    def _wait(self):
+        """Yields 0 while the rank may wait for commands, and 1 after a handler of a signal has raised.
+
+        Python runs handlers when the generator is resumed, which is inside of its try statement.
+        """
+        result = 0
+        while True:
+            try:
+                while True:
+                    try:
+                        yield result
+                        result = 0
+                    except GeneratorExit:  # the generator is freed
+                        raise
+                    except BaseException as error:
+                        self._raised = error
+                        result = 1
+            except GeneratorExit:
+                raise
+            except BaseException as error:  # a second handler, which ran while the first one raised
+                self._raised = error
+                result = 1
 
     def _collectives_text(self):
+        return self._text("collectives", lambda: json.dumps(_recent_collectives()))
+
+    def _stack_text(self, process):
+        return self._text("stack", lambda: _stack_of(process))
+
+    def _text(self, kind, make):
+        """Returns the address of the text that make() returns; None without a text."""
         try:
-            text = json.dumps(_recent_collectives()).encode()
+            text = make()
         except Exception as error:  # a callback must not raise
-            self._log_line(f"the collectives are not known: {error}".encode())
+            self._log_line(f"automesh.live: {kind}: {error}".encode())
             return None
-        self._texts["collectives"] = ctypes.create_string_buffer(text)
-        return ctypes.addressof(self._texts["collectives"])
+        if not text:
+            return None
+        self._texts[kind] = ctypes.create_string_buffer(text.encode())
+        return ctypes.addressof(self._texts[kind])
 
     def _log_line(self, line):
         if self._log:

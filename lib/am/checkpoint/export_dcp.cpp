@@ -202,7 +202,8 @@ void write_megatron_files(const fs::path& folder, const std::optional<int64_t>& 
 
 void export_dcp(const fs::path& folder, const stored::TensorSource& source,
                 const DcpExport& options, const std::function<void()>& between) {
-  require_exportable(source, options.dtype);
+  refuse_adapters(source);
+  require_values(source, options.dtype);
   const std::vector<Planned> all = plan_all(source, options);
   const fs::path partial = begin_export(folder);
   try {

@@ -40,7 +40,7 @@ namespace {
 
 constexpr const char* kTokenizer = "tokenizer.json";
 constexpr const char* kGeneration = "generation_config.json";
-constexpr std::array<const char*, 13> kTokenizerFiles = {kTokenizer,
+constexpr std::array<const char*, 14> kTokenizerFiles = {kTokenizer,
                                                          "tokenizer_config.json",
                                                          "special_tokens_map.json",
                                                          "added_tokens.json",
@@ -51,6 +51,7 @@ constexpr std::array<const char*, 13> kTokenizerFiles = {kTokenizer,
                                                          "vocab.txt",
                                                          "merges.txt",
                                                          "tekken.json",
+                                                         "tiktoken.model",
                                                          "chat_template.jinja",
                                                          "chat_template.json"};
 
@@ -63,13 +64,18 @@ void copy_one(const fs::path& into, const fs::path& from, const char* name) {
 void copy_tokenizer(const fs::path& into, const fs::path& config_folder,
                     const fs::path& tokenizer) {
   copy_one(into, config_folder, kGeneration);
-  // A file that is not named tokenizer.json is copied alone, because the other files in its folder
-  // may belong to another tokenizer.
-  const bool lone = fs::is_regular_file(tokenizer) && tokenizer.filename() != kTokenizer;
-  if (lone) return write_file_atomically(into / kTokenizer, read_file(tokenizer));
+  // A file with a name of its own is copied alone, because the other files in its folder may belong
+  // to another tokenizer.
+  const std::string name = tokenizer.filename().string();
+  const bool known =
+      std::find(kTokenizerFiles.begin(), kTokenizerFiles.end(), name) != kTokenizerFiles.end();
+  if (fs::is_regular_file(tokenizer) && !known) {
+    const std::string copied = tokenizer.extension() == ".json" ? kTokenizer : name;
+    return write_file_atomically(into / copied, read_file(tokenizer));
+  }
   fs::path from = config_folder;
   if (!tokenizer.empty()) from = fs::is_directory(tokenizer) ? tokenizer : folder_of(tokenizer);
-  for (const char* name : kTokenizerFiles) copy_one(into, from, name);
+  for (const char* each : kTokenizerFiles) copy_one(into, from, each);
 }
 
 std::string config_with_dtype(const std::string& text, const std::string& file,
@@ -88,8 +94,6 @@ const stored::StoredTensor* find_codes(const stored::TensorSource& source) {
   return found == all.end() ? nullptr : &*found;
 }
 
-namespace {
-
 void refuse_adapters(const stored::TensorSource& source) {
   const auto& all = source.tensors();
   const auto found = std::find_if(all.begin(), all.end(), [](const stored::StoredTensor& tensor) {
@@ -105,10 +109,7 @@ void refuse_adapters(const stored::TensorSource& source) {
       "set checkpoint.export = \"hf\" for am-run to export (merged if lora.merge is true)");
 }
 
-}  // namespace
-
-void require_exportable(const stored::TensorSource& source, std::optional<at::ScalarType> dtype) {
-  refuse_adapters(source);
+void require_values(const stored::TensorSource& source, std::optional<at::ScalarType> dtype) {
   if (source.tensors().empty()) {
     throw Error(ErrorKind::kFormat, cat(source.path().string(), ": holds no parameters"));
   }

@@ -20,8 +20,9 @@ void finish_export(const std::filesystem::path& folder);
 
 // Copies generation_config.json from `config_folder`, and a tokenizer: tokenizer.json, chat
 // templates, and the other files that transformers saves for a tokenizer. `tokenizer`: the folder
-// of the tokenizer, or a file, which is copied as tokenizer.json; empty: the tokenizer in
-// `config_folder`. All tokenizer files are from one folder. Throws Error(kIo).
+// of the tokenizer, or a file, which is copied as tokenizer.json if it is JSON under another name;
+// empty: the tokenizer in `config_folder`. All tokenizer files are from one folder. Throws
+// Error(kIo).
 void copy_tokenizer(const std::filesystem::path& into, const std::filesystem::path& config_folder,
                     const std::filesystem::path& tokenizer);
 
@@ -31,10 +32,11 @@ void copy_tokenizer(const std::filesystem::path& into, const std::filesystem::pa
 std::string config_with_dtype(const std::string& text, const std::string& file,
                               at::ScalarType dtype);
 
-// Throws Error if the source's tensors cannot be exported: if there are none; if some are adapters,
-// because their scaling factor is known only from a plan; or if `dtype` is set and some tensors are
-// codes of quantised weights.
-void require_exportable(const stored::TensorSource& source, std::optional<at::ScalarType> dtype);
+// Throws Error if the source has no tensors, or if `dtype` is set and some tensors are codes of
+// quantised weights.
+void require_values(const stored::TensorSource& source, std::optional<at::ScalarType> dtype);
+// Throws Error if some tensors are adapters, whose scaling factor is known only from a plan.
+void refuse_adapters(const stored::TensorSource& source);
 // Returns the first tensor whose elements are codes of quantised weights; null if there is none.
 const stored::StoredTensor* find_codes(const stored::TensorSource& source);
 

@@ -42,14 +42,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-struct ExportItem {
-  std::string name;
-  Shape shape;
-  at::ScalarType dtype;
-
-  int64_t bytes() const { return numel(shape) * static_cast<int64_t>(c10::elementSize(dtype)); }
-};
-
 using Between = std::function<void()>;
 using Sink = std::function<void(std::span<const std::byte>)>;
 // Passes the bytes of a tensor (an ExportItem) to the sink, in parts small enough that the user can
@@ -105,9 +97,10 @@ class FolderWriter {
 
   const fs::path& partial() const { return partial_; }
 
+  // Creates the folder, with a config unless `config_text` is empty.
   void begin(const std::string& config_text) const {
     begin_export(folder_);
-    write_file_atomically(partial_ / names_.config, config_text);
+    if (!config_text.empty()) write_file_atomically(partial_ / names_.config, config_text);
   }
 
   // Writes all files if `writes` is true. Calls `deliver` for every item in order, also on ranks
@@ -216,17 +209,8 @@ class RowsAtRest {
   ReadAhead ahead_;  // declared last, because its thread reads the members above
 };
 
-// Tensors, file names and config of an export of a model in memory.
-struct LiveExport {
-  std::vector<ExportItem> items;  // tensors to write
-  FileNames names;
-  Fetch fetch;         // returns the full tensor of an item; collective
-  std::string config;  // text of the config file
-};
-
-LiveExport adapters_of(const parallel::ParallelModel& model, at::ScalarType dtype) {
-  LiveExport out;
-  out.names = {"adapter_config.json", "adapter_model.safetensors"};
+ExportTensors adapters_of(const parallel::ParallelModel& model, at::ScalarType dtype) {
+  ExportTensors out;
   std::map<std::string, std::string> own_names;
   for (const model::ParameterSpec& parameter : model.layout().inventory.parameters) {
     if (parameter.adapter == model::AdapterPart::kNone) continue;
@@ -240,8 +224,8 @@ LiveExport adapters_of(const parallel::ParallelModel& model, at::ScalarType dtyp
   return out;
 }
 
-LiveExport model_of(const parallel::ParallelModel& model, at::ScalarType dtype) {
-  LiveExport out;
+ExportTensors model_of(const parallel::ParallelModel& model, at::ScalarType dtype) {
+  ExportTensors out;
   for (const model::ParameterSpec& parameter : model.layout().inventory.parameters) {
     if (parameter.adapter != model::AdapterPart::kNone) continue;
     out.items.push_back({parameter.name, parameter.shape, dtype});
@@ -251,20 +235,10 @@ LiveExport model_of(const parallel::ParallelModel& model, at::ScalarType dtype) 
   return out;
 }
 
-}  // namespace
-
-void export_hf(const fs::path& folder, parallel::ParallelModel& model,
-               std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
-               const std::function<void()>& between, AdapterExport adapters,
-               const fs::path& tokenizer) {
-  const runtime::Group& world = model.mesh().group("world");
+void write_live(const fs::path& folder, const ExportTensors& tensors, const runtime::Group& world,
+                const HubExport& options, const FileNames& names, const Between& between) {
   const bool first = world.index() == 0;
-  const auto stored = model.groups().front()->flat().scalar_type();
-  const at::ScalarType written = dtype.value_or(stored);
-  const bool apart = adapters == AdapterExport::kApart && has_adapters(model.layout().inventory);
-  const LiveExport live = apart ? adapters_of(model, written) : model_of(model, written);
-  const FolderWriter writer(
-      folder, live.items, apart ? std::numeric_limits<int64_t>::max() : max_file_bytes, live.names);
+  const FolderWriter writer(folder, tensors.items, options.max_file_bytes, names);
   const auto clean = [&] {
     std::error_code ignored;
     if (first) fs::remove_all(writer.partial(), ignored);
@@ -273,13 +247,38 @@ void export_hf(const fs::path& folder, parallel::ParallelModel& model,
       world, [] {},
       [&] {
         if (!first) return;
-        writer.begin(live.config);
-        copy_tokenizer(writer.partial(), folder_of(model.config().file), tokenizer);
+        writer.begin(options.weights_only ? std::string() : tensors.config);
+        if (options.weights_only || tensors.config_folder.empty()) return;
+        copy_tokenizer(writer.partial(), tensors.config_folder, options.tokenizer);
       });
-  collective_step(world, clean, [&] { writer.write(first, whole(live.fetch), between); });
+  collective_step(world, clean, [&] { writer.write(first, whole(tensors.fetch), between); });
   collective_step(world, clean, [&] {
     if (first) writer.finish();
   });
+}
+
+}  // namespace
+
+void export_hf(const fs::path& folder, parallel::ParallelModel& model, const HubExport& options,
+               const std::function<void()>& between) {
+  const runtime::Group& world = model.mesh().group("world");
+  const at::ScalarType dtype = options.dtype.value_or(model.groups().front()->flat().scalar_type());
+  HubExport chosen = options;
+  FileNames names;
+  const bool apart =
+      options.adapters == AdapterExport::kApart && has_adapters(model.layout().inventory);
+  if (apart) {
+    names = {"adapter_config.json", "adapter_model.safetensors"};
+    chosen.max_file_bytes = std::numeric_limits<int64_t>::max();
+  }
+  ExportTensors tensors = apart ? adapters_of(model, dtype) : model_of(model, dtype);
+  tensors.config_folder = folder_of(model.config().file);
+  write_live(folder, tensors, world, chosen, names, between);
+}
+
+void export_hf(const fs::path& folder, const ExportTensors& tensors, const runtime::Group& world,
+               const HubExport& options, const std::function<void()>& between) {
+  write_live(folder, tensors, world, options, {}, between);
 }
 
 namespace {
@@ -295,14 +294,14 @@ std::unique_ptr<stored::HubNames> without_prefix(const stored::TensorSource& sou
 }
 
 void write_at_rest(const fs::path& folder, const stored::TensorSource& source,
-                   std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
-                   const std::function<void()>& between, const fs::path& tokenizer) {
+                   const HubExport& options, const Between& between) {
   std::vector<ExportItem> items;
   for (const auto& tensor : source.tensors()) {
-    items.push_back({tensor.name, tensor.shape, dtype.value_or(tensor::scalar_type(tensor.dtype))});
+    const at::ScalarType stored = tensor::scalar_type(tensor.dtype);
+    items.push_back({tensor.name, tensor.shape, options.dtype.value_or(stored)});
   }
   const stored::StoredTensor* codes = find_codes(source);
-  FolderWriter writer(folder, items, max_file_bytes);
+  const FolderWriter writer(folder, items, options.max_file_bytes);
   const runtime::Group alone;
   const auto clean = [&] {
     std::error_code ignored;
@@ -311,11 +310,12 @@ void write_at_rest(const fs::path& folder, const stored::TensorSource& source,
   collective_step(
       alone, [] {},
       [&] {
+        if (options.weights_only) return writer.begin({});
         const std::string config = read_file(source.config_file());
         writer.begin(codes != nullptr
                          ? config
                          : config_with_dtype(config, source.config_file(), items.front().dtype));
-        copy_tokenizer(writer.partial(), folder_of(source.config_file()), tokenizer);
+        copy_tokenizer(writer.partial(), folder_of(source.config_file()), options.tokenizer);
       });
   collective_step(alone, clean, [&] {
     RowsAtRest rows(source, items);
@@ -327,18 +327,21 @@ void write_at_rest(const fs::path& folder, const stored::TensorSource& source,
 
 }  // namespace
 
-void export_hf(const fs::path& folder, const stored::TensorSource& source,
-               std::optional<at::ScalarType> dtype, int64_t max_file_bytes,
-               const std::function<void()>& between, const fs::path& tokenizer) {
+void export_hf(const fs::path& folder, const stored::TensorSource& source, const HubExport& options,
+               const std::function<void()>& between) {
+  require_values(source, options.dtype);
+  if (options.weights_only) return write_at_rest(folder, source, options, between);
   if (source.config_file().empty()) {
-    throw Error(ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
-                "transformers needs one to load the export");
+    throw Error(
+        ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
+        "transformers needs one to load the export; --format safetensors writes the weights "
+        "alone");
   }
-  require_exportable(source, dtype);
+  refuse_adapters(source);
   if (const auto named = without_prefix(source)) {
-    return write_at_rest(folder, *named, dtype, max_file_bytes, between, tokenizer);
+    return write_at_rest(folder, *named, options, between);
   }
-  write_at_rest(folder, source, dtype, max_file_bytes, between, tokenizer);
+  write_at_rest(folder, source, options, between);
 }
 
 }  // namespace am::checkpoint

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "am/config/plan.h"
 #include "am/parallel/parallel_model.h"
@@ -40,22 +41,44 @@ inline constexpr int64_t kExportFileBytes = 5'000'000'000;
 // kMerged: the model, with the adapters merged into its weights.
 enum class AdapterExport { kApart, kMerged };
 
-// Writes a folder that transformers loads: config.json, model.safetensors in `dtype` (empty: the
-// stored dtype), generation_config.json, and the tokenizer at `tokenizer` or beside the model's
-// config (export_folder.h). Weights larger than `max_file_bytes` are split into several files with
-// an index. Gathers one parameter at a time; rank 0 writes. The folder appears atomically; throws
-// Error(kIo) if it exists and is not empty. Calls `between` on every rank before each parameter and
-// between parts of large ones; to end the export, `between` may throw, on all ranks. Collective.
+struct HubExport {
+  std::optional<at::ScalarType> dtype;        // dtype of the weights; empty: as stored
+  int64_t max_file_bytes = kExportFileBytes;  // larger weights are split into files with an index
+  std::filesystem::path tokenizer = {};       // file or folder; empty: beside the model's config
+  AdapterExport adapters = AdapterExport::kApart;
+  bool weights_only = false;  // writes model.safetensors alone; names and adapters stay as stored
+};
+
+// Writes a folder that transformers loads: config.json, model.safetensors, generation_config.json,
+// and a tokenizer (export_folder.h). Gathers one parameter at a time; rank 0 writes. The folder
+// appears atomically; throws Error(kIo) if it exists and is not empty. Calls `between` on every
+// rank before each parameter and between parts of large ones; to end the export, `between` may
+// throw, on all ranks. Collective.
 void export_hf(const std::filesystem::path& folder, parallel::ParallelModel& model,
-               std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,
-               const std::function<void()>& between = {},
-               AdapterExport adapters = AdapterExport::kApart,
-               const std::filesystem::path& tokenizer = {});
+               const HubExport& options = {}, const std::function<void()>& between = {});
 // Overload for the tensors of a checkpoint instead of a model. Holds one block of rows in memory at
 // a time.
 void export_hf(const std::filesystem::path& folder, const stored::TensorSource& source,
-               std::optional<at::ScalarType> dtype, int64_t max_file_bytes = kExportFileBytes,
-               const std::function<void()>& between = {},
-               const std::filesystem::path& tokenizer = {});
+               const HubExport& options = {}, const std::function<void()>& between = {});
+
+struct ExportItem {
+  std::string name;
+  Shape shape;
+  at::ScalarType dtype;  // dtype of the values in the file
+
+  int64_t bytes() const { return numel(shape) * static_cast<int64_t>(c10::elementSize(dtype)); }
+};
+
+// Tensors in the memory of ranks, to be exported under their names.
+struct ExportTensors {
+  std::vector<ExportItem> items;
+  std::function<at::Tensor(const std::string& name)> fetch;  // returns a full tensor; collective
+  std::string config;                   // text of config.json; empty: weights only
+  std::filesystem::path config_folder;  // folder with the model's other files; empty: none
+};
+// Overload for tensors that `world` holds; their dtypes are those of the items.
+void export_hf(const std::filesystem::path& folder, const ExportTensors& tensors,
+               const runtime::Group& world, const HubExport& options = {},
+               const std::function<void()>& between = {});
 
 }  // namespace am::checkpoint

@@ -28,18 +28,22 @@ constexpr auto kSilence = 2s;
 constexpr auto kLongSilence = 30s;  // applies to commands that wait for steps of the job
 
 Json hello_of(const AttachOptions& options) {
+  SessionOptions session = options.session;
+  std::error_code unknown;  // the current folder may have been deleted
+  session.folder = std::filesystem::current_path(unknown);
   return {{"name", cat("am-repl ", AM_VERSION)},
           {"host", host_name()},
           {"write", options.write},
-          {"session", session_request(options.session)}};
+          {"session", session_request(session)}};
 }
 
 }  // namespace
 
 Json session_request(const SessionOptions& options) {
-  return {{"color", options.style.color}, {"unicode", options.style.unicode},
-          {"width", options.style.width}, {"for_programs", options.for_programs},
-          {"force", options.force},       {"tokenizer", options.tokenizer}};
+  return {{"color", options.style.color},     {"unicode", options.style.unicode},
+          {"width", options.style.width},     {"for_programs", options.for_programs},
+          {"force", options.force},           {"tokenizer", options.tokenizer},
+          {"folder", options.folder.string()}};
 }
 
 SessionOptions requested_session(const Json& json) {
@@ -57,9 +61,14 @@ SessionOptions requested_session(const Json& json) {
     const auto wanted = width->get<int64_t>();
     if (wanted >= 20 && wanted <= 10000) options.style.width = static_cast<int>(wanted);
   }
-  const auto tokenizer = json.find("tokenizer");
-  if (tokenizer != json.end() && tokenizer->is_string()) {
-    options.tokenizer = tokenizer->get<std::string>();
+  const auto text = [&](const char* name) {
+    const auto found = json.find(name);
+    return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+  };
+  options.folder = text("folder");
+  options.tokenizer = text("tokenizer");
+  if (!options.tokenizer.empty() && options.tokenizer != "bytes") {
+    options.tokenizer = (options.folder / options.tokenizer).string();
   }
   return options;
 }

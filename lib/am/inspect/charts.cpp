@@ -5,7 +5,6 @@
 #include <filesystem>
 
 #include "am/base/file.h"
-#include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/draw/markup.h"
@@ -114,7 +113,7 @@ void write_picture(Session& session, const Arguments& arguments, Result& result)
   if (found == arguments.options.end()) return;
   result.json["svg"] = found->second;
   if (session.view().rank() != 0) return;
-  const std::filesystem::path path = expand_home(found->second);
+  const std::filesystem::path path = session.path(found->second);
   require_free_path(path, arguments.has("--force"));
   write_file_atomically(path, result.svg);
   result.text += cat("wrote ", path.string(), "\n");

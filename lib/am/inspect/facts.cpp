@@ -91,7 +91,7 @@ DefaultTokenizer tokenizer_beside(const fs::path& folder, int64_t vocab_size) {
 
 DefaultTokenizer tokenizer_of(const config::Plan& plan, int64_t vocab_size) {
   if (plan.data.tokenizer != "bytes") return {plan.resolve(plan.data.tokenizer).string(), {}};
-  if (plan.data.kind == "text") return {"bytes", {}};
+  if (plan.data.kind == "text" || plan.data.kind == "chat") return {"bytes", {}};
   return tokenizer_beside(folder_of(plan.resolve(plan.model.path)), vocab_size);
 }
 

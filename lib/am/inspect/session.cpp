@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "am/base/error.h"
+#include "am/base/home.h"
 #include "am/base/text.h"
 
 namespace am::inspect {
@@ -114,6 +115,10 @@ std::vector<const HeldParameter*> Session::matching(std::string_view pattern) co
   }
   throw Error(ErrorKind::kUsage, cat("there is no parameter or module `", pattern, "`"),
               suggest(pattern, names));
+}
+
+std::filesystem::path Session::path(const std::string& operand) const {
+  return options_.folder / expand_home(operand);
 }
 
 DefaultTokenizer Session::tokenizer() const {

@@ -27,6 +27,7 @@ struct SessionOptions {
   bool for_programs = false;  // set for --json: Result::text is not printed
   bool force = false;         // set for --force: skip the check of this machine's memory
   std::string tokenizer;  // value of --tokenizer; empty: TensorCatalog::default_tokenizer() is used
+  std::filesystem::path folder;  // folder of relative paths; empty: the current folder
   std::function<launch::MemoryInfo()> memory;  // for tests: replaces the measured memory
   std::function<bool()> interrupted;  // whether the user wants to stop the command; may be empty
   Progress* progress = nullptr;       // counts bytes that a command reads; must outlive the session
@@ -59,6 +60,8 @@ class Session {
   RankFunction& value_function(std::string_view command) const;
 
   bool for_programs() const { return options_.for_programs; }
+  // Returns the path that an operand names: with ~ expanded, relative to the user's folder.
+  std::filesystem::path path(const std::string& operand) const;
 
   // Returns the parameter or optimizer state with this name, or the parameter of which `name` is a
   // unique suffix. Throws Error(kUsage), whose hint lists the nearest names.

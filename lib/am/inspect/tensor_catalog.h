@@ -54,7 +54,7 @@ struct DefaultTokenizer {
   std::string name;     // "bytes", or the path of a tokenizer; empty: none is known
   std::string problem;  // why no tokenizer is known, if `name` is empty
 
-  // Returns the path of the tokenizer.json; empty for "bytes".
+  // Returns the path of the tokenizer's file or folder; empty for "bytes".
   std::filesystem::path path() const { return name == "bytes" ? std::string() : name; }
 };
 

@@ -63,12 +63,13 @@ std::string read_text(const fs::path& path) {
 
 }  // namespace
 
-TextArgument text_or_file(const Arguments& arguments) {
+TextArgument text_or_file(const Session& session, const Arguments& arguments) {
   std::string text = arguments.text();
   if (arguments.words.size() != 1) return {std::move(text), {}};
   const bool quoted = arguments.quoted.front();
   const bool home = begins_with_home(text);
-  const fs::path path = home ? expand_home(text) : fs::path(text);
+  // A text may begin with a tilde that is not a home folder.
+  const fs::path path = home || !starts_with(text, "~") ? session.path(text) : fs::path(text);
   const std::string how_to_quote =
       cat("to use the word itself as a text, quote it: \"", text, "\"");
   std::error_code ignored;
@@ -85,11 +86,11 @@ TextArgument text_or_file(const Arguments& arguments) {
   return {std::move(text), {}};
 }
 
-TextArgument text_or_file(const std::string& value) {
+TextArgument text_or_file(const Session& session, const std::string& value) {
   Arguments arguments;
   arguments.words = {value};
   arguments.quoted = {true};
-  return text_or_file(arguments);
+  return text_or_file(session, arguments);
 }
 
 }  // namespace am::inspect

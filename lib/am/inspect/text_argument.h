@@ -10,6 +10,7 @@
 #include <string>
 
 #include "am/inspect/command.h"
+#include "am/inspect/session.h"
 
 namespace am::inspect {
 
@@ -24,9 +25,9 @@ inline constexpr int64_t kLongestText = int64_t{64} << 20;
 // Returns the text that the operands of a command specify. Throws Error(kIo) for an unquoted word
 // that looks like a file name but is not a file, for an unquoted path that is not a regular file,
 // and for a file that is too long.
-TextArgument text_or_file(const Arguments& arguments);
+TextArgument text_or_file(const Session& session, const Arguments& arguments);
 // Returns the text that the value of an option specifies. The value is treated as one quoted word:
 // the path of an existing file means the contents of the file.
-TextArgument text_or_file(const std::string& value);
+TextArgument text_or_file(const Session& session, const std::string& value);
 
 }  // namespace am::inspect

@@ -188,6 +188,16 @@ am_live* am_live_open(const am_live_options* options, const am_live_tensor* tens
     program.max_steps = options->max_steps;
     program.stack = {options->stack_signal, options->stack_read_fd};
     program.collectives = options->collectives;
+    program.config = live::text_of(options->config);
+    program.model_folder = live::text_of(options->model_folder);
+    if (options->waiting != nullptr) {
+      program.waiting = [waiting = options->waiting] { return waiting() != 0; };
+    }
+    if (options->stack_of != nullptr) {
+      program.stack_of = [stack_of = options->stack_of](pid_t process) {
+        return live::text_of(stack_of(process));
+      };
+    }
     if (options->log != nullptr) {
       program.log = [log = options->log](const std::string& line) { log(line.c_str()); };
     }

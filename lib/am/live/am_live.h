@@ -95,6 +95,17 @@ typedef struct am_live_options {
   const char* (*collectives)(void);
   /* Receives lines for the user, on rank 0; may be called by another thread. May be NULL. */
   void (*log)(const char* line);
+  /* Text of the model's config.json, if it is a model of transformers; NULL: `export` writes the
+   * weights alone. */
+  const char* config;
+  const char* model_folder; /* folder with the files of the model's tokenizer; NULL: unknown */
+  /* Called in am_live_visit() several times a second, so that an interpreter can run handlers of
+   * signals. Must return 0; any other value ends the visit on all ranks. May be NULL. */
+  int (*waiting)(void);
+  /* Returns the stack of another process on this machine, one frame per line, innermost first, or
+   * NULL; for ranks whose processes are stopped and cannot write their own. Called by another
+   * thread. The text must stay valid until the next call. May be NULL. */
+  const char* (*stack_of)(int64_t process);
 } am_live_options;
 
 /* Opens a connection. Collective: all ranks of the job must call it. */

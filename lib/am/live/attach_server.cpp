@@ -13,6 +13,7 @@
 #include "am/inspect/messages.h"
 #include "am/inspect/render.h"
 #include "am/inspect/training_answers.h"
+#include "am/launch/supervise/process_state.h"
 #include "am/live/hang.h"
 
 namespace am::live {
@@ -23,6 +24,8 @@ using namespace std::chrono_literals;
 
 // Longest time for which an ending job waits until clients have received its last message.
 constexpr auto kClientsFarewell = 1s;
+// Time after which no further stacks of stopped processes are read.
+constexpr auto kOutsideStacks = 5s;
 
 int64_t ticks_now() { return Pause::Clock::now().time_since_epoch().count(); }
 
@@ -223,6 +226,22 @@ inspect::Result AttachServer::tell_status(const term::Style& style) const {
   return result;
 }
 
+// Adds the stacks of ranks on this machine whose processes are stopped.
+void AttachServer::add_stopped(Answers& answers) const {
+  if (!options_.stack_of) return;
+  const auto until = std::chrono::steady_clock::now() + kOutsideStacks;
+  std::erase_if(answers.silent, [&](const auto& entry) {
+    const auto& [rank, silent] = entry;
+    if (silent.pid == 0 || silent.process != launch::to_string(launch::ProcessState::kStopped)) {
+      return false;
+    }
+    if (std::chrono::steady_clock::now() > until) return false;
+    const std::string frames = options_.stack_of(silent.pid);
+    if (!frames.empty()) answers.said[rank] = {{"frames", frames}};
+    return !frames.empty();
+  });
+}
+
 // Runs the commands `ranks`, `collectives` and `stack`: requests reports from the ranks. The thread
 // that collects the reports later sends the answer to the client.
 void AttachServer::ask_ranks(const control::Request& request, const std::string& input,
@@ -231,7 +250,8 @@ void AttachServer::ask_ranks(const control::Request& request, const std::string&
       input, [&](const inspect::Command& command, const inspect::Arguments& arguments) {
         const std::optional<int64_t> only = inspect::rank_in(arguments, world_.size());
         const std::string what(command.name);
-        const auto use = [this, request, input, style, what, only](const Answers& answers) {
+        const auto use = [this, request, input, style, what, only](Answers answers) {
+          if (what == "stack") add_stopped(answers);
           const auto told = [&](const auto&, const auto&) {
             if (what == "stack") {
               return only ? describe_stack(*only, answers) : describe_stacks(answers);

@@ -14,6 +14,8 @@
 // collectives on each rank. Other threads (rank_agents.h) report on ranks that hang.
 #pragma once
 
+#include <sys/types.h>
+
 #include <atomic>
 #include <functional>
 #include <memory>
@@ -27,7 +29,6 @@
 #include "am/control/place.h"
 #include "am/control/server.h"
 #include "am/inspect/command.h"
-#include "am/launch/supervise/stop_signal.h"
 #include "am/live/attached_model.h"
 #include "am/live/condition.h"
 #include "am/live/pause.h"
@@ -44,10 +45,16 @@ namespace am::live {
 
 struct AttachServerOptions {
   std::function<void(const std::string& line)> log;  // called on rank 0 with lines for the user
-  const launch::StopSignal* stop = nullptr;  // a stop request also ends a pause; may be null
+  // Returns whether this rank was asked to stop, which also ends a pause. Called by the training
+  // thread several times a second during a pause; may be empty.
+  std::function<bool()> stop_requested;
   PauseLimits pause;
-  RankStatus::Complete complete;           // see RankStatus::set_complete; may be empty
-  std::function<void()> agents_ended;      // see RankAgents; may be empty
+  RankStatus::Complete complete;       // see RankStatus::set_complete; may be empty
+  std::function<void()> agents_ended;  // see RankAgents; may be empty
+  // Returns the stack of another process on this machine, one frame per line, innermost first, or
+  // an empty text; for processes that are stopped and cannot write their own. May be empty; called
+  // by another thread.
+  std::function<std::string(pid_t process)> stack_of;
   std::optional<control::TcpAddress> tcp;  // address at which clients with the job's token attach
 };
 
@@ -103,6 +110,7 @@ class AttachServer : public train::InspectionHook {
   bool at_once(const control::ClientInfo& who, const control::Request& request);
   bool cancel(const control::ClientInfo& who, const Json& id);
   inspect::Result tell_status(const term::Style& style) const;
+  void add_stopped(Answers& answers) const;
   void ask_ranks(const control::Request& request, const std::string& input,
                  const term::Style& style);
 

@@ -38,7 +38,8 @@ class ProgramModel final : public AttachedModel {
 
   std::unique_ptr<values::ParameterView> view(std::function<int64_t()> steps) override {
     return std::make_unique<values::ProgramView>(
-        tensors_, values::ProgramFacts{options_.run, options_.model, options_.mesh, steps});
+        tensors_, values::ProgramFacts{options_.run, options_.model, options_.config,
+                                       options_.model_folder, options_.mesh, steps});
   }
   void release() override {}  // views own what they have gathered
   c10::Device device() const override { return tensors_.world().device(); }
@@ -47,7 +48,7 @@ class ProgramModel final : public AttachedModel {
   const char* first_phase() const override { return "in a step"; }
   void require_changeable() const override {
     throw Error(ErrorKind::kUsage, "this job's own program saves checkpoints and sets its rate",
-                "commands that read work: `help` lists them");
+                "use commands that read the model, or `export`; `help` lists all commands");
   }
   double set_learning_rate(double /*lr*/) override {
     throw Error(ErrorKind::kInternal,
@@ -105,6 +106,8 @@ Program::Program(const runtime::World& world, ProgramOptions options,
   if (!problem.empty()) throw Error(ErrorKind::kIo, cat("run folder: ", problem));
   AttachServerOptions attach;
   attach.log = options_.log;
+  attach.stop_requested = options_.waiting;
+  attach.stack_of = options_.stack_of;
   attach.complete = [this](const std::string& what, const Json& question, Json& answer) {
     complete(what, question, answer);
   };

@@ -12,6 +12,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <filesystem>
 #include <functional>
 #include <limits>
 #include <memory>
@@ -36,8 +37,10 @@ struct InterpreterStack {
 };
 
 struct ProgramOptions {
-  std::string run;    // run folder
-  std::string model;  // name of the model, for titles
+  std::string run;                     // run folder
+  std::string model;                   // name of the model, for titles
+  std::string config;                  // see am_live_options::config
+  std::filesystem::path model_folder;  // see am_live_options::model_folder
   mesh::MeshSizes mesh;
   int64_t first_step = 0;
   int64_t max_steps = 0;  // 0: unknown
@@ -45,6 +48,8 @@ struct ProgramOptions {
   // Returns the recent collectives as a JSON text, or null; may be empty. Called by another thread.
   std::function<const char*()> collectives;
   std::function<void(const std::string& line)> log;  // may be empty
+  std::function<bool()> waiting;                     // see am_live_options::waiting; may be empty
+  std::function<std::string(pid_t)> stack_of;        // see AttachServerOptions::stack_of
 };
 
 // Numbers of the step that has just ended; NaN: unknown.

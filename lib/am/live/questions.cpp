@@ -75,11 +75,12 @@ std::vector<std::string> keys_of(const std::vector<int64_t>& ranks, const KeyOf&
   return keys;
 }
 
-std::string process_here(const std::optional<Json>& who) {
+// Returns the process of a rank on this machine; 0 for a rank on another machine.
+pid_t process_here(const std::optional<Json>& who) {
   const bool here = who && !boot_id().empty() && control::text_in(*who, "boot_id") == boot_id() &&
                     control::text_in(*who, "host") == host_name();
-  if (!here || !who->value("pid", Json()).is_number_integer()) return {};
-  return launch::to_string(launch::process_state(who->at("pid").get<pid_t>()));
+  if (!here || !who->value("pid", Json()).is_number_integer()) return 0;
+  return who->at("pid").get<pid_t>();
 }
 
 }  // namespace
@@ -137,7 +138,9 @@ void Questions::read(int64_t number, std::vector<int64_t> ranks, QuestionClock::
   const auto who = read_messages(store_, keys_of(silent, who_key));
   auto states = read_messages(store_, keys_of(silent, launch::state_key));
   for (size_t i = 0; i < silent.size(); ++i) {
-    answers.silent[silent[i]] = {process_here(who[i]), std::move(states[i])};
+    const pid_t pid = process_here(who[i]);
+    const std::string process = pid == 0 ? "" : launch::to_string(launch::process_state(pid));
+    answers.silent[silent[i]] = {process, std::move(states[i]), pid};
   }
 }
 

@@ -9,6 +9,8 @@
 // published.
 #pragma once
 
+#include <sys/types.h>
+
 #include <chrono>
 #include <cstdint>
 #include <functional>
@@ -27,6 +29,7 @@ struct Silent {
   // State of the process, for example "stopped" or "ended"; empty if it is on another machine.
   std::string process;
   std::optional<Json> last_state;  // last state that the watchdog of the rank published
+  pid_t pid = 0;                   // process of the rank; 0 if it is on another machine
 };
 
 struct Answers {

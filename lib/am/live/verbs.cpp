@@ -33,7 +33,8 @@ void require_write(const std::optional<control::ClientInfo>& who, const Command&
                    const std::string& run) {
   if (may_write(who)) return;
   throw Error(ErrorKind::kUsage,
-              cat("`", command.name, "` changes the job, which needs --write: nothing was done"),
+              cat("`", command.name,
+                  "` changes the job or writes files, which needs --write: nothing was done"),
               cat("am-repl ", run, " --write"));
 }
 
@@ -211,18 +212,22 @@ std::optional<AttachServer::Turn> AttachServer::turn_of(const control::Request& 
   if (pause_.active() && pause_.owner() == request.client) pause_.used(Pause::Clock::now());
   const std::string input = control::text_in(request.body, "input");
   const Command* command = inspect::command_of(input);
-  if (command != nullptr && command->name == "export") {
-    const Error refused(ErrorKind::kUsage, "a running job cannot export",
-                        "write a checkpoint with `save`, and export it with am-repl on its folder");
-    reply(request, inspect::failed(input, std::string(command->name), refused));
-    return std::nullopt;
-  }
   const bool sets_job = command != nullptr && command->name == "set" && names_the_job(input);
+  const bool exports = command != nullptr && command->name == "export";
+  const bool draws = command != nullptr && input.find("--svg") != std::string::npos;
   const bool in_job = command != nullptr && command->as<inspect::InJob>() != nullptr;
-  if (!in_job && !sets_job) return Turn{Kind::kCommand, request};
+  if (!in_job && !sets_job && !exports && !draws) return Turn{Kind::kCommand, request};
   std::optional<Turn> turn;
   bool later = false;
   const auto outcome = inspect::answer(input, [&](const Command& named, const Arguments& given) {
+    if (exports || (draws && !in_job && !sets_job)) {
+      if (exports || given.options.contains("--svg")) {
+        require_write(server_->client(request.client), named, run_);
+      }
+      if (exports) require_mine(request.client);
+      turn = Turn{Kind::kCommand, request};
+      return Result{};
+    }
     if (named.name == "save" || sets_job) {
       sessions_->model().require_changeable();
       require_write(server_->client(request.client), named, run_);

@@ -31,7 +31,7 @@ AttachServer::Agreed AttachServer::agree(Kind kind, int64_t steps) {
   at::Tensor row = at::zeros({3}, at::kLong);
   auto* values = row.mutable_data_ptr<int64_t>();
   values[0] = world_.rank() == 0 ? static_cast<int64_t>(kind) : 0;
-  values[1] = options_.stop != nullptr && options_.stop->requested() ? 1 : 0;
+  values[1] = options_.stop_requested && options_.stop_requested() ? 1 : 0;
   values[2] = world_.rank() == 0 ? next_wanted(steps) : 0;
   row = row.to(world_.group().device());
   world_.group().all_reduce(row);

@@ -66,7 +66,7 @@ World World::fake(int64_t rank, int64_t size, c10::Device device) {
 }
 
 World World::connect(const launch::RankEnvironment& here, const WorldOptions& options) {
-  if (launch::process_environment()(kDryRunVariable)) {
+  if (launch::process_environment()(launch::kDryRunVariable)) {
     return fake(here.rank, here.world_size, c10::Device(c10::kCPU));
   }
   auto store =

@@ -29,10 +29,6 @@ struct WorldOptions {
   launch::Waiting waiting;       // called with the reason if joining takes long
 };
 
-// Environment variable of a program that runs one rank's part of a job without the other ranks
-// (am-run --dry-run --exec): path of the file for its report (parallel/module/module_dry_run.h).
-inline constexpr const char* kDryRunVariable = "AM_DRY_RUN";
-
 class World {
  public:
   // Returns a world of one rank, without a store.
@@ -41,8 +37,8 @@ class World {
   // immediately, as if all ranks had this rank's tensors (fake_engine.h). Serves to run one rank's
   // part of a step, usually on the meta device, where tensors have no values.
   static World fake(int64_t rank, int64_t size, c10::Device device = c10::Device(c10::kMeta));
-  // Collective: joins the job that the launcher's environment describes. If kDryRunVariable is set
-  // in the environment, returns fake(here.rank, here.world_size, kCPU) instead. Throws
+  // Collective: joins the job that the launcher's environment describes. If the environment has
+  // launch::kDryRunVariable, returns fake(here.rank, here.world_size, kCPU) instead. Throws
   // Error(kPeer), which names the address, or the ranks that did not arrive in time; otherwise
   // throws as make_engines.
   static World connect(const launch::RankEnvironment& here, const WorldOptions& options);

@@ -16,6 +16,7 @@
 #include <string_view>
 #include <vector>
 
+#include "am/checkpoint/weights.h"
 #include "am/data/tokenizer.h"
 #include "am/inspect/session.h"
 #include "am/inspect/tensor_catalog.h"
@@ -26,6 +27,7 @@
 namespace am::values {
 
 // Names of namespace inspect that most files of this folder use.
+using checkpoint::HubExport;
 using inspect::Between;
 using inspect::DefaultTokenizer;
 using inspect::HeldBytes;
@@ -120,8 +122,9 @@ class ParameterView : public inspect::TensorCatalog {
   // Throws the errors of make_tokenizer().
   const data::Tokenizer& tokenizer(const std::string& name);
 
-  // Exports the model as a Hugging Face folder. If `between` throws, no files remain. Collective.
-  virtual void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
+  // Exports the model as a Hugging Face folder, with the tokenizer of the view, or its weights
+  // alone. If `between` throws, no files remain. Collective.
+  virtual void export_hf(const std::filesystem::path& folder, const HubExport& options,
                          const Between& between) = 0;
 
  private:

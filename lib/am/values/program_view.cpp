@@ -2,12 +2,15 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/checkpoint/export_folder.h"
 #include "am/inspect/facts.h"
 #include "am/run_folder/shard_index.h"
+#include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::values {
@@ -136,9 +139,37 @@ DefaultTokenizer ProgramView::default_tokenizer() const {
   return {{}, "a program's job does not name its tokenizer"};
 }
 
-void ProgramView::export_hf(const std::filesystem::path& /*folder*/,
-                            std::optional<at::ScalarType> /*dtype*/, const Between& /*between*/) {
-  refuse_to_run();
+void ProgramView::export_hf(const std::filesystem::path& folder, const HubExport& options,
+                            const Between& between) {
+  const std::vector<HeldParameter>& all = parameters();
+  if (all.empty()) throw Error(ErrorKind::kUsage, "the program has described no parameters");
+  // The ranks may differ in what their parts of the model say.
+  const std::string config = group().broadcast_text(facts_.config);
+  if (!options.weights_only && config.empty()) {
+    throw Error(ErrorKind::kUsage, "the program's model has no config of transformers",
+                "--format safetensors writes the weights alone");
+  }
+  checkpoint::ExportTensors tensors;
+  for (const HeldParameter& each : all) {
+    const at::ScalarType own = tensor::scalar_type(each.dtype);
+    const at::ScalarType dtype = at::isFloatingType(own) ? options.dtype.value_or(own) : own;
+    tensors.items.push_back({each.name, each.shape, dtype});
+  }
+  if (!options.weights_only) {
+    const auto& items = tensors.items;
+    const auto floating = std::find_if(items.begin(), items.end(), [](const auto& item) {
+      return at::isFloatingType(item.dtype);
+    });
+    const at::ScalarType dtype = floating == items.end() ? at::kFloat : floating->dtype;
+    tensors.config = checkpoint::config_with_dtype(config, "the program's config", dtype);
+    tensors.config_folder = facts_.model_folder;
+  }
+  tensors.fetch = [&](const std::string& name) {
+    const auto found = std::find_if(all.begin(), all.end(),
+                                    [&](const HeldParameter& each) { return each.name == name; });
+    return read(*found, mesh::Box::whole(found->shape));
+  };
+  checkpoint::export_hf(folder, tensors, group(), options, between);
 }
 
 }  // namespace am::values

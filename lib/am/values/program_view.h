@@ -4,6 +4,7 @@
 // run it (`loss`, `generate`, `grad --of TEXT`) throw Error(kUsage).
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
@@ -17,8 +18,10 @@
 namespace am::values {
 
 struct ProgramFacts {
-  std::string run;    // path of the run folder
-  std::string model;  // name of the model for titles, for example "llama"
+  std::string run;                     // path of the run folder
+  std::string model;                   // name of the model for titles, for example "llama"
+  std::string config;                  // text of the model's config.json; empty: unknown
+  std::filesystem::path model_folder;  // folder with the model's tokenizer; empty: unknown
   mesh::MeshSizes mesh;
   std::function<int64_t()> steps;  // returns the number of finished steps
 };
@@ -52,7 +55,7 @@ class ProgramView : public RankView {
   int64_t gradient_bytes() const override { return 0; }
   void set_compute_dtype(at::ScalarType dtype) override;
   DefaultTokenizer default_tokenizer() const override;
-  void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
+  void export_hf(const std::filesystem::path& folder, const HubExport& options,
                  const Between& between) override;
 
  private:

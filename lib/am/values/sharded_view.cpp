@@ -360,10 +360,11 @@ int64_t ShardedView::length_multiple() const {
   return fsdp2 != nullptr && fsdp2->sequence_parallel ? mesh().sizes().tp : 1;
 }
 
-void ShardedView::export_hf(const std::filesystem::path& folder,
-                            std::optional<at::ScalarType> dtype, const Between& between) {
-  checkpoint::export_hf(folder, *model_, dtype, checkpoint::kExportFileBytes, between,
-                        checkpoint::AdapterExport::kApart, default_tokenizer().path());
+void ShardedView::export_hf(const std::filesystem::path& folder, const HubExport& options,
+                            const Between& between) {
+  HubExport chosen = options;
+  chosen.tokenizer = default_tokenizer().path();
+  checkpoint::export_hf(folder, *model_, chosen, between);
 }
 
 }  // namespace am::values

@@ -73,7 +73,7 @@ class ShardedView : public RankView {
   std::vector<Json> recent_collectives() override;
   void set_compute_dtype(at::ScalarType dtype) override;
   DefaultTokenizer default_tokenizer() const override;
-  void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
+  void export_hf(const std::filesystem::path& folder, const HubExport& options,
                  const Between& between) override;
 
  private:

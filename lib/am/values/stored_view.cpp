@@ -259,10 +259,11 @@ void StoredView::set_compute_dtype(at::ScalarType dtype) {
   catalog_.choose_compute_dtype(stored);
 }
 
-void StoredView::export_hf(const fs::path& folder, std::optional<at::ScalarType> dtype,
+void StoredView::export_hf(const fs::path& folder, const HubExport& options,
                            const Between& between) {
-  checkpoint::export_hf(folder, *source(), dtype, checkpoint::kExportFileBytes, between,
-                        default_tokenizer().path());
+  HubExport chosen = options;
+  chosen.tokenizer = default_tokenizer().path();
+  checkpoint::export_hf(folder, *source(), chosen, between);
 }
 
 }  // namespace am::values

@@ -57,7 +57,7 @@ class StoredView : public ParameterView {
   int64_t gradient_bytes() const override { return gradients_.empty() ? model_bytes() : 0; }
   std::span<const HeldParameter> states() const override;
   void set_compute_dtype(at::ScalarType dtype) override;
-  void export_hf(const std::filesystem::path& folder, std::optional<at::ScalarType> dtype,
+  void export_hf(const std::filesystem::path& folder, const HubExport& options,
                  const Between& between) override;
 
  private:

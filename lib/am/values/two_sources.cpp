@@ -7,7 +7,6 @@
 
 #include "am/base/error.h"
 #include "am/base/first_line.h"
-#include "am/base/home.h"
 #include "am/base/map_guard.h"
 #include "am/base/text.h"
 #include "am/checkpoint/block_buffer.h"
@@ -28,15 +27,15 @@ constexpr int64_t kPairBlock = int64_t{256} << 10;
 
 }  // namespace
 
-std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path) {
-  const inspect::Target target = inspect::find_target(expand_home(path));
+std::unique_ptr<stored::TensorSource> open_weights_at(const std::filesystem::path& path) {
+  const inspect::Target target = inspect::find_target(path);
   if (target.kind != inspect::TargetKind::kWeights) {
     throw Error(ErrorKind::kUsage, cat(target.path.string(), " is a plan, not a checkpoint"));
   }
   return frameworks::open_tensor_source(target.path, stored::OnDamage::kReport);
 }
 
-Side Side::at(const std::string& path) {
+Side Side::at(const std::filesystem::path& path) {
   Side side;
   side.owned_ = open_weights_at(path);
   side.files_ = side.owned_.get();

@@ -22,15 +22,14 @@
 
 namespace am::values {
 
-// Opens the weights at a path that the user specified, which may begin with `~`. Throws
-// Error(kUsage) if the path is that of a plan.
-std::unique_ptr<stored::TensorSource> open_weights_at(const std::string& path);
+// Opens the weights at a path. Throws Error(kUsage) if the path is that of a plan.
+std::unique_ptr<stored::TensorSource> open_weights_at(const std::filesystem::path& path);
 
 // One of the two sets of tensors.
 class Side {
  public:
   // Opens the weights at a path, as open_weights_at() does.
-  static Side at(const std::string& path);
+  static Side at(const std::filesystem::path& path);
 
   explicit Side(const stored::TensorSource& files) : files_(&files) {}
   // The parameters of a model in the memory of ranks.

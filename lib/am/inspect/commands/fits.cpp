@@ -2,7 +2,6 @@
 #include <optional>
 #include <utility>
 
-#include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/config/plan.h"
 #include "am/inspect/commands/table.h"
@@ -53,7 +52,7 @@ Wanted wanted_by(const fs::path& path) {
 
 Result run_fits(Session& session, const Arguments& arguments) {
   const stored::TensorSource& source = require_files(session, "fits");
-  const fs::path path = expand_home(arguments.words.front());
+  const fs::path path = session.path(arguments.words.front());
   if (!fs::exists(path)) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": no such file or folder"));
   }

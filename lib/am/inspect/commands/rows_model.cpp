@@ -13,7 +13,7 @@ constexpr Option kForceModel = {"--force", "",
 constexpr Option kTextOptions[] = {kForceModel};
 constexpr Option kTokensOptions[] = {
     {"--special", "", "with the tokens that the tokenizer puts around a text"},
-    {"--split", "", "special tokens in the text are text"}};
+    {"--split", "", "split special tokens in the text like other text"}};
 constexpr Option kGenerateOptions[] = {
     {"--tokens", "N", "number of new tokens (default 100)"},
     {"--temperature", "T", "0: always the most likely token (default 0.8)"},
@@ -22,7 +22,7 @@ constexpr Option kGenerateOptions[] = {
     kForceModel,
 };
 constexpr Option kExportOptions[] = {
-    {"--format", "hf|dcp|torchtitan|olmo|megatron", "default hf"},
+    {"--format", "hf|safetensors|dcp|torchtitan|olmo|megatron", "default hf"},
     {"--dtype", "float32|bfloat16|float16", "or fp32, bf16, fp16; default: as stored"},
     {"--optimizer", "", "also the optimizer states, for dcp"},
 };
@@ -118,14 +118,18 @@ constexpr Command kModelRows[] = {
     {.name = "export",
      .operands = "DIR",
      .summary = "write a folder for transformers, PyTorch or a training framework",
-     .help = "transformers loads hf. The others are folders of torch.distributed.checkpoint, made "
-             "from a checkpoint on\n"
-             "disk: dcp names tensors model.NAME; torchtitan, olmo and megatron use the names and "
-             "rows of that framework.\n"
-             "One parameter, or a few MiB of its rows, is in memory at a time. The folder appears "
-             "whole or not at all; an\n"
-             "existing one must be empty. Ctrl-C ends the export, and leaves nothing.\n"
-             "Example:  export llama-hf --dtype bfloat16",
+     .help =
+         "transformers loads hf; safetensors are the weights alone, without a config. The others "
+         "are "
+         "folders of\n"
+         "torch.distributed.checkpoint, made from a checkpoint on disk: dcp names tensors "
+         "model.NAME; torchtitan, olmo and\n"
+         "megatron use the names and rows of that framework. In a running job, the export needs "
+         "--write.\n"
+         "One parameter, or a few MiB of its rows, is in memory at a time. The folder appears "
+         "whole or not at all; an\n"
+         "existing one must be empty. Ctrl-C ends the export, and leaves nothing.\n"
+         "Example:  export llama-hf --dtype bfloat16",
      .json = "{path: string, files: [string], bytes: integer}",
      .completes = Operand::kPath,
      .words = {1, 1},

@@ -30,7 +30,7 @@ std::string hexadecimal(const std::string& bytes) {
 }  // namespace
 
 Result run_tokens(Session& session, const Arguments& arguments) {
-  const TextArgument argument = text_or_file(arguments);
+  const TextArgument argument = text_or_file(session, arguments);
   const DefaultTokenizer chosen = session.tokenizer();
   if (chosen.name.empty()) {
     throw Error(ErrorKind::kPlan, chosen.problem,

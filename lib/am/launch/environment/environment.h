@@ -38,6 +38,10 @@ using EnvironmentLookup = std::function<std::optional<std::string>(const std::st
 // Returns an EnvironmentLookup of this process's environment.
 EnvironmentLookup process_environment();
 
+// Environment variable of a program that runs one rank's part of a job without the other ranks
+// (am-run --dry-run --exec): path of the file for its report (parallel/module/module_dry_run.h).
+inline constexpr const char* kDryRunVariable = "AM_DRY_RUN";
+
 struct RankEnvironment {
   int64_t rank = 0;
   int64_t world_size = 1;

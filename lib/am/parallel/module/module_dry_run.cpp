@@ -10,7 +10,7 @@
 namespace am::parallel {
 
 std::unique_ptr<ModuleDryRun> ModuleDryRun::begin(const runtime::World& world) {
-  const auto file = launch::process_environment()(runtime::kDryRunVariable);
+  const auto file = launch::process_environment()(launch::kDryRunVariable);
   if (!file || !world.is_fake()) return nullptr;
   return std::make_unique<ModuleDryRun>(world, *file);
 }

@@ -118,9 +118,9 @@ Result run_diff(Session& session, const Arguments& arguments) {
   std::vector<Difference> all;
   std::optional<Unread> unread;
   const auto compare = [&] {
-    const Side here =
-        arguments.words.size() > 1 ? Side::at(arguments.words.front()) : opened(session);
-    const Side there = Side::at(arguments.words.back());
+    const Side here = arguments.words.size() > 1 ? Side::at(session.path(arguments.words.front()))
+                                                 : opened(session);
+    const Side there = Side::at(session.path(arguments.words.back()));
     unread.emplace(session, here.tensors().size());
     session.expect_bytes(bytes_of(here));
     std::vector<double> distances;

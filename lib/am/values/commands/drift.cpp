@@ -64,8 +64,9 @@ Result run_drift(Session& session, const Arguments& arguments) {
   bool of_files = false;              // whether both sides are files
   std::vector<std::string> compared;  // names of the tensors that were read
   const auto compare = [&] {
-    const Side from = Side::at(arguments.words.front());
-    const Side to = arguments.words.size() > 1 ? Side::at(arguments.words[1]) : opened(session);
+    const Side from = Side::at(session.path(arguments.words.front()));
+    const Side to =
+        arguments.words.size() > 1 ? Side::at(session.path(arguments.words[1])) : opened(session);
     of_files = to.files() != nullptr;
     unread.emplace(session, from.tensors().size());
     session.expect_bytes(bytes_of(from));

@@ -1,6 +1,5 @@
 #include <filesystem>
 
-#include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/checkpoint/export_dcp.h"
@@ -31,25 +30,27 @@ constexpr ExportFormat kDcpFormats[] = {{"dcp", nullptr},
 void write_export(Session& session, const Arguments& arguments, const fs::path& folder) {
   const std::string format = arguments.value("--format", "hf");
   const bool optimizer = arguments.has("--optimizer");
+  const auto dtype = dtype_option(arguments);
   if (optimizer && format != "dcp") {
     throw Error(ErrorKind::kUsage, cat("--optimizer: not possible with an export to ", format),
                 "the optimizer states can be exported with --format dcp");
   }
-  if (format == "hf") {
-    return values_of(session).export_hf(folder, dtype_option(arguments), session.between());
+  if (format == "hf" || format == "safetensors") {
+    const bool weights_only = format == "safetensors";
+    return values_of(session).export_hf(folder, {.dtype = dtype, .weights_only = weights_only},
+                                        session.between());
   }
   for (const ExportFormat& each : kDcpFormats) {
     if (each.name != format) continue;
     const stored::TensorSource& source = require_files(session, cat("export --format ", format));
     const frameworks::NameTable* table = each.table == nullptr ? nullptr : &each.table();
     return checkpoint::export_dcp(
-        folder, source,
-        {table, dtype_option(arguments), session.view().default_tokenizer().path(), optimizer},
+        folder, source, {table, dtype, session.view().default_tokenizer().path(), optimizer},
         session.between());
   }
   throw Error(ErrorKind::kUsage, cat("unknown format `", format, "`"),
-              "formats: hf (Hugging Face safetensors), dcp (torch.distributed.checkpoint), "
-              "torchtitan, olmo, megatron");
+              "formats: hf (Hugging Face folder), safetensors (weights alone), dcp "
+              "(torch.distributed.checkpoint), torchtitan, olmo, megatron");
 }
 
 // Throws if files are damaged, because the exported model would silently lack their tensors.
@@ -65,13 +66,16 @@ void require_undamaged(const stored::TensorSource& source) {
 }  // namespace
 
 Result run_export(Session& session, const Arguments& arguments) {
-  const fs::path folder = expand_home(arguments.words.front());
+  const fs::path folder = session.path(arguments.words.front());
   if (const auto* source = session.view().source()) require_undamaged(*source);
   write_export(session, arguments, folder);
   Json files = Json::array();
   int64_t bytes = 0;
   std::vector<fs::path> paths;
-  for (const fs::directory_entry& entry : fs::recursive_directory_iterator(folder)) {
+  // Other ranks may be on machines that do not have the folder.
+  const auto entries = session.view().rank() == 0 ? fs::recursive_directory_iterator(folder)
+                                                  : fs::recursive_directory_iterator();
+  for (const fs::directory_entry& entry : entries) {
     if (!entry.is_regular_file()) continue;
     paths.push_back(entry.path().lexically_relative(folder));
     bytes += static_cast<int64_t>(entry.file_size());

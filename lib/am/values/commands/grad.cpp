@@ -36,7 +36,7 @@ Result run_grad(Session& session, const Arguments& arguments) {
   Result result;
   pick_all(session, arguments.words);  // a wrong name throws here, before gradients are computed
   if (arguments.has("--of")) {
-    const inspect::TextArgument text = inspect::text_or_file(arguments.value("--of", ""));
+    const inspect::TextArgument text = inspect::text_or_file(session, arguments.value("--of", ""));
     prepare_model(session, arguments.has("--force"), /*backward=*/true);
     const std::vector<int64_t> ids = encode(session, text.text);
     result.json["loss"] = mean_loss_gradients(session, ids);

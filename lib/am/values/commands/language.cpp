@@ -21,7 +21,7 @@ Json file_or_null(const inspect::TextArgument& argument) {
 }  // namespace
 
 Result run_loss(Session& session, const Arguments& arguments) {
-  const inspect::TextArgument argument = text_or_file(arguments);
+  const inspect::TextArgument argument = text_or_file(session, arguments);
   prepare_model(session, arguments.has("--force"));
   const std::vector<int64_t> ids = encode(session, argument.text);
   const double loss = mean_loss(session, ids);
@@ -40,7 +40,7 @@ Result run_loss(Session& session, const Arguments& arguments) {
 }
 
 Result run_logprob(Session& session, const Arguments& arguments) {
-  const inspect::TextArgument argument = text_or_file(arguments);
+  const inspect::TextArgument argument = text_or_file(session, arguments);
   prepare_model(session, arguments.has("--force"));
   const std::vector<int64_t> ids = encode(session, argument.text);
   const std::vector<double> logs = log_probabilities(session, ids);

@@ -66,7 +66,7 @@ Verdict verdict_of(Session& session, const TensorSource& here, const TensorSourc
 
 Result run_same(Session& session, const Arguments& arguments) {
   const TensorSource& here = require_files(session, "same");
-  const auto there = open_weights_at(arguments.words.front());
+  const auto there = open_weights_at(session.path(arguments.words.front()));
   std::vector<Verdict> all;
   Unread unread(session, here.tensors().size());
   session.expect_bytes(bytes_of(here));

@@ -1,5 +1,4 @@
 
-#include "am/base/home.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/inspect/facts.h"
@@ -28,7 +27,7 @@ void set_dtype(Session& session, const std::string& value) {
 }
 
 void set_tokenizer(Session& session, const std::string& value) {
-  const std::string name = value == "bytes" ? value : expand_home(value).string();
+  const std::string name = value == "bytes" ? value : session.path(value).string();
   values_of(session).tokenizer(name);  // throws if invalid; the setting is then unchanged
   session.set_tokenizer(name);
 }
