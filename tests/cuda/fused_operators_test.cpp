@@ -121,7 +121,7 @@ TEST_CASE("gated activations") {
     check_operator(
         cat("activated and multiplied, ", each.first),
         [=](const Tensors& in) {
-          return fused::activated_linear(in[0], in[1], in[2], activation, /*in_out=*/true);
+          return fused::activated_linear(in[0], in[1], in[2], activation, {.in_out = true});
         },
         [=](const Tensors& in) {
           return activated_in_full(in[0], activation).matmul(in[1]) + in[2];
@@ -145,7 +145,7 @@ TEST_CASE("linear layers") {
                  plain, {x, random_input({96, 128}, 0.1), random_input({96})});
   check_operator(
       "linear, [in, out]",
-      [](const Tensors& in) { return fused::linear(in[0], in[1], in[2], /*in_out=*/true); },
+      [](const Tensors& in) { return fused::linear(in[0], in[1], in[2], {.in_out = true}); },
       [](const Tensors& in) { return in[0].matmul(in[1]) + in[2]; },
       {x, random_input({128, 96}, 0.1), random_input({96})});
   check_operator(

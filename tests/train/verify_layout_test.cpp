@@ -15,6 +15,7 @@
 #include "am/model/family.h"
 #include "support/changed_config.h"
 #include "support/plans.h"
+#include "support/temporary_folder.h"
 
 namespace am {
 
@@ -30,6 +31,7 @@ struct FaultRow {
   std::string what;   // first value that differs
   int64_t step = 1;   // step in which it differs
   int64_t length = 16;
+  int64_t batch = 4;
 };
 
 std::string on_mesh(int64_t world, const std::string& sizes, const std::string& strategy = {}) {
@@ -80,6 +82,10 @@ std::vector<FaultRow> fault_rows() {
       {Fault::kInitLocal, "hf/llama", tp, "output"},
       {Fault::kHsdpReplicas, "hf/llama", on_mesh(4, "dp_replicate_size = 2"), "gradient"},
       {Fault::kReplicaBit, "hf/llama", on_mesh(4, "dp_replicate_size = 2"), "parameter"},
+      {Fault::kLabelsOfRank, "hf/llama", on_mesh(2, "") + "[data]\nkind = \"synthetic_chat\"\n",
+       "loss"},
+      {Fault::kFp8LocalScale, "hf/llama",
+       on_mesh(2, "tp_size = 2", "backend = \"gloo\"\nfp8 = \"tensorwise\""), "output"},
       {Fault::kWindowLocal, "hf/mistral", cp, "output"},
   };
 }
@@ -96,9 +102,7 @@ std::string enumerator_of(std::string_view name) {
 LayoutVerdict verdict_of(const FaultRow& row) {
   const config::Plan plan =
       test::parse(cat("[model]\npath = \"", row.model, "\"\n[train]\nseq_len = ", row.length,
-                      "\nmicro_batch_size = 1\n"
-                      "global_batch_size = 4\n",
-                      row.toml));
+                      "\nmicro_batch_size = 1\nglobal_batch_size = ", row.batch, "\n", row.toml));
   Diagnostics found;
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
   REQUIRE(config.has_value());
@@ -123,6 +127,82 @@ TEST_CASE("a layout parts from one rank exactly where a mistake is planted") {
       CHECK(faulty.divergence->step == row.step);
       CHECK(faulty.divergence->what == row.what);
     }
+  }
+}
+
+TEST_CASE("layouts with labels that do not count compute what one rank computes") {
+  const std::string pipeline = "[pipeline]\nschedule = \"1f1b\"\nmicrobatches = 4\n";
+  const std::vector<std::pair<std::string, std::string>> layouts = {
+      {"hf/llama", on_mesh(3, "")},
+      {"hf/llama", on_mesh(2, "tp_size = 2", "sequence_parallel = true")},
+      {"hf/llama", on_mesh(2, "pp_size = 2") + pipeline},
+      {"hf/llama", on_mesh(2, "cp_size = 2")},
+      {"hf/mixtral", on_mesh(2, "ep_size = 2")},
+      {"hf/gemma2", on_mesh(4, "tp_size = 2\ncp_size = 2")},
+  };
+  for (const auto& [model, toml] : layouts) {
+    for (const std::string packing : {"true", "false"}) {
+      DYNAMIC_SECTION(model << " " << toml << " packing " << packing) {
+        const std::string data =
+            cat("[data]\nkind = \"synthetic_chat\"\npacking = ", packing, "\n");
+        FaultRow row = {Fault::kSlowRank, model, toml + data, ""};
+        row.batch = model == "hf/llama" && toml.find("world_size = 3") != std::string::npos ? 6 : 4;
+        const LayoutVerdict verdict = verdict_of(row);
+        if (verdict.divergence) {
+          FAIL(verdict.divergence->what << " " << verdict.divergence->name << " "
+                                        << verdict.divergence->difference);
+        }
+        CHECK(verdict.largest < 1e-10);
+      }
+    }
+  }
+}
+
+TEST_CASE("layouts in FP8 compute what one rank computes") {
+  const std::string lora = "[lora]\nrank = 4\ntarget_modules = [\"all-linear\"]\n";
+  for (const std::string recipe : {"tensorwise", "rowwise"}) {
+    const std::string fp8 = cat("backend = \"gloo\"\nfp8 = \"", recipe, "\"\n");
+    const std::vector<std::pair<std::string, std::string>> layouts = {
+        {"hf/llama", on_mesh(2, "", fp8)},
+        {"hf/llama", on_mesh(4, "dp_replicate_size = 2", fp8)},
+        {"hf/llama", on_mesh(2, "tp_size = 2", fp8)},
+        {"hf/llama", on_mesh(4, "tp_size = 2", fp8 + "sequence_parallel = true")},
+        {"hf/llama", on_mesh(2, "tp_size = 2", fp8 + "activation_checkpointing = \"full\"")},
+        {"hf/llama",
+         on_mesh(2, "tp_size = 2", fp8 + "activation_checkpointing = \"selective\"") + lora},
+        {"hf/gpt2", on_mesh(2, "tp_size = 2", fp8)},
+        {"hf/phi3", on_mesh(2, "tp_size = 2", fp8)},
+        {"hf/mixtral", on_mesh(2, "ep_size = 2", fp8)},
+        {"hf/deepseek_v3", on_mesh(2, "tp_size = 2", fp8)},
+    };
+    for (const auto& [model, toml] : layouts) {
+      DYNAMIC_SECTION(model << " " << toml) {
+        const LayoutVerdict verdict = verdict_of({Fault::kSlowRank, model, toml, ""});
+        if (verdict.divergence) {
+          FAIL(verdict.divergence->what << " " << verdict.divergence->name << " "
+                                        << verdict.divergence->difference);
+        }
+        CHECK(verdict.largest < 1e-10);
+      }
+    }
+  }
+}
+
+TEST_CASE("weight gradients in FP8 can be computed in a pass of their own") {
+  const auto config =
+      test::changed_config("llama", "\"num_hidden_layers\": 2", "\"num_hidden_layers\": 4");
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "config.json", config.text);
+  for (const std::string recipe : {"tensorwise", "rowwise"}) {
+    const config::Plan plan = test::parse(cat(
+        "[model]\npath = \"", folder.path().string(),
+        "\"\n[train]\nseq_len = 16\nmicro_batch_size = 1\nglobal_batch_size = 4\n",
+        on_mesh(4, "pp_size = 2\ntp_size = 2", cat("backend = \"gloo\"\nfp8 = \"", recipe, "\"")),
+        "[pipeline]\nschedule = \"zbv_zero_bubble\"\nmicrobatches = 4\nvirtual_stages = 2\n"));
+    const LayoutVerdict verdict = train::verify_layout(plan, config);
+    INFO(recipe << " " << (verdict.divergence ? verdict.divergence->name : ""));
+    CHECK_FALSE(verdict.divergence.has_value());
+    CHECK(verdict.largest < 1e-10);
   }
 }
 

@@ -6,7 +6,7 @@
 namespace am::fault {
 namespace {
 
-constexpr std::array<Description, 31> kFaults = {{
+constexpr std::array<Description, 33> kFaults = {{
     {Fault::kTpInputSum, "tp_input_sum",
      "the gradient of column-wise layers' input is not summed over tp"},
     {Fault::kTpHeadNormSum, "tp_head_norm_sum",
@@ -53,6 +53,10 @@ constexpr std::array<Description, 31> kFaults = {{
      "attention windows are measured in local indices instead of positions"},
     {Fault::kReplicaBit, "replica_bit",
      "one element has the wrong sign on ranks that hold a replica of its parameter"},
+    {Fault::kFp8LocalScale, "fp8_local_scale",
+     "scales of FP8 products are those of each tp rank's shard"},
+    {Fault::kLabelsOfRank, "labels_of_rank",
+     "each data-parallel rank divides by the labels of its own sequences"},
     {Fault::kUncheckedId, "unchecked_id",
      "a batch of the third step has an id outside the vocabulary, which the host does not check"},
     {Fault::kSlowRank, "slow_rank", "the last rank sleeps for 20 ms in each step"},

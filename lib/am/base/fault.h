@@ -45,6 +45,8 @@ enum class Fault : uint8_t {
   kHsdpReplicas,
   kWindowLocal,
   kReplicaBit,
+  kFp8LocalScale,
+  kLabelsOfRank,
   kUncheckedId,
   kSlowRank,
 };

@@ -22,6 +22,13 @@ constexpr const char* kSelectiveHelp =
     "\"selective\": also keep attention and its inputs, the residual sum after it and the output "
     "of the gate projection. \"mlp\": recompute only the feed-forward.";
 
+constexpr const char* kFp8Help =
+    "Recipe for matrix products in FP8, as in torchao: tensorwise has one scale per tensor, "
+    "rowwise "
+    "one per row and column. It applies to the linear modules of attention and of dense "
+    "feed-forwards whose sizes are multiples of 16. GPUs need FP8 units (H100 and later); the host "
+    "rounds to FP8 and multiplies in float32.";
+
 void add_fsdp2(std::vector<FieldSpec>& out) {
   FieldBuilder fsdp2(
       "strategy", [](auto& plan) -> auto& { return std::get<FSDP2Config>(plan.strategy); }, out);
@@ -80,6 +87,7 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
   fsdp2.add("ignored_params", &S::ignored_params, Texts{},
             "Parameters that FSDP leaves whole on every data parallel rank, as globs over their "
             "names. Their gradients are summed over those ranks.");
+  fsdp2.add("fp8", &S::fp8, Fp8Codec{}, kFp8Help);
 }
 
 void add_megatron_fsdp(std::vector<FieldSpec>& out) {
@@ -124,6 +132,7 @@ void add_megatron_fsdp(std::vector<FieldSpec>& out) {
        "Two fixed communication buffers instead of one allocation per unit.");
   flag("activation_checkpointing", &S::activation_checkpointing, kCheckpointingHelp);
   megatron.add("backend", &S::backend, backend(), kBackendHelp);
+  megatron.add("fp8", &S::fp8, Fp8Codec{}, kFp8Help);
 }
 
 void add_ddp(std::vector<FieldSpec>& out) {
@@ -146,6 +155,7 @@ void add_ddp(std::vector<FieldSpec>& out) {
   ddp.add(
       "find_unused_parameters", &S::find_unused_parameters, Boolean{},
       "Find parameters that a step did not use, so that ranks do not wait for their gradients.");
+  ddp.add("fp8", &S::fp8, Fp8Codec{}, kFp8Help);
 }
 
 // Adds strategy.name, the key that selects the strategy. The loader reads it before all other keys

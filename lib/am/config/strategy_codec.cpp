@@ -235,6 +235,29 @@ Json CheckpointingCodec::write(ActivationCheckpointing value) const {
   return value == ActivationCheckpointing::kFull ? "full" : "selective";
 }
 
+namespace {
+
+const Choice& fp8_recipes() {
+  static const Choice names{{"none", "tensorwise", "rowwise"}};  // in the order of Fp8Recipe
+  return names;
+}
+
+}  // namespace
+
+std::optional<Fp8Recipe> Fp8Codec::read(const Input& input) const {
+  const auto name = fp8_recipes().read(input);
+  if (!name) return std::nullopt;
+  const auto& names = fp8_recipes().names;
+  return static_cast<Fp8Recipe>(std::find(names.begin(), names.end(), *name) - names.begin());
+}
+
+Json Fp8Codec::write(Fp8Recipe value) const {
+  return fp8_recipes().names[static_cast<size_t>(value)];
+}
+
+Json Fp8Codec::schema() const { return fp8_recipes().schema(); }
+std::string Fp8Codec::type() const { return fp8_recipes().type(); }
+
 std::optional<std::variant<bool, int64_t>> ReshardCodec::read(const Input& input) const {
   if (input.value.kind == Value::Kind::kBoolean) return input.value.boolean;
   if (input.value.kind != Value::Kind::kInteger) {

@@ -54,6 +54,14 @@ struct CheckpointingCodec {
   std::string type() const { return "false, true, \"full\", \"selective\" or \"mlp\""; }
 };
 
+// Codec of fp8: "none", "tensorwise" or "rowwise".
+struct Fp8Codec {
+  std::optional<Fp8Recipe> read(const Input& input) const;
+  Json write(Fp8Recipe value) const;
+  Json schema() const;
+  std::string type() const;
+};
+
 // Codec of reshard_after_forward: true, false, or a number of ranks >= 2.
 struct ReshardCodec {
   std::optional<std::variant<bool, int64_t>> read(const Input& input) const;

@@ -44,6 +44,10 @@ int64_t checkpointing_every(const DistributedConfig& config) {
   return fsdp2 != nullptr ? fsdp2->activation_checkpointing_every : 1;
 }
 
+Fp8Recipe fp8_of(const DistributedConfig& config) {
+  return std::visit([](const auto& one) { return one.fp8; }, config);
+}
+
 const char* strategy_name(const DistributedConfig& config) { return std::visit(Name{}, config); }
 
 Json to_dict(const DistributedConfig& config) {

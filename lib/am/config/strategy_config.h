@@ -46,6 +46,9 @@ using ShardPlacement = std::vector<std::pair<std::string, int64_t>>;
 // but the most expensive operators, kMlp the feed-forward.
 enum class ActivationCheckpointing { kOff, kFull, kSelective, kMlp };
 
+// Recipe for the products of linear modules in FP8 (nn/fused/fp8.h), by torchao's names.
+enum class Fp8Recipe { kNone, kTensorwise, kRowwise };
+
 struct FSDP2Config {
   bool sequence_parallel = false;
   TpPlanSetting tp_plan;
@@ -72,6 +75,7 @@ struct FSDP2Config {
   // Globs over the names of parameters that are not sharded, so that every data-parallel rank
   // stores them in full. Corresponds to fully_shard's ignored_params.
   std::vector<std::string> ignored_params;
+  Fp8Recipe fp8 = Fp8Recipe::kNone;
 };
 
 struct MegatronFSDPConfig {
@@ -93,6 +97,7 @@ struct MegatronFSDPConfig {
   bool fsdp_double_buffer = false;
   bool activation_checkpointing = false;
   std::optional<std::string> backend;
+  Fp8Recipe fp8 = Fp8Recipe::kNone;
 };
 
 struct DDPConfig {
@@ -104,6 +109,7 @@ struct DDPConfig {
   bool static_graph = false;
   bool broadcast_buffers = false;
   bool find_unused_parameters = false;
+  Fp8Recipe fp8 = Fp8Recipe::kNone;
 };
 
 using DistributedConfig = std::variant<FSDP2Config, MegatronFSDPConfig, DDPConfig>;
@@ -119,6 +125,8 @@ ActivationCheckpointing checkpointing_of(const DistributedConfig& config);
 void set_checkpointing(ActivationCheckpointing mode, DistributedConfig& config);
 // Returns N if every N-th layer is checkpointed; 1 for strategies that checkpoint all layers.
 int64_t checkpointing_every(const DistributedConfig& config);
+
+Fp8Recipe fp8_of(const DistributedConfig& config);
 
 // Returns "fsdp2", "megatron_fsdp" or "ddp".
 const char* strategy_name(const DistributedConfig& config);

@@ -39,6 +39,27 @@ int64_t ModuleSpec::tensors() const {
   return stacked ? one : copies * one;
 }
 
+bool multiplies_in_fp8(const ModuleSpec& module) {
+  switch (module.role) {
+    case Role::kQuery:
+    case Role::kKey:
+    case Role::kValue:
+    case Role::kQkv:
+    case Role::kQueryDown:
+    case Role::kQueryUp:
+    case Role::kKeyValueDown:
+    case Role::kKeyValueUp:
+    case Role::kAttentionOut:
+    case Role::kGate:
+    case Role::kUp:
+    case Role::kGateUp:
+    case Role::kDown:
+      return module.out % kFp8Multiple == 0 && module.in % kFp8Multiple == 0;
+    default:
+      return false;
+  }
+}
+
 const ModuleSpec* LayerSpec::find(Role role) const { return find_role(modules, role); }
 
 int LayerSpec::hidden_norms() const {

@@ -112,6 +112,7 @@ Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
     if (module.bias) linear.bias = parameter(linear.name + "_bias", parameters);
   }
   linear.in_out = module.in_out;
+  linear.fp8_allowed = model::multiplies_in_fp8(module);
   if (module.adapter) {
     linear.adapter = {parameter(linear.name + ".lora_A.weight", parameters),
                       parameter(linear.name + ".lora_B.weight", parameters), module.adapter->scale};

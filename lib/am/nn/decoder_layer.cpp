@@ -357,8 +357,9 @@ at::Tensor FeedForward::product(const at::Tensor& x_BTD, bool keeps_gate, bool l
   if (!products.in_segment() && !down_proj.input && !down_proj.adapter) {
     const std::optional<at::Tensor> added = down_proj.added();
     const at::Tensor& weight = down_proj.weight->value;
-    return gated ? fused::gated_linear(wide[0], wide[1], weight, added, activation)
-                 : fused::activated_linear(wide[0], weight, added, activation, down_proj.in_out);
+    const fused::WeightForm form = down_proj.form();
+    return gated ? fused::gated_linear(wide[0], wide[1], weight, added, activation, form)
+                 : fused::activated_linear(wide[0], weight, added, activation, form);
   }
   const auto down = [this](const Tensors& in, Recompute kept, RecomputeTape& made) {
     const at::Tensor active_BTF =

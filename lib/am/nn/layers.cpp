@@ -24,13 +24,13 @@ std::optional<at::Tensor> Linear::added() const {
 }
 
 at::Tensor Linear::product(const at::Tensor& x) const {
-  return adapter ? products(x).front() : fused::linear(x, weight->value, added(), in_out);
+  return adapter ? products(x).front() : fused::linear(x, weight->value, added(), form());
 }
 
 std::vector<at::Tensor> Linear::products(const at::Tensor& x,
                                          const std::vector<at::Tensor>& known) const {
   if (outputs() == 1 && known.empty() && !adapter) return {product(x)};
-  fused::Slices outputs_of = {.lengths = slices, .in_out = in_out, .known = known};
+  fused::Slices outputs_of = {.lengths = slices, .form = form(), .known = known};
   if (outputs() == 1) outputs_of.lengths = {weight->value.size(in_out ? 1 : 0)};
   if (adapter) {
     const auto dropout = adapter->dropout ? adapter->dropout->here() : std::nullopt;

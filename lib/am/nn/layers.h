@@ -18,6 +18,7 @@
 
 #include "am/model/spec.h"
 #include "am/nn/adapter_dropout.h"
+#include "am/nn/fused/linear.h"
 
 namespace am::nn {
 
@@ -47,10 +48,13 @@ struct Adapter {
 };
 
 struct Linear {
-  std::string name;     // name of the module, for example "model.layers.0.mlp.up_proj"
-  ParameterPtr weight;  // [out, in], or [in, out]
-  ParameterPtr bias;    // [out], or null
-  bool in_out = false;  // the weight is stored as [in, out]
+  std::string name;          // name of the module, for example "model.layers.0.mlp.up_proj"
+  ParameterPtr weight;       // [out, in], or [in, out]
+  ParameterPtr bias;         // [out], or null
+  bool in_out = false;       // the weight is stored as [in, out]
+  bool fp8_allowed = false;  // see model::multiplies_in_fp8
+  // Precision of the products; null: the dtype of x. The adapter's products are never in FP8.
+  std::shared_ptr<const fused::Fp8> fp8 = {};
   // For a fused matrix, the length of each output along `out`. Empty if there is one output.
   std::vector<int64_t> slices = {};
   TransformPtr input;
@@ -77,6 +81,7 @@ struct Linear {
   std::vector<at::Tensor> products(const at::Tensor& x,
                                    const std::vector<at::Tensor>& known = {}) const;
 
+  fused::WeightForm form() const { return {in_out, fp8.get()}; }
   // Returns the bias if product() adds it; empty if finish() adds the bias or there is none.
   std::optional<at::Tensor> added() const;
 };

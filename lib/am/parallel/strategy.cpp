@@ -208,6 +208,7 @@ ParallelStrategy find_parallel_strategy(const std::string& name) {
 mesh::Extent prepare_decoder(const StrategyInput& input) {
   input.decoder.set_adapter_dropout(input.plan.lora.dropout, input.mesh.group("tp").index());
   const mesh::Extent slice = tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh);
+  tp::apply_fp8(input.decoder, config::fp8_of(input.plan.strategy), input.layout, input.mesh);
   cp::apply_context_parallel(input.decoder, input.plan, input.layout, input.mesh);
   // Expert parallelism is applied after tensor and context parallelism, which determine the tokens
   // of a rank.

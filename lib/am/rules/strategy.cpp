@@ -3,7 +3,9 @@
 #include <variant>
 
 #include "am/base/legal_values.h"
+#include "am/base/number.h"
 #include "am/base/text.h"
+#include "am/cluster/hardware.h"
 #include "am/config/backend.h"
 #include "am/layout/backend_choice.h"
 #include "am/layout/precision.h"
@@ -112,6 +114,61 @@ void check_float32(const RuleContext& context, Diagnostics& found) {
           " in bfloat16 and ", is_ddp(context) ? "store" : "stores", " float32"));
 }
 
+// Returns the sizes of the products that a rank computes with a matrix: its outputs, one per slice
+// of a fused matrix, and its input.
+std::vector<int64_t> local_sizes(const model::ModuleSpec& module, int64_t tp) {
+  const auto local = [&](model::Space space, int64_t size, int64_t grain) {
+    const bool cut = space == model::Space::kHeads || space == model::Space::kKeyHeads ||
+                     space == model::Space::kWide;
+    if (!cut) return size;
+    // Several ranks may hold the same head, which is then whole.
+    return space == model::Space::kKeyHeads && size / tp < grain ? grain : ceil_div(size, tp);
+  };
+  std::vector<int64_t> sizes = {local(module.from, module.in, 1)};
+  for (const model::Slice& slice : module.slices) {
+    sizes.push_back(local(module.to, slice.length, module.grain));
+  }
+  if (module.slices.empty()) sizes.push_back(local(module.to, module.out, module.grain));
+  return sizes;
+}
+
+// Adds an error if GPUs cannot compute the plan's products in FP8.
+void check_fp8(const RuleContext& context, Diagnostics& found) {
+  const config::Plan& plan = context.plan;
+  const config::Fp8Recipe recipe = config::fp8_of(plan.strategy);
+  const auto backend = layout::asked_backend(plan);
+  if (recipe == config::Fp8Recipe::kNone) return;
+  if (backend && config::computes_on_host(backend)) return;
+  const Span span = plan.span("strategy.fp8");
+  Diagnostics ignored;
+  const auto gpu = cluster::find_gpu(plan.cluster.gpu, plan.resolve("."), {}, ignored);
+  if (gpu && gpu->fp8_flops == 0.0) {
+    found.error("strategy.fp8", span, cat(gpu->name, " has no units for FP8"), "fp8 = \"none\"");
+  }
+  const bool on_gpu = !plan.cluster.gpu.empty() || backend.has_value();
+  if (on_gpu && recipe == config::Fp8Recipe::kRowwise &&
+      layout::resolve_precision(plan).products == "float32") {
+    found.error("strategy.fp8", span, "GPUs return products with scales by row in bfloat16 only",
+                "fp8 = \"tensorwise\", or compute in bfloat16");
+  }
+  if (context.model == nullptr) return;
+  for (const model::LayerSpec& layer : model::describe(*context.model).kinds) {
+    for (const model::ModuleSpec& module : layer.modules) {
+      if (!model::multiplies_in_fp8(module)) continue;
+      for (const int64_t size : local_sizes(module, plan.mesh.tp_size)) {
+        if (size % model::kFp8Multiple == 0) continue;
+        found.error(
+            "strategy.fp8", span,
+            cat("with tp_size = ", plan.mesh.tp_size, ", ", module.name, " [", module.out, ", ",
+                module.in, "] has a product of size ", size, ", which is not a multiple of ",
+                model::kFp8Multiple),
+            "fp8 = \"none\", another tp_size, or backend = \"gloo\" to compute on the host");
+        return;
+      }
+    }
+  }
+}
+
 void check_autocast(const RuleContext& context, Diagnostics& found) {
   if (layout::autocast_dtype(context.plan.strategy) != "float32") return;
   found.error("strategy.autocast", context.plan.span("strategy.autocast_dtype"),
@@ -119,7 +176,7 @@ void check_autocast(const RuleContext& context, Diagnostics& found) {
               "autocast_dtype = \"bfloat16\", or remove the key");
 }
 
-constexpr std::array<Rule, 11> kRules = {{
+constexpr std::array<Rule, 12> kRules = {{
     {.id = "tp.strategy",
      .summary = "ddp does not support tensor parallelism",
      .explain = "ddp keeps a whole model on every rank. Use the strategy fsdp2 (or megatron_fsdp) "
@@ -171,6 +228,16 @@ constexpr std::array<Rule, 11> kRules = {{
          "Weights that are stored in float32 stay float32: each product casts them. fsdp2 and ddp "
          "have the key.",
      .check = check_autocast},
+    {.id = "strategy.fp8",
+     .summary = "products in FP8 need GPUs with FP8 units, and matrices of fitting sizes",
+     .explain =
+         "strategy.fp8 multiplies the matrices of attention and of dense feed-forwards in FP8, "
+         "forward and backward, by torchao's recipes \"tensorwise\" and \"rowwise\". Weights, "
+         "gradients and optimizer states keep their dtypes. The embedding, the head, routers and "
+         "experts are not in FP8, nor are matrices whose sizes are not multiples of 16. FP8 units "
+         "exist from the H100 on; they need multiples of 16 also after tensor parallelism has cut "
+         "a matrix.",
+     .check = check_fp8},
     {.id = "strategy.float32",
      .summary = "a strategy without a mixed-precision policy computes in float32 (a warning)",
      .explain = "fsdp2 has mp_policy, by default bfloat16 with reductions in float32. ddp and "

@@ -64,15 +64,19 @@ config::Plan in_float64(const config::Plan& given, int64_t steps) {
   return plan;
 }
 
-// Returns a plan that runs the steps of `plan` on one rank, in one micro-batch. `plan` must be in
-// float64 and must set train.global_batch_size.
+// Returns a plan that runs the steps of `plan` on one rank, in one micro-batch. A plan with FP8
+// keeps its micro-batches, which determine the scales. `plan` must be in float64 and must set
+// train.global_batch_size.
 config::Plan on_one_rank(config::Plan plan) {
+  const config::Fp8Recipe fp8 = config::fp8_of(plan.strategy);
   plan.mesh = {.world_size = 1};
-  plan.strategy = config::FSDP2Config{};
+  plan.strategy = config::FSDP2Config{.fp8 = fp8};
   compute_in_float64(plan.strategy);
   plan.pipeline = {};
   plan.context = {};
-  plan.train.micro_batch_size = plan.train.global_batch_size;
+  if (fp8 == config::Fp8Recipe::kNone) {
+    plan.train.micro_batch_size = plan.train.global_batch_size;
+  }
   return plan;
 }
 
@@ -122,8 +126,10 @@ std::vector<Reference> train_on_one_rank(const config::Plan& plan,
     Trainer trainer(job::make_job(plan, config, 1), world, no_folder(), callbacks);
     trained = &trainer;
     parallel::StageModel& stage = *trainer.model().stages().begin()->second;
-    OutputWatch watch(
-        stage, [&](const UnitOutput& unit) { now->outputs[unit.name] = unit.output.clone(); });
+    OutputWatch watch(stage, [&](const UnitOutput& unit) {
+      at::Tensor& whole = now->outputs[unit.name];
+      whole = unit.call == 0 ? unit.output.clone() : at::cat({whole, unit.output});
+    });
     for (size_t step = 0; step < steps.size(); ++step) {
       now = &steps[step];
       watch.begin();
@@ -298,6 +304,12 @@ LayoutVerdict verify_layout(const config::Plan& plan, const model::ModelConfig& 
                             const VerifyOptions& options) {
   job::Job job = job::make_job(in_float64(plan, options.steps), config, plan.mesh.world_size);
   const mesh::MeshSizes& sizes = job.layout.mesh.sizes();
+  if (sizes.cp > 1 && config::fp8_of(plan.strategy) != config::Fp8Recipe::kNone) {
+    throw Error(ErrorKind::kUsage,
+                "context parallel ranks scale FP8 products by their own part of the sequence, and "
+                "cannot be compared with one rank",
+                "fp8 = \"none\" compares everything else");
+  }
   job.plan.train.global_batch_size = config::batch_shape(job.plan, sizes.dp()).sequences;
   const std::vector<Reference> reference = train_on_one_rank(on_one_rank(job.plan), config);
   std::vector<Difference> found;

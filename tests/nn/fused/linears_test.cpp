@@ -57,9 +57,9 @@ TEST_CASE("a weight that is stored [in, out] multiplies as its transpose does") 
     const Tensors inputs = {at::randn({2, 4, 6}).to(dtype), at::randn({6, 9}).to(dtype),
                             at::randn({9}).to(dtype)};
     INFO(at::toString(dtype));
-    check_alike([](const Tensors& in) { return fused::linear(in[0], in[1], in[2], true); },
-                [](const Tensors& in) { return at::linear(in[0], in[1].t(), in[2]); }, inputs,
-                {2, 4, 9});
+    check_alike(
+        [](const Tensors& in) { return fused::linear(in[0], in[1], in[2], {.in_out = true}); },
+        [](const Tensors& in) { return at::linear(in[0], in[1].t(), in[2]); }, inputs, {2, 4, 9});
   }
 }
 
@@ -73,8 +73,8 @@ TEST_CASE("slices of one matrix are the matrix cut afterwards") {
                               at::randn({9}).to(dtype)};
       check_alike(
           [&](const Tensors& in) {
-            return weighed(
-                fused::sliced_linear(in[0], in[1], in[2], {.lengths = kLengths, .in_out = in_out}));
+            return weighed(fused::sliced_linear(in[0], in[1], in[2],
+                                                {.lengths = kLengths, .form = {.in_out = in_out}}));
           },
           [&](const Tensors& in) {
             const at::Tensor y = at::linear(in[0], in_out ? in[1].t() : in[1], in[2]);
@@ -128,7 +128,7 @@ TEST_CASE("an activation with the product behind it") {
         INFO(at::toString(dtype) << (in_out ? ", [in, out]" : ""));
         check_alike(
             [&](const Tensors& in) {
-              return fused::activated_linear(in[0], in[1], in[2], activation, in_out);
+              return fused::activated_linear(in[0], in[1], in[2], activation, {.in_out = in_out});
             },
             [&](const Tensors& in) {
               const at::Tensor active = activation == model::Activation::kSilu ? at::silu(in[0])

@@ -200,9 +200,9 @@ TEST_CASE("a large linear layer and its gradients", "[split]") {
                             in_out ? at::randn({384, 260}) : at::randn({260, 384}),
                             at::randn({260})};
     const at::Tensor entering = at::randn({2, 130, 260});
-    const test::Outcome ours =
-        test::run([&](const Tensors& in) { return fused::linear(in[0], in[1], in[2], in_out); },
-                  inputs, entering);
+    const test::Outcome ours = test::run(
+        [&](const Tensors& in) { return fused::linear(in[0], in[1], in[2], {.in_out = in_out}); },
+        inputs, entering);
     const test::Outcome composite = test::run(
         [&](const Tensors& in) { return at::linear(in[0], in_out ? in[1].t() : in[1], in[2]); },
         inputs, entering);

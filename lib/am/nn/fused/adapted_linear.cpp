@@ -43,7 +43,7 @@ LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Te
 }
 
 // Stores the dropout's fields in a node's saved data: p as a float, all other fields as integers.
-void keep(AutogradContext& context, const std::optional<Dropout>& dropout) {
+void keep_dropout(AutogradContext& context, const std::optional<Dropout>& dropout) {
   context.saved_data["p"] = dropout ? dropout->p : 0.0;
   if (!dropout) return;
   const DropoutRows& rows = dropout->rows;
@@ -99,8 +99,8 @@ struct AdaptedProduct : torch::autograd::Function<AdaptedProduct> {
     context->set_materialize_grads(false);
     context->saved_data["biased"] = bias.has_value();
     context->saved_data["scale"] = adapter.scale;
-    keep(*context, adapter.dropout);
-    context->saved_data["in_out"] = slices.in_out;
+    keep_dropout(*context, adapter.dropout);
+    keep(*context, slices.form);
     context->saved_data["lengths"] = slices.lengths;
     keep_weight_pass(*context);
     variable_list outputs = slice_outputs(x, weight, bias, slices);
@@ -115,7 +115,7 @@ struct AdaptedProduct : torch::autograd::Function<AdaptedProduct> {
     const variable_list saved = context->get_saved_variables();
     const at::Tensor &x = saved[0], &weight = saved[1], &a_RI = saved[2], &b_OR = saved[3];
     const Slices slices = {.lengths = context->saved_data["lengths"].toIntVector(),
-                           .in_out = context->saved_data["in_out"].toBool()};
+                           .form = kept_form(*context)};
     const bool biased = context->saved_data["biased"].toBool();
     const LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
                                biased && context->needs_input_grad(4)};

@@ -227,18 +227,20 @@ struct Gated : torch::autograd::Function<Gated> {
 struct GatedLinear : torch::autograd::Function<GatedLinear> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& gate, const at::Tensor& up,
                             const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                            model::Activation activation) {
+                            model::Activation activation, const WeightForm& form) {
     const at::Tensor given = gate.contiguous(), given_up = up.contiguous();
     context->save_for_backward({given, given_up, weight});
+    keep(*context, form);
     context->saved_data["biased"] = bias.has_value();
     context->saved_data["activation"] = static_cast<int64_t>(activation);
     keep_weight_pass(*context);
-    return fused::linear(forward_of(given, given_up, operators_of(activation)), weight, bias);
+    return fused::linear(forward_of(given, given_up, operators_of(activation)), weight, bias, form);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const Operators& act = operators_of(*context);
+    const WeightForm form = kept_form(*context);
     const LinearNeeds needs = {context->needs_input_grad(0) || context->needs_input_grad(1),
                                context->needs_input_grad(2),
                                is_biased(*context) && context->needs_input_grad(3)};
@@ -247,28 +249,29 @@ struct GatedLinear : torch::autograd::Function<GatedLinear> {
     // of gate and up.
     const auto wide = [&] { return forward_of(saved[0], saved[1], act); };
     const LinearNeeds now = needs_now(*context, needs, saved[2], [&] {
-      return [gradient = gradients[0], x = wide()] {
-        return linear_gradients(gradient, x, {}, {.weight = true}).of_weight;
+      return [gradient = gradients[0], x = wide(), form] {
+        return linear_gradients(gradient, x, {}, {.weight = true}, form).of_weight;
       };
     });
-    LinearGradients of =
-        fused::linear_gradients(gradients[0], now.weight ? wide() : at::Tensor(), saved[2], now);
+    LinearGradients of = fused::linear_gradients(gradients[0], now.weight ? wide() : at::Tensor(),
+                                                 saved[2], now, form);
     GatedGradients of_inputs;
     if (needs.x) of_inputs = backward_of(of.of_x, saved[0], saved[1], act);
-    return {of_inputs.of_gate, of_inputs.of_up, of.of_weight, of.of_bias, at::Tensor()};
+    return {of_inputs.of_gate, of_inputs.of_up, of.of_weight,
+            of.of_bias,        at::Tensor(),    at::Tensor()};
   }
 };
 
 struct ActivatedLinear : torch::autograd::Function<ActivatedLinear> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& wide,
                             const at::Tensor& weight, const std::optional<at::Tensor>& bias,
-                            model::Activation activation, bool in_out) {
+                            model::Activation activation, const WeightForm& form) {
     context->save_for_backward({wide, weight});
     context->saved_data["biased"] = bias.has_value();
     context->saved_data["activation"] = static_cast<int64_t>(activation);
-    context->saved_data["in_out"] = in_out;
+    keep(*context, form);
     keep_weight_pass(*context);
-    return fused::linear(operators_of(activation).aten(wide), weight, bias, in_out);
+    return fused::linear(operators_of(activation).aten(wide), weight, bias, form);
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
@@ -276,14 +279,14 @@ struct ActivatedLinear : torch::autograd::Function<ActivatedLinear> {
     const Operators& act = operators_of(*context);
     const LinearNeeds needs = {context->needs_input_grad(0), context->needs_input_grad(1),
                                is_biased(*context) && context->needs_input_grad(2)};
-    const bool in_out = context->saved_data["in_out"].toBool();
+    const WeightForm form = kept_form(*context);
     const LinearNeeds now = needs_now(*context, needs, saved[1], [&] {
-      return [gradient = gradients[0], x = act.aten(saved[0]), in_out] {
-        return linear_gradients(gradient, x, {}, {.weight = true}, in_out).of_weight;
+      return [gradient = gradients[0], x = act.aten(saved[0]), form] {
+        return linear_gradients(gradient, x, {}, {.weight = true}, form).of_weight;
       };
     });
     LinearGradients of = fused::linear_gradients(
-        gradients[0], now.weight ? act.aten(saved[0]) : at::Tensor(), saved[1], now, in_out);
+        gradients[0], now.weight ? act.aten(saved[0]) : at::Tensor(), saved[1], now, form);
     at::Tensor of_wide;
     if (needs.x) of_wide = act.aten_backward(of.of_x, saved[0]);
     return {of_wide, of.of_weight, of.of_bias, at::Tensor(), at::Tensor()};
@@ -297,21 +300,22 @@ at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation
 }
 
 at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
-                        const std::optional<at::Tensor>& bias, model::Activation activation) {
+                        const std::optional<at::Tensor>& bias, model::Activation activation,
+                        const WeightForm& form) {
   // Casts to the dtype of gate and up, which autocast has narrowed already.
   const at::ScalarType dtype = gate.scalar_type();
   std::optional<at::Tensor> cast_bias;
   if (bias) cast_bias = bias->to(dtype);
-  return GatedLinear::apply(gate, up, weight.to(dtype), cast_bias, activation);
+  return GatedLinear::apply(gate, up, weight.to(dtype), cast_bias, activation, form);
 }
 
 at::Tensor activated_linear(const at::Tensor& wide, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, model::Activation activation,
-                            bool in_out) {
+                            const WeightForm& form) {
   const at::ScalarType dtype = wide.scalar_type();
   std::optional<at::Tensor> cast_bias;
   if (bias) cast_bias = bias->to(dtype);
-  return ActivatedLinear::apply(wide, weight.to(dtype), cast_bias, activation, in_out);
+  return ActivatedLinear::apply(wide, weight.to(dtype), cast_bias, activation, form);
 }
 
 at::Tensor activated(const at::Tensor& wide, model::Activation activation) {

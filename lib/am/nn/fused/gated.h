@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "am/model/spec.h"
+#include "am/nn/fused/linear.h"
 
 namespace am::nn::fused {
 
@@ -21,13 +22,13 @@ at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation
 // gated value is not kept; backward recomputes it in one more pass over gate and up. Bitwise equal
 // to the two separate operators, forward and backward.
 at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
-                        const std::optional<at::Tensor>& bias, model::Activation activation);
+                        const std::optional<at::Tensor>& bias, model::Activation activation,
+                        const WeightForm& form = {});
 
-// Variant of gated_linear without a gate: fused::linear of activation(wide). If `in_out`, the
-// weight is stored as [F, D].
+// Variant of gated_linear without a gate: fused::linear of activation(wide).
 at::Tensor activated_linear(const at::Tensor& wide, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, model::Activation activation,
-                            bool in_out);
+                            const WeightForm& form = {});
 // Returns activation(wide), computed by ATen's operator.
 at::Tensor activated(const at::Tensor& wide, model::Activation activation);
 

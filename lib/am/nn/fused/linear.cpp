@@ -23,6 +23,12 @@ std::vector<int64_t> with_last(at::IntArrayRef shape, int64_t last) {
 // Returns the weight as [O, I], however it is stored.
 at::Tensor out_in(const at::Tensor& weight, bool in_out) { return in_out ? weight.t() : weight; }
 
+// Returns the slice of a weight with these outputs.
+at::Tensor rows_in(const at::Tensor& weight, const WeightForm& form, int64_t first,
+                   int64_t length) {
+  return weight.narrow(form.in_out ? 1 : 0, first, length);
+}
+
 // Returns which gradients autograd needs: of x, of the weight, and of the bias, which is the third
 // input if there is a bias.
 LinearNeeds needs_of(AutogradContext& context) {
@@ -41,29 +47,30 @@ bool is_ours(const at::Tensor& x, const at::Tensor& weight) {
 
 struct Product : torch::autograd::Function<Product> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const std::optional<at::Tensor>& bias, bool in_out) {
+                            const std::optional<at::Tensor>& bias, const WeightForm& form) {
     // Saves x only for the weight's gradient: no other gradient reads x.
     context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
     // Backward looks for a third input only if there is a bias.
     context->saved_data["biased"] = bias.has_value();
-    context->saved_data["in_out"] = in_out;
+    keep(*context, form);
     keep_weight_pass(*context);
-    const at::Tensor weight_OI = out_in(weight, in_out);
-    if (!is_ours(x, weight)) return at::linear(x, weight_OI, bias);
-    at::Tensor y = product(rows_of(x), weight_OI.t());
+    const at::Tensor weight_OI = out_in(weight, form.in_out);
+    if (form.fp8 == nullptr && !is_ours(x, weight)) return at::linear(x, weight_OI, bias);
+    at::Tensor y = form.fp8 == nullptr ? product(rows_of(x), weight_OI.t())
+                                       : fp8_output(rows_of(x), weight_OI, *form.fp8);
     if (bias) y.add_(*bias);
     return y.view(with_last(x.sizes(), weight_OI.size(0)));
   }
 
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
-    const bool in_out = context->saved_data["in_out"].toBool();
+    const WeightForm form = kept_form(*context);
     const LinearNeeds needs = needs_now(*context, needs_of(*context), saved[1], [&] {
-      return [gradient = gradients[0], x = saved[0].detach(), in_out] {
-        return linear_gradients(gradient, x, {}, {.weight = true}, in_out).of_weight;
+      return [gradient = gradients[0], x = saved[0].detach(), form] {
+        return linear_gradients(gradient, x, {}, {.weight = true}, form).of_weight;
       };
     });
-    const LinearGradients of = linear_gradients(gradients[0], saved[0], saved[1], needs, in_out);
+    const LinearGradients of = linear_gradients(gradients[0], saved[0], saved[1], needs, form);
     return {of.of_x, of.of_weight, of.of_bias, at::Tensor()};
   }
 };
@@ -75,7 +82,7 @@ struct SlicedProduct : torch::autograd::Function<SlicedProduct> {
     context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
     context->set_materialize_grads(false);
     context->saved_data["biased"] = bias.has_value();
-    context->saved_data["in_out"] = slices.in_out;
+    keep(*context, slices.form);
     context->saved_data["lengths"] = slices.lengths;
     keep_weight_pass(*context);
     return slice_outputs(x, weight, bias, slices);
@@ -84,7 +91,7 @@ struct SlicedProduct : torch::autograd::Function<SlicedProduct> {
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const variable_list saved = context->get_saved_variables();
     const Slices slices = {.lengths = context->saved_data["lengths"].toIntVector(),
-                           .in_out = context->saved_data["in_out"].toBool()};
+                           .form = kept_form(*context)};
     const LinearNeeds needs = needs_now(*context, needs_of(*context), saved[1], [&] {
       return slice_weight_product(gradients, saved[0], saved[1], slices);
     });
@@ -96,15 +103,18 @@ struct SlicedProduct : torch::autograd::Function<SlicedProduct> {
 }  // namespace
 
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
-                  const std::optional<at::Tensor>& bias, bool in_out) {
-  if (is_ours(x, weight)) return Product::apply(x, weight, bias, in_out);
-  if (!current_weight_pass()) return at::linear(x, out_in(weight, in_out), bias);
-  // Under a weight pass (weight_pass.h), Product runs for every dtype and device, because
-  // at::linear cannot postpone the weight's gradient. Casts as autocast would.
+                  const std::optional<at::Tensor>& bias, const WeightForm& form) {
+  if (form.fp8 == nullptr) {
+    if (is_ours(x, weight)) return Product::apply(x, weight, bias, form);
+    if (!current_weight_pass()) return at::linear(x, out_in(weight, form.in_out), bias);
+  }
+  // Product runs for every dtype and device in FP8, which at::linear does not have, and under a
+  // weight pass (weight_pass.h), because at::linear cannot postpone the weight's gradient. Casts as
+  // autocast would.
   const at::ScalarType dtype = current_autocast(x.device().type()).dtype.value_or(x.scalar_type());
   std::optional<at::Tensor> added;
   if (bias) added = bias->to(dtype);
-  return Product::apply(x.to(dtype), weight.to(dtype), added, in_out);
+  return Product::apply(x.to(dtype), weight.to(dtype), added, form);
 }
 
 std::vector<at::Tensor> sliced_linear(const at::Tensor& x, const at::Tensor& weight,
@@ -116,17 +126,34 @@ std::vector<at::Tensor> sliced_linear(const at::Tensor& x, const at::Tensor& wei
   return SlicedProduct::apply(x.to(dtype), weight.to(dtype), added, slices);
 }
 
+void keep(AutogradContext& context, const WeightForm& form) {
+  context.saved_data["in_out"] = form.in_out;
+  context.saved_data["fp8"] = reinterpret_cast<int64_t>(form.fp8);
+}
+
+WeightForm kept_form(AutogradContext& context) {
+  return {context.saved_data["in_out"].toBool(),
+          reinterpret_cast<const Fp8*>(context.saved_data["fp8"].toInt())};
+}
+
 LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x,
-                                 const at::Tensor& weight, const LinearNeeds& needs, bool in_out) {
+                                 const at::Tensor& weight, const LinearNeeds& needs,
+                                 const WeightForm& form) {
   const at::Tensor gradient_NO = rows_of(gradient);
   LinearGradients of;
   if (needs.x) {
-    const at::Tensor weight_OI = out_in(weight, in_out);
-    of.of_x = product(gradient_NO, weight_OI).view(with_last(gradient.sizes(), weight_OI.size(1)));
+    const at::Tensor weight_OI = out_in(weight, form.in_out);
+    const at::Tensor of_x_NI = form.fp8 == nullptr
+                                   ? product(gradient_NO, weight_OI)
+                                   : fp8_gradient_of_x(gradient_NO, weight_OI, *form.fp8);
+    of.of_x = of_x_NI.view(with_last(gradient.sizes(), weight_OI.size(1)));
   }
-  if (needs.weight) {
+  if (needs.weight && form.fp8 != nullptr) {
+    const at::Tensor of_weight_OI = fp8_gradient_of_weight(gradient_NO, rows_of(x), *form.fp8);
+    of.of_weight = form.in_out ? of_weight_OI.t().contiguous() : of_weight_OI;
+  } else if (needs.weight) {
     of.of_weight =
-        in_out ? product(rows_of(x).t(), gradient_NO) : product(gradient_NO.t(), rows_of(x));
+        form.in_out ? product(rows_of(x).t(), gradient_NO) : product(gradient_NO.t(), rows_of(x));
   }
   if (needs.bias) of.of_bias = gradient_NO.sum(0);
   return of;
@@ -140,9 +167,9 @@ std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& wei
     std::optional<at::Tensor> added;
     if (bias) added = bias->narrow(0, first, length);
     // A known output is detached, so that a caller that keeps it does not keep its graph alive.
-    outputs.push_back(known ? slices.known[i].detach()
-                            : linear(x, weight.narrow(slices.in_out ? 1 : 0, first, length), added,
-                                     slices.in_out));
+    outputs.push_back(
+        known ? slices.known[i].detach()
+              : linear(x, rows_in(weight, slices.form, first, length), added, slices.form));
   });
   return outputs;
 }
@@ -152,14 +179,14 @@ std::function<at::Tensor()> slice_weight_product(const std::vector<at::Tensor>& 
                                                  const Slices& slices) {
   // Captures only the weight's shape, because the weight's values may be freed by then.
   return [gradients, x = x.detach(), shape = weight.sizes().vec(), options = weight.options(),
-          lengths = slices.lengths, in_out = slices.in_out] {
+          lengths = slices.lengths, form = slices.form] {
     const auto product_of = [&](const at::Tensor& gradient) {
-      return linear_gradients(gradient, x, {}, {.weight = true}, in_out).of_weight;
+      return linear_gradients(gradient, x, {}, {.weight = true}, form).of_weight;
     };
     if (lengths.size() == 1 && gradients[0].defined()) return product_of(gradients[0]);
     at::Tensor of_weight = at::empty(shape, options);
     for_slices(lengths, [&](size_t i, int64_t first, int64_t length) {
-      const at::Tensor part = of_weight.narrow(in_out ? 1 : 0, first, length);
+      const at::Tensor part = rows_in(of_weight, form, first, length);
       if (gradients[i].defined()) {
         part.copy_(product_of(gradients[i]));
       } else {
@@ -174,20 +201,21 @@ LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const 
                                 const at::Tensor& weight, const Slices& slices,
                                 const LinearNeeds& needs) {
   if (slices.lengths.size() == 1 && gradients[0].defined()) {
-    return linear_gradients(gradients[0], x, weight, needs, slices.in_out);
+    return linear_gradients(gradients[0], x, weight, needs, slices.form);
   }
-  const int dim = slices.in_out ? 1 : 0;
   const LinearNeeds rest = {.x = needs.x, .bias = needs.bias};
   LinearGradients of;
   if (needs.weight) of.of_weight = slice_weight_product(gradients, x, weight, slices)();
-  if (needs.bias) of.of_bias = at::empty({weight.size(dim)}, weight.options());
+  if (needs.bias) {
+    of.of_bias = at::empty({weight.size(slices.form.in_out ? 1 : 0)}, weight.options());
+  }
   for_slices(slices.lengths, [&](size_t i, int64_t first, int64_t length) {
     if (!gradients[i].defined()) {
       if (needs.bias) of.of_bias.narrow(0, first, length).zero_();
       return;
     }
-    const LinearGradients part =
-        linear_gradients(gradients[i], x, weight.narrow(dim, first, length), rest, slices.in_out);
+    const LinearGradients part = linear_gradients(
+        gradients[i], x, rows_in(weight, slices.form, first, length), rest, slices.form);
     if (needs.x && of.of_x.defined()) of.of_x.add_(part.of_x);
     if (needs.x && !of.of_x.defined()) of.of_x = part.of_x;
     if (needs.bias) of.of_bias.narrow(0, first, length).copy_(part.of_bias);

@@ -9,20 +9,27 @@
 #include <optional>
 #include <vector>
 
+#include "am/nn/fused/fp8.h"
 #include "am/nn/weight_pass.h"
 
 namespace am::nn::fused {
 
+// Storage of a weight, and precision of its products.
+struct WeightForm {
+  bool in_out = false;       // stored as [I, O], as in GPT-2, instead of [O, I]
+  const Fp8* fp8 = nullptr;  // null: products in the dtype of x; otherwise must outlive backward
+};
+
 // Returns x_..I times weight_OI plus bias_O, [.., O]. Computes and saves what at::linear does,
-// autocast included. If `in_out`, the weight is stored as [I, O], as in GPT-2.
+// autocast included; in FP8, only the products differ.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
-                  const std::optional<at::Tensor>& bias, bool in_out = false);
+                  const std::optional<at::Tensor>& bias, const WeightForm& form = {});
 
 // Slices of a fused matrix's output dim O, each of which is an output by itself, for example
 // queries, keys and values. The weight and x still have one gradient each.
 struct Slices {
   std::vector<int64_t> lengths = {};  // must add up to O
-  bool in_out = false;
+  WeightForm form = {};
   // Empty, or one tensor per output: the output's value if it is known, or an undefined tensor if
   // it is to be computed.
   std::vector<at::Tensor> known = {};
@@ -41,7 +48,7 @@ struct LinearNeeds {
 // requested.
 LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x,
                                  const at::Tensor& weight, const LinearNeeds& needs,
-                                 bool in_out = false);
+                                 const WeightForm& form = {});
 
 // Steps of sliced_linear, without an autograd graph. Computed outputs are separate tensors.
 std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& weight,
@@ -51,6 +58,9 @@ std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& wei
 LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& x,
                                 const at::Tensor& weight, const Slices& slices,
                                 const LinearNeeds& needs);
+// Store a form in a node's saved data; return the stored form.
+void keep(torch::autograd::AutogradContext& context, const WeightForm& form);
+WeightForm kept_form(torch::autograd::AutogradContext& context);
 // Returns a function that computes the weight's gradient later.
 std::function<at::Tensor()> slice_weight_product(const std::vector<at::Tensor>& gradients,
                                                  const at::Tensor& x, const at::Tensor& weight,

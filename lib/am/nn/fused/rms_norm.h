@@ -6,8 +6,8 @@
 // for float64). In a narrower dtype model::NormKind defines the rounding: kRms rounds n and then
 // weight * n (Hugging Face's LlamaRMSNorm); kRmsWide and kRmsPlusOne round only the result y
 // (Olmo2RMSNorm, GemmaRMSNorm). On a GPU, ATen's kernels run if x and the weight differ in dtype,
-// or if the plugin's kernels cannot run (tensor/gpu_kernels.h). They round once for all kinds, so
-// kRms then differs from Hugging Face by the rounding of n.
+// or if the plugin's kernels cannot run (tensor/gpu_kernels.h). ATen's kernels round once for all
+// kinds, so kRms then differs from Hugging Face by the rounding of n.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -51,6 +51,8 @@ bool require_keys(const config::DistributedConfig& strategy) {
           "use activation_checkpointing = full, or checkpoint parts inside of the module");
   require(!layout::autocast_dtype(strategy), "autocast_dtype needs a model of automesh's own",
           "enter autocast in the module's forward");
+  require(config::fp8_of(strategy) == config::Fp8Recipe::kNone,
+          "fp8 needs a model of automesh's own", "leave fp8 out");
   return checkpointing == config::ActivationCheckpointing::kFull;
 }
 

@@ -207,4 +207,24 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& l
   return cut_head ? slice : mesh::Extent{0, vocabulary};
 }
 
+void apply_fp8(nn::Decoder& decoder, config::Fp8Recipe recipe, const layout::Layout& layout,
+               const runtime::DeviceMesh& mesh) {
+  if (recipe == config::Fp8Recipe::kNone) return;
+  const Cuts cuts(layout);
+  const runtime::Group& group = mesh.group("tp");
+  for (const auto& [name, linear] : decoder.linears()) {
+    if (!linear->fp8_allowed) continue;
+    nn::fused::Fp8 fp8 = {.recipe = recipe};
+    const auto dim = cuts.of(*linear->weight).placed->tp_dim;
+    if (dim && group.size() > 1) {
+      fp8.shards_in = (*dim == 0) == linear->in_out;
+      fp8.shards_out = !fp8.shards_in;
+      fp8.max_over_ranks = [tp = &group](const at::Tensor& numbers) {
+        tp->all_reduce(numbers, runtime::ReduceOp::kMax);
+      };
+    }
+    linear->fp8 = std::make_shared<const nn::fused::Fp8>(std::move(fp8));
+  }
+}
+
 }  // namespace am::parallel::tp

@@ -13,4 +13,9 @@ namespace am::parallel::tp {
 mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& layout,
                                    const runtime::DeviceMesh& mesh);
 
+// Lets the decoder's linear layers that allow it multiply in FP8. Scales over dims that tp shards
+// are equal on all ranks. `layout` and `mesh` must outlive the decoder.
+void apply_fp8(nn::Decoder& decoder, config::Fp8Recipe recipe, const layout::Layout& layout,
+               const runtime::DeviceMesh& mesh);
+
 }  // namespace am::parallel::tp

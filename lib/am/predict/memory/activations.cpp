@@ -38,6 +38,7 @@ ActivationContext activation_context(const config::Plan& plan, const layout::Lay
   if (!layout.tp_plan.rules.empty()) context.expert_parts = static_cast<double>(sizes.tp);
   context.expert_ranks = static_cast<double>(sizes.ep);
   context.checkpointing = config::checkpointing_of(plan.strategy);
+  context.fp8 = config::fp8_of(plan.strategy) != config::Fp8Recipe::kNone;
   context.checkpointing_every = config::checkpointing_every(plan.strategy);
   context.on_host = config::computes_on_host(layout::asked_backend(plan));
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) {

@@ -33,6 +33,7 @@ struct ActivationContext {
   bool loss_copies = false;
   bool skewed = false;   // worst case: all tokens are routed to the same experts, on this rank
   bool on_host = false;  // the plan's backend is gloo, so a CPU computes
+  bool fp8 = false;      // matrices are multiplied in FP8 (strategy.fp8)
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
   int64_t checkpointing_every = 1;
 

@@ -232,7 +232,32 @@ BackwardBytes LayerActivations::backward() const {
           ? expert_backward(context_, layer_, hidden_, mode_ == ActivationCheckpointing::kSelective)
           : feed_forward_backward();
   bytes.attention = attention_backward();
+  const double copies = fp8_copies();
+  bytes.first += copies;
+  bytes.later += copies;
+  if (bytes.attention > 0.0) bytes.attention += copies;
   return bytes;
+}
+
+// Returns the bytes that the largest product in FP8 needs besides its operands, in backward
+// (nn/fused/fp8.cpp): each operand is scaled in float32, one after the other, and then kept in FP8.
+// The host multiplies copies in float32.
+double LayerActivations::fp8_copies() const {
+  if (!context_.fp8) return 0.0;
+  constexpr double kWide = 4.0, kFp8 = 1.0;
+  const auto bytes_of = [&](double a, double b, double product) {
+    if (context_.on_host) return (kWide + kFp8) * (a + b) + kWide * product;
+    return std::max((kWide + kFp8) * a, kFp8 * a + (kWide + kFp8) * b);
+  };
+  double largest = 0.0;
+  for (const layout::LocalModule& module : layer_.modules()) {
+    if (module.spec == nullptr || !model::multiplies_in_fp8(*module.spec)) continue;
+    const double N = context_.tokens, weight = module.in * module.out;
+    largest = std::max(largest, bytes_of(N * module.out, weight, N * module.in));
+    if (!module.trains) continue;
+    largest = std::max(largest, bytes_of(N * module.out, N * module.in, weight));
+  }
+  return largest;
 }
 
 BackwardBytes LayerActivations::feed_forward_backward() const {

@@ -69,6 +69,7 @@ class LayerActivations {
   double context_attention_bytes() const;
   double attention_backward() const;
   BackwardBytes feed_forward_backward() const;
+  double fp8_copies() const;
   double kept_inputs(double trained) const;
   double adapted_bytes(std::initializer_list<model::Role> roles) const;
   void begin_gradients();

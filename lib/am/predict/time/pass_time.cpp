@@ -161,10 +161,15 @@ Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
   const double h = workload_.model.hidden;
   const double matrices = f.gated ? 2.0 : 1.0;
   const double wide = c(Constant::kMlpTraffic) * traffic_ * own_.compute;
+  // automesh multiplies experts in bfloat16 (model::multiplies_in_fp8).
+  const bool own = workload_.implementation == &cluster::automesh_implementation();
+  const double expert_rate = own ? bf16_rate_ : rate_;
   for (const int64_t width : {f.dense_width, f.shared_width}) {
     if (width == 0) continue;
     const double F = static_cast<double>(width) / workload_.tp;
-    pass.products += product(T, h, matrices * F) + product(T, F, h);
+    const double rate = width == f.dense_width ? rate_ : expert_rate;
+    const double half = c(Constant::kHalfTokens);
+    pass.products += product(T, h, matrices * F, rate, half) + product(T, F, h, rate, half);
     pass.memory_bound += wide * T * F;
   }
   if (f.experts == 0) return pass;
@@ -174,7 +179,7 @@ Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
                       static_cast<double>(f.experts_per_token) / static_cast<double>(f.experts);
   const double slow = 1.0 + c(Constant::kHalfExpertTokens) / std::max(each, 1.0) +
                       c(Constant::kHalfOutput) / std::max(F, 1.0);
-  pass.products += 2.0 * mine * (matrices + 1.0) * h * F / rate_ * slow * own_.compute;
+  pass.products += 2.0 * mine * (matrices + 1.0) * h * F / expert_rate * slow * own_.compute;
   // F: the experts' activations. 2 h: tokens are sorted by expert, and their outputs sorted back.
   pass.memory_bound += wide * mine * (F + 2.0 * h);
   return pass;

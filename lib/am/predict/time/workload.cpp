@@ -88,6 +88,9 @@ void fill_workload(Workload& workload, const config::Plan& plan, const layout::L
   workload.product_bytes = as_double(layout::dtype_size(precision.products));
   workload.reduce_bytes = as_double(layout::dtype_size(precision.reduce));
   workload.format = workload.product_bytes == 4.0 ? ComputeFormat::kFp32 : ComputeFormat::kBf16;
+  if (config::fp8_of(plan.strategy) != config::Fp8Recipe::kNone) {
+    workload.format = ComputeFormat::kFp8;
+  }
   workload.states = states_of(plan.optimizer, layout);
   workload.sharding = sharding_of(plan.strategy);
   workload.sequence_parallel = mesh.tp > 1 && layout.tp_plan.sequence_parallel;
