@@ -68,15 +68,14 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
   }));
   checks.push_back(check("data", [&] {
     const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
-    reader = std::make_unique<data::BatchReader>(
-        data::open_token_source(data::data_spec(full, checked.model->vocab_size)),
-        data::sampler_options(full));
-    return reader->source().description();
+    reader =
+        std::make_unique<data::BatchReader>(data::open_batches(full, checked.model->vocab_size));
+    return reader->samples().description();
   }));
   if (begin.resumes() && reader != nullptr) {
     checks.push_back(check("the same run", [&] {
       const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
-      train::check_same_run(begin, train::run_facts(full, *checked.model, reader->source()));
+      train::check_same_run(begin, train::run_facts(full, *checked.model, reader->samples()));
       return cat("continues from step ", begin.info.step);
     }));
     return checks;  // no check of the weights' files: a resumed job reads its checkpoint instead

@@ -33,10 +33,14 @@ TEST_CASE("the plan's data section becomes a data spec") {
   CHECK(spec.token_dtype == "uint32");
   CHECK(spec.vocab_size == 1000);
   CHECK(spec.seed == 7);
-  const SamplerOptions options = sampler_options(plan);
-  CHECK(options.seq_len == 32);
-  CHECK(options.seed == 7);
-  CHECK_FALSE(options.shuffle);
+}
+
+TEST_CASE("batches have the plan's length and order") {
+  const config::Plan plan =
+      plan_of("[train]\nseq_len = 32\nseed = 7\n[data]\nkind = \"synthetic\"\nshuffle = false\n");
+  const BatchReader reader = open_batches(plan, 1000);
+  CHECK(reader.read_batch(0, 2).inputs.size() == 64);
+  CHECK(reader.sampler().sample(5) == 5);
 }
 
 TEST_CASE("the bytes tokenizer is no path") {

@@ -227,16 +227,15 @@ TEST_CASE("a batch holds inputs and labels one further") {
   std::iota(tokens.begin(), tokens.end(), uint16_t{0});
   write_bytes(folder / "t.bin", bytes_of(tokens));
   const DataSpec spec = spec_of("tokens", {folder / "t.bin"});
-  SamplerOptions options;
-  options.seq_len = 4;
-  options.shuffle = false;
-  const BatchReader reader(open_token_source(spec), options);
+  const BatchReader reader(open_samples(spec, {.seq_len = 4}), 4, {.shuffle = false});
   CHECK(reader.sampler().num_samples() == 10);
   const Batch batch = reader.read_batch(5, 2);
   CHECK(batch.rows == 2);
   CHECK(batch.seq_len == 4);
   CHECK(batch.inputs == std::vector<int64_t>{20, 21, 22, 23, 24, 25, 26, 27});
   CHECK(batch.labels == std::vector<int64_t>{21, 22, 23, 24, 25, 26, 27, 28});
+  CHECK(batch.positions == std::vector<int64_t>{0, 1, 2, 3, 0, 1, 2, 3});
+  CHECK(reader.counted_labels(5, 2) == 8);
   // Position 10 wraps around to sample 0.
   CHECK(reader.read_batch(10, 1).inputs == std::vector<int64_t>{0, 1, 2, 3});
   BatchLayout layout;
@@ -247,13 +246,23 @@ TEST_CASE("a batch holds inputs and labels one further") {
   CHECK(reader.read_micro_batch(4, 1, layout).inputs == std::vector<int64_t>{28, 29, 30, 31});
 }
 
+TEST_CASE("positions start again after each document's last token") {
+  const TemporaryFolder folder;
+  write_bytes(folder / "t.bin", bytes_of(std::vector<uint16_t>{4, 9, 1, 2, 9, 7, 7, 9, 9, 7, 0}));
+  const auto samples =
+      open_samples(spec_of("tokens", {folder / "t.bin"}), {.seq_len = 5, .document_end = 9});
+  SampleRow row(5);
+  samples->read(0, row);
+  CHECK(row.positions == std::vector<int64_t>{0, 1, 0, 1, 2});
+  samples->read(1, row);
+  CHECK(row.positions == std::vector<int64_t>{0, 1, 2, 0, 0});
+}
+
 TEST_CASE("data shorter than one sample names the data") {
   const TemporaryFolder folder;
   write_bytes(folder / "t.txt", "short");
-  SamplerOptions options;
-  options.seq_len = 5;
   try {
-    BatchReader reader(open_token_source(spec_of("text", {folder / "t.txt"}, 256)), options);
+    open_samples(spec_of("text", {folder / "t.txt"}, 256), {.seq_len = 5});
     FAIL("read");
   } catch (const Error& error) {
     CHECK(error.kind() == ErrorKind::kPlan);

@@ -19,10 +19,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kKinds = fs::path(AM_TEST_DATA) / "tokenizers" / "kinds";
+const fs::path kKindFolder = fs::path(AM_TEST_DATA) / "tokenizers" / "kinds";
 
 const Json& cases() {
-  static const Json all = Json::parse(read_file(kKinds / "cases.json"));
+  static const Json all = Json::parse(read_file(kKindFolder / "cases.json"));
   return all;
 }
 
@@ -86,7 +86,7 @@ TEST_CASE("ids, places and decoded texts equal the libraries'") {
   for (const auto& [name, expected] : cases()["files"].items()) names.push_back(name);
   REQUIRE(names.size() == 27);
   for (const std::string& name : names) {
-    if (name.find(".tiktoken") == std::string::npos) check_kind(kKinds / name, name);
+    if (name.find(".tiktoken") == std::string::npos) check_kind(kKindFolder / name, name);
   }
 }
 
@@ -94,7 +94,7 @@ TEST_CASE("a file of tiktoken has the encoding that its name says") {
   const TemporaryFolder folder;
   for (const char* name :
        {"cl100k.tiktoken", "o200k.tiktoken", "llama3.tiktoken", "kimi.tiktoken"}) {
-    fs::copy_file(kKinds / "cl100k.tiktoken", folder / name);
+    fs::copy_file(kKindFolder / "cl100k.tiktoken", folder / name);
     check_kind(folder / name, name);
   }
 }

@@ -74,7 +74,11 @@ GIVEN = {
     "data/tokenizer/json_field.h": "const SortedJson& json",
     "data/tokenizer/pre_tokenizer.h": "const Piece& piece, PieceSink& sink",
     "data/tokenizer/regex.h": "text, std::vector<std::pair<size_t, size_t>>& pieces",
-    "data/sampler.h": "const std::unique_ptr<TokenSource>& source, int64_t m, int64_t d",
+    "data/conversation.h":
+        "const std::unique_ptr<Tokenizer>& tokenizer, const chat::ChatTemplate& chat_template, "
+        "const std::string& line",
+    "data/sampler.h": "const std::unique_ptr<SampleSource>& samples, int64_t m, int64_t d",
+    "data/samples.h": "const DataSpec& spec",
     "draw/report.h":
         "plan, const model::ModelConfig& model, layout, "
         "const std::vector<predict::RankMemory>& memory, const predict::Prediction& prediction",
@@ -159,6 +163,7 @@ GIVEN = {
     "nn/experts/token_dispatcher.h":
         "const TokenDispatcher& dispatcher, ids_Nk, int64_t experts, x_ND, weights_Nk, "
         "const std::vector<at::Tensor>& out, added_ND, bool unread",
+    "nn/fused/fp8.h": "x, weight, bias",
     "nn/fused/dispatch.h": "float* out, const float* in, int64_t count",
     "nn/fused/product.h": "a_MK, b_KN",
     "nn/key_value_cache.h": "Decoder& decoder, prompt_BT, next_B1",
@@ -255,7 +260,7 @@ GIVEN = {
     "train/dry_run.h": "const job::Job& job",
     "train/resume.h":
         "config::Plan plan, const std::filesystem::path& checkpoints, world, config, "
-        "const mesh::MeshSizes& mesh, const data::TokenSource& source",
+        "const mesh::MeshSizes& mesh, const data::SampleSource& source",
     "train/run_facts.h":
         "plan, config, const data::BatchReader& reader, const run_folder::CheckpointInfo& info",
     "train/step.h":

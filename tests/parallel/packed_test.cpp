@@ -87,14 +87,6 @@ TEST_CASE("packed sequences give the gradients of each alone, checkpointed or no
   });
 }
 
-TEST_CASE("positions start again after each document's last token") {
-  data::Batch batch;
-  batch.rows = 2;
-  batch.seq_len = 5;
-  batch.inputs = {4, 9, 1, 2, 9, 7, 7, 9, 9, 7};
-  CHECK(data::document_positions(batch, 9) == std::vector<int64_t>{0, 1, 0, 1, 2, 0, 1, 2, 0, 0});
-}
-
 TEST_CASE("training keeps documents apart where the plan says so") {
   const auto loss = [](const std::string& data, const std::string& strategy) {
     const config::Plan plan = test::parse(cat(

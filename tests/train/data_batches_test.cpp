@@ -28,10 +28,7 @@ struct Source {
   explicit Source(std::optional<c10::Device> device, int64_t vocabulary = kVocabulary)
       : world(runtime::World::single()),
         mesh(world, mesh::MeshLayout({}), device),
-        batches(plan,
-                std::make_unique<data::BatchReader>(
-                    data::open_token_source(data::data_spec(plan, kVocabulary)),
-                    data::sampler_options(plan)),
+        batches(plan, std::make_unique<data::BatchReader>(data::open_batches(plan, kVocabulary)),
                 mesh, 0, 0, vocabulary) {}
 
   config::Plan plan = plan_of_two_micro_batches();

@@ -17,8 +17,7 @@ Json facts_of(const std::string& family, const std::string& from = {}, const std
   const config::Plan plan = test::parse(
       cat("[model]\npath = \"hf/", family,
           "\"\n[train]\nseq_len = 16\n[mesh]\nworld_size = 1\n[data]\nkind = \"synthetic\"\n"));
-  const auto source = data::open_token_source(data::data_spec(plan, config.vocab_size));
-  return train::run_facts(plan, config, *source);
+  return train::run_facts(plan, config, data::open_batches(plan, config.vocab_size).samples());
 }
 
 }  // namespace

@@ -174,7 +174,7 @@ std::string float_text(double value) {
   } else if (count <= exponent + 1) {
     out += digits + std::string(static_cast<size_t>(exponent + 1 - count), '0') + ".0";
   } else {
-    out += digits.insert(static_cast<size_t>(exponent + 1), ".");
+    out += digits.insert(static_cast<size_t>(exponent) + 1, ".");
   }
   return out;
 }

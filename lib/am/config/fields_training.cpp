@@ -2,6 +2,7 @@
 // [optimizer], [scheduler], [data], [validation], [checkpoint], [metrics], [runtime] and [cluster].
 #include "am/config/field_builder.h"
 #include "am/config/schedule_names.h"
+#include "am/config/strategy_codec.h"
 
 namespace am::config {
 namespace {
@@ -138,14 +139,48 @@ void add_optimizer(std::vector<FieldSpec>& out) {
                 "final decay.");
 }
 
+// Codec of data.columns, for example { messages = "conversations" }.
+struct ColumnsCodec {
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+
+  static const std::vector<std::string>& keys() {
+    static const std::vector<std::string> all = {"messages",   "tools",     "prompt",
+                                                 "completion", "input_ids", "labels"};
+    return all;
+  }
+  std::optional<Pairs> read(const Input& input) const {
+    auto pairs = input.value.is_table() ? read_text_table(input) : std::nullopt;
+    if (!input.value.is_table()) input.wrong_type("a table", "{ messages = \"conversations\" }");
+    for (const auto& [key, name] : pairs.value_or(Pairs{})) {
+      if (std::find(keys().begin(), keys().end(), key) != keys().end()) continue;
+      input.out_of_range(cat(" has the key \"", key, "\""), cat("legal: ", join(keys(), ", ")));
+      return std::nullopt;
+    }
+    return pairs;
+  }
+  Json write(const Pairs& pairs) const {
+    Json table = Json::object();
+    for (const auto& [key, name] : pairs) table[key] = name;
+    return table;
+  }
+  Json schema() const {
+    Json properties = Json::object();
+    for (const std::string& key : keys()) properties[key] = {{"type", "string"}};
+    return {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
+  }
+  std::string type() const { return "table of key = name"; }
+};
+
 void add_data(std::vector<FieldSpec>& out) {
   FieldBuilder data(
       "data", [](auto& plan) -> auto& { return plan.data; }, out);
   using S = DataSection;
-  data.add("kind", &S::kind, Choice{{"synthetic", "text", "tokens", "megatron"}},
-           "synthetic needs no files; text: UTF-8 files, or .jsonl with a \"text\" in each line, "
-           "through the tokenizer; tokens: headerless little-endian integers; megatron: a .bin and "
-           ".idx pair.");
+  data.add("kind", &S::kind,
+           Choice{{"synthetic", "text", "tokens", "megatron", "chat", "synthetic_chat"}},
+           "synthetic needs no files; chat: conversations as JSON Lines, with the chat template of "
+           "the tokenizer's folder; synthetic_chat: random examples, for tests; text: UTF-8 files, "
+           "or .jsonl with a \"text\" in each line, through the tokenizer; tokens: headerless "
+           "little-endian integers; megatron: a .bin and .idx pair.");
   data.add("path", &S::path, Texts{"path or array of paths"},
            "Files, folders or globs. Required unless kind is synthetic.")
       .is_path = is_any_path;
@@ -163,7 +198,22 @@ void add_data(std::vector<FieldSpec>& out) {
   data.add("eod_token", &S::eod_token, Optional<TokenCodec>{},
            "The token that ends a document: its id, or its name in the tokenizer, for example "
            "\"<|endoftext|>\". With kind text it is added after each file and each line of a "
-           ".jsonl.");
+           ".jsonl; with kind chat after a completion, if there is no template.");
+  data.add("loss_on", &S::loss_on, Choice{{"assistant", "last", "all"}},
+           "Tokens of a conversation that the loss counts. assistant: all that the assistant "
+           "generates; last: only its last message, or the completion; all: every token.");
+  data.add("max_length", &S::max_length, Integer{0, int64_t{1} << 31},
+           "Longest example of kind chat, in tokens. 0: what fits into a row of train.seq_len.");
+  data.add("on_long", &S::on_long, Choice{{"truncate", "drop"}},
+           "Treatment of examples longer than max_length. truncate: their ends are cut off; drop: "
+           "they are left out.");
+  data.add("packing", &S::packing, Boolean{},
+           "Put several whole examples of kind chat into a row; attention stays inside an example. "
+           "false: one example per row.");
+  data.add(
+      "columns", &S::columns, ColumnsCodec{},
+      "Names of the keys in the files of kind chat, a table key = name, for the keys messages, "
+      "tools, prompt, completion, input_ids and labels.");
 }
 
 void add_validation(std::vector<FieldSpec>& out) {

@@ -160,7 +160,7 @@ class Loader {
 // ---- checks of several keys ---------------------------------------------------------------------
 
 void check_data(const Plan& plan, Diagnostics& found) {
-  if (plan.data.kind == "synthetic" || !plan.data.path.empty()) return;
+  if (plan.data.is_synthetic() || !plan.data.path.empty()) return;
   found.error("plan.required", plan.span("data.kind"),
               cat("data.kind = \"", plan.data.kind, "\" needs data.path"),
               "name a file, a folder or a glob, relative to the plan; or set kind = \"synthetic\"");

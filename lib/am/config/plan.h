@@ -114,7 +114,8 @@ struct SchedulerSection {
 using TokenReference = std::variant<int64_t, std::string>;
 
 struct DataSection {
-  std::string kind = "synthetic";  // synthetic | text | tokens | megatron
+  // synthetic | text | tokens | megatron | chat | synthetic_chat
+  std::string kind = "synthetic";
   std::vector<std::string> path;
   bool shuffle = true;
   std::string tokenizer = "bytes";
@@ -123,6 +124,20 @@ struct DataSection {
   // of Megatron's options.
   bool reset_position_ids = false;
   std::optional<TokenReference> eod_token;
+  // Keys of the kinds chat and synthetic_chat.
+  std::string loss_on = "assistant";  // tokens that the loss counts: assistant | last | all
+  int64_t max_length = 0;             // longest example in tokens; 0: what fits into a row
+  std::string on_long = "truncate";   // action for longer examples: truncate | drop
+  bool packing = true;                // several whole examples per row
+  // Pairs of a key of conversations ("messages", "prompt", ..) and its name in the files.
+  std::vector<std::pair<std::string, std::string>> columns;
+
+  // Whether the data are made, and not read from files.
+  bool is_synthetic() const { return kind == "synthetic" || kind == "synthetic_chat"; }
+  // Whether the data are examples, and the loss counts only some of their labels.
+  bool has_examples() const { return kind == "chat" || kind == "synthetic_chat"; }
+  // Whether a row has several documents, so that attention needs their positions.
+  bool has_documents() const { return has_examples() ? packing : reset_position_ids; }
 };
 
 // Periodic evaluation of the loss on validation data. Its data.kind is that of the training data.

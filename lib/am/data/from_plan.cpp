@@ -32,15 +32,23 @@ DataSpec data_spec(const config::Plan& plan, int64_t vocab_size) {
   spec.vocab_size = vocab_size;
   spec.seed = plan.train.seed;
   spec.eod_token = eod_token_id(plan);
+  spec.loss_on = plan.data.loss_on == "all"    ? LossOn::kAll
+                 : plan.data.loss_on == "last" ? LossOn::kLast
+                                               : LossOn::kAssistant;
+  spec.max_length = plan.data.max_length;
+  spec.drops_long = plan.data.on_long == "drop";
+  spec.packs = plan.data.packing;
+  spec.columns = plan.data.columns;
   return spec;
 }
 
-SamplerOptions sampler_options(const config::Plan& plan) {
-  SamplerOptions options;
-  options.seq_len = plan.train.seq_len;
-  options.seed = plan.train.seed;
-  options.shuffle = plan.data.shuffle;
-  return options;
+BatchReader open_batches(const config::Plan& plan, int64_t vocab_size) {
+  const DataSpec spec = data_spec(plan, vocab_size);
+  SampleOptions samples = {.seq_len = plan.train.seq_len};
+  if (plan.data.reset_position_ids) samples.document_end = spec.eod_token;
+  return {open_samples(spec, samples),
+          plan.train.seq_len,
+          {.seed = plan.train.seed, .shuffle = plan.data.shuffle}};
 }
 
 }  // namespace am::data

@@ -2,7 +2,6 @@
 
 #include "am/base/error.h"
 #include "am/base/random.h"
-#include "am/base/text.h"
 
 namespace am::data {
 namespace {
@@ -14,19 +13,6 @@ uint64_t epoch_seed(int64_t seed, int64_t epoch) {
 }
 
 }  // namespace
-
-Sampler::Sampler(int64_t num_tokens, const SamplerOptions& options) : options_(options) {
-  if (options.seq_len < 1) {
-    throw Error(ErrorKind::kPlan, cat("seq_len = ", options.seq_len, " must be at least 1"));
-  }
-  num_samples_ = (num_tokens - 1) / options.seq_len;
-  if (num_tokens < 1 || num_samples_ < 1) {
-    throw Error(ErrorKind::kPlan,
-                cat("the data has ", num_tokens,
-                    " tokens, but one sample needs seq_len + 1 = ", options.seq_len + 1),
-                "lower train.seq_len or give more data");
-  }
-}
 
 int64_t Sampler::sample(int64_t place) const {
   AM_ASSERT(place >= 0, "a place before the data's beginning");

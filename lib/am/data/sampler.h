@@ -1,13 +1,12 @@
 // Decides the order of training data, as a pure function of the number of sequences that training
 // has consumed before.
 //
-// Sample i has the inputs t[i*seq_len .. i*seq_len+seq_len-1]; its labels are the tokens one
-// position later. Training consumes an endless sequence of samples, epoch after epoch: in order, or
+// Training consumes an endless sequence of samples, epoch after epoch: in order, or
 // in a permutation that depends only on (seed, epoch). A run with G sequences per step uses the
 // positions s*G .. s*G+G-1 in step s; a run resumed with another G continues at the position it had
 // reached. The parallel layout does not affect the order.
 //
-//   Sampler sampler(source->size(), {.seq_len = 128, .seed = 0});
+//   Sampler sampler(samples->size(), {.seed = 0});
 //   sampler.sample(1000);                     // the sample at position 1000, from 0
 //   micro_batch_position(m, {.micro_batch_size = 2, .dp_size = 2, .dp_index = d});
 #pragma once
@@ -17,18 +16,16 @@
 namespace am::data {
 
 struct SamplerOptions {
-  int64_t seq_len = 0;
   int64_t seed = 0;
   bool shuffle = true;
 };
 
 class Sampler {
  public:
-  // Throws Error(kPlan) if `num_tokens` is less than seq_len + 1 or seq_len is below 1.
-  Sampler(int64_t num_tokens, const SamplerOptions& options);
+  // `num_samples`: number of samples in an epoch, at least 1.
+  Sampler(int64_t num_samples, const SamplerOptions& options)
+      : options_(options), num_samples_(num_samples) {}
 
-  const SamplerOptions& options() const { return options_; }
-  // Returns the number of samples in an epoch: (num_tokens - 1) / seq_len.
   int64_t num_samples() const { return num_samples_; }
   // Returns the index of the sample at position `place` of the endless sequence of epochs.
   int64_t sample(int64_t place) const;

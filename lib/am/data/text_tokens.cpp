@@ -13,6 +13,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/data/file_format.h"
+#include "am/data/json_lines.h"
 #include "am/data/paths.h"
 #include "am/data/tokenizer.h"
 
@@ -60,14 +61,9 @@ std::string text_of_line(const fs::path& file, int64_t line, std::string_view js
 template <typename Visit>
 void for_each_document(const fs::path& file, std::string_view bytes, Visit visit) {
   if (!is_json_lines(file, bytes)) return visit(bytes);
-  int64_t number = 0;
-  while (!bytes.empty()) {
-    const size_t end = std::min(bytes.find('\n'), bytes.size());
-    const std::string_view line = bytes.substr(0, end);
-    bytes.remove_prefix(std::min(end + 1, bytes.size()));
-    ++number;
-    if (!trim(line).empty()) visit(text_of_line(file, number, line));
-  }
+  for_each_line(bytes, [&](int64_t number, std::string_view line) {
+    visit(text_of_line(file, number, line));
+  });
 }
 
 class TextReader {

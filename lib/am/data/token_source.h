@@ -22,9 +22,17 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace am::data {
+
+// Tokens of a conversation that the loss counts.
+enum class LossOn {
+  kAssistant,  // all that the assistant generates
+  kLast,       // the last message of the assistant, or the completion
+  kAll,        // every token
+};
 
 struct DataSpec {
   std::string kind = "synthetic";
@@ -34,7 +42,14 @@ struct DataSpec {
   std::string token_dtype = "uint16";  // integers of kind "tokens": uint16 | uint32
   int64_t vocab_size = 0;              // the model's vocabulary size; every id must be below it
   int64_t seed = 0;                    // seed of synthetic tokens
-  std::optional<int64_t> eod_token;    // token at the end of each document of kind "text"
+  // Token at the end of each document of kind "text", and of completions without a chat template.
+  std::optional<int64_t> eod_token;
+  // The next members are for the kind "chat"; see conversation.h and examples.h.
+  LossOn loss_on = LossOn::kAssistant;
+  int64_t max_length = 0;
+  bool drops_long = false;
+  bool packs = true;
+  std::vector<std::pair<std::string, std::string>> columns = {};
 };
 
 class TokenSource {

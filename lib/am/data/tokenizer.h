@@ -44,8 +44,8 @@ class Tokenizer {
   // Appends the ids of `text`. Bytes that are not UTF-8 count as U+FFFD.
   virtual void append_tokens(std::string_view text, const EncodeOptions& options,
                              std::vector<uint32_t>& out) const = 0;
-  // Returns the ids with their places in the text, as the `offsets` of `tokenizers` say, but
-  // counted in bytes.
+  // Returns the ids with their places in the text. The places are the `offsets` of the library
+  // `tokenizers`, counted in bytes instead of characters.
   virtual std::vector<TokenPlace> places(std::string_view text,
                                          const EncodeOptions& options) const = 0;
   // Returns the text of tokens. Skips ids outside the vocabulary.

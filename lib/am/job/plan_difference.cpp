@@ -136,9 +136,16 @@ void settle_training(Plan& plan, const mesh::MeshSizes& sizes) {
     scheduler.decay_steps = plan.train.max_steps;
   }
   const config::DataSection none;
-  if (plan.data.kind == "synthetic") plan.data.path.clear();
+  if (plan.data.is_synthetic()) plan.data.path.clear();
   if (plan.data.kind != "tokens") plan.data.token_dtype = none.token_dtype;
-  if (plan.data.kind != "text") plan.data.tokenizer = none.tokenizer;
+  if (plan.data.kind != "text" && plan.data.kind != "chat") plan.data.tokenizer = none.tokenizer;
+  if (!plan.data.has_examples()) {
+    plan.data.loss_on = none.loss_on;
+    plan.data.max_length = none.max_length;
+    plan.data.on_long = none.on_long;
+    plan.data.packing = none.packing;
+    plan.data.columns.clear();
+  }
 }
 
 }  // namespace

@@ -245,8 +245,10 @@ class Shrinking {
 config::Plan without_files(config::Plan plan) {
   plan.model.weights = "none";
   plan.lora.weights.clear();
-  plan.data = {.reset_position_ids = plan.data.reset_position_ids,
-               .eod_token = plan.data.eod_token};
+  plan.data = {.kind = plan.data.has_examples() ? "synthetic_chat" : "synthetic",
+               .reset_position_ids = plan.data.reset_position_ids,
+               .eod_token = plan.data.eod_token,
+               .packing = plan.data.packing};
   plan.validation = {};
   plan.checkpoint = {};
   plan.checkpoint.resume = "none";

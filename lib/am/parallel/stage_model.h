@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "am/config/plan.h"
+#include "am/data/samples.h"
 #include "am/layout/layout.h"
 #include "am/layout/stage_layout.h"
 #include "am/mesh/shard.h"
@@ -24,7 +25,7 @@
 namespace am::parallel {
 
 // Labels with this value do not count towards the loss, as in PyTorch.
-inline constexpr int64_t kIgnoreIndex = -100;
+inline constexpr int64_t kIgnoreIndex = data::kIgnoredLabel;
 
 class StageModel {
  public:

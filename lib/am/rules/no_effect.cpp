@@ -42,8 +42,8 @@ void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& n
             config.offload_policy && config::computes_on_host(config.backend),
             "with the backend gloo, shards are in host memory already");
   notes.add("strategy.patch_is_packed_sequence",
-            config.patch_is_packed_sequence && !plan.data.reset_position_ids,
-            "sequences are packed only with data.reset_position_ids = true");
+            config.patch_is_packed_sequence && !plan.data.has_documents(),
+            "sequences are packed only with data.reset_position_ids = true, or by data.packing");
   notes.add("strategy.activation_checkpointing_every",
             config.activation_checkpointing == config::ActivationCheckpointing::kOff,
             "no layer is checkpointed without activation_checkpointing");

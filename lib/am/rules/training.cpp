@@ -34,7 +34,7 @@ bool glob_finds(const std::string& pattern) {
 void require_path(const RuleContext& context, const std::string& section,
                   const std::vector<std::string>& given, const Span& where, Diagnostics& found) {
   const std::string& kind = context.plan.data.kind;
-  if (kind == "synthetic" || !given.empty()) return;
+  if (context.plan.data.is_synthetic() || !given.empty()) return;
   found.error(
       section + ".path", where, cat(section, " of kind \"", kind, "\" needs a path"),
       cat("add path = \"...\" or a list of paths to [", section, "], or kind = ", "\"synthetic\""));
@@ -61,7 +61,7 @@ bool data_is_there(const std::string& kind, const std::filesystem::path& path) {
 void look_up(const RuleContext& context, const std::string& section,
              const std::vector<std::string>& paths, Diagnostics& found) {
   const std::string& kind = context.plan.data.kind;
-  if (kind == "synthetic") return;
+  if (context.plan.data.is_synthetic()) return;
   for (const std::string& path : paths) {
     const std::filesystem::path resolved = context.plan.resolve(path);
     if (data_is_there(kind, resolved)) continue;
@@ -113,7 +113,7 @@ void check_eod_name(const RuleContext& context, Diagnostics& found) {
 
 void check_tokenizer(const RuleContext& context, Diagnostics& found) {
   const config::DataSection& data = context.plan.data;
-  if (data.kind != "text") return;
+  if (data.kind != "text" && data.kind != "chat") return;
   if (data.tokenizer != "bytes") {
     const std::filesystem::path path = context.plan.resolve(data.tokenizer);
     if (!is_there(path)) {
@@ -121,11 +121,45 @@ void check_tokenizer(const RuleContext& context, Diagnostics& found) {
                   cat(path.string(), ": no such file"),
                   "give a tokenizer.json, tokenizer.model or tekken.json, or \"bytes\"");
     }
-  } else if (context.model != nullptr && context.model->vocab_size < kByteValues) {
+  } else if (data.kind == "text" && context.model != nullptr &&
+             context.model->vocab_size < kByteValues) {
     found.error("data.tokenizer", context.plan.span("data.tokenizer"),
                 cat("tokenizer \"bytes\" gives ", kByteValues,
                     " tokens, but vocab_size = ", context.model->vocab_size),
                 cat("vocab_size = ", kByteValues, " or more in ", context.model->file));
+  }
+}
+
+void check_examples(const RuleContext& context, Diagnostics& found) {
+  const config::Plan& plan = context.plan;
+  const auto only_chat = [&](const char* key, bool differs) {
+    if (!differs || plan.data.has_examples()) return;
+    found.warning("data.examples", plan.span(key),
+                  cat(key, " has no effect: data.kind is \"", plan.data.kind, "\""),
+                  "kind = \"chat\" in [data]");
+  };
+  only_chat("data.loss_on", plan.data.loss_on != "assistant");
+  only_chat("data.max_length", plan.data.max_length != 0);
+  only_chat("data.on_long", plan.data.on_long != "truncate");
+  only_chat("data.packing", !plan.data.packing);
+  only_chat("data.columns", !plan.data.columns.empty());
+  if (!plan.data.has_examples()) return;
+  if (plan.data.max_length == 1 || plan.data.max_length > plan.train.seq_len + 1) {
+    found.error("data.examples", plan.span("data.max_length"),
+                cat("max_length = ", plan.data.max_length,
+                    " does not fit into rows of seq_len = ", plan.train.seq_len),
+                cat("legal: 0, and 2 to ", plan.train.seq_len + 1));
+  }
+  if (!plan.data.packing && context.model != nullptr && context.model->moe.has_value() &&
+      plan.experts.balancing != "none") {
+    found.warning("data.examples", plan.span("data.packing"),
+                  "the padding of rows counts in the balance of experts", "packing = true");
+  }
+  if (plan.data.reset_position_ids) {
+    found.warning(
+        "data.examples", plan.span("data.reset_position_ids"),
+        "reset_position_ids has no effect: packed examples always have positions of their own",
+        "remove the key; packing = false puts one example into each row");
   }
 }
 
@@ -224,12 +258,13 @@ void check_loss_scale(const RuleContext& context, Diagnostics& found) {
                 "remove the key");
 }
 
-constexpr std::array<Rule, 15> kRules = {{
+constexpr std::array<Rule, 16> kRules = {{
     {.id = "data.path",
      .summary = "data that is read from files has a path",
-     .explain = "Only kind = \"synthetic\" needs no files. text takes UTF-8 files, folders or "
-                "globs; tokens takes files of little-endian integers; megatron takes the common "
-                "part of a .bin and .idx pair.",
+     .explain = "The kinds synthetic and synthetic_chat need no files. text takes UTF-8 files, "
+                "folders or globs; chat takes files of conversations, folders or globs; tokens "
+                "takes files of little-endian integers; megatron takes the common part of a .bin "
+                "and .idx pair.",
      .check = check_path},
     {.id = "data.missing",
      .summary = "the data's files exist",
@@ -242,7 +277,7 @@ constexpr std::array<Rule, 15> kRules = {{
      .explain =
          "With validation.every = N the loss on other data is taken every N steps. That data "
          "is read as [data] says, by its kind, tokenizer and token_dtype, from "
-         "validation.path. Only kind = \"synthetic\" needs none.",
+         "validation.path. Only the kinds synthetic and synthetic_chat need no path.",
      .check = check_validation_path},
     {.id = "validation.missing",
      .summary = "validation's files exist",
@@ -273,6 +308,15 @@ constexpr std::array<Rule, 15> kRules = {{
                 "tekken.json or of a file of tiktoken, or of a folder that contains one.",
      .needs = Needs::kFiles,
      .check = check_tokenizer},
+    {.id = "data.examples",
+     .summary = "keys of examples belong to kind \"chat\", and examples fit into rows",
+     .explain =
+         "loss_on, max_length, on_long, packing and columns are keys of data.kind = \"chat\", "
+         "files of conversations: the loss counts only the tokens that loss_on selects. A row of "
+         "train.seq_len positions holds examples of up to seq_len + 1 tokens, because the last "
+         "token of an example is only a label. With packing, a row has several whole examples, and "
+         "attention stays inside each of them.",
+     .check = check_examples},
     {.id = "data.token_dtype",
      .summary = "token files are wide enough for the vocabulary (a warning)",
      .explain = "A vocabulary of more than 65 536 entries does not fit 16 bits. Files of 32-bit "

@@ -23,7 +23,6 @@ DataBatches::DataBatches(const config::Plan& plan, std::unique_ptr<data::BatchRe
       first_step_(first_step),
       first_sample_(first_sample),
       vocabulary_(vocabulary),
-      eod_token_(plan.data.reset_position_ids ? data::eod_token_id(plan) : std::nullopt),
       micro_batches_(batch_sizes(plan, mesh.layout().sizes()).micro_batches) {}
 
 data::Batch DataBatches::read_host(Place place) const {
@@ -49,12 +48,18 @@ at::Tensor DataBatches::on_host(const std::vector<int64_t>& values,
   return tensor;
 }
 
-at::Tensor DataBatches::ids_on_device(const std::vector<int64_t>& values, const data::Batch& batch,
-                                      const char* what) const {
-  const at::Tensor tensor = on_host(values, batch);
-  if (device_.is_cpu()) return tensor;
-  tensor::check_tokens(tensor, what, vocabulary_);
-  return tensor.to(device_, /*non_blocking=*/true);
+at::Tensor DataBatches::ids_on_device(const data::Batch& batch) const {
+  const at::Tensor ids = on_host(batch.inputs, batch);
+  if (device_.is_cpu()) return ids;
+  tensor::check_tokens(ids, "token id", vocabulary_);
+  return ids.to(device_, /*non_blocking=*/true);
+}
+
+at::Tensor DataBatches::labels_on_device(const data::Batch& batch) const {
+  const at::Tensor labels = on_host(batch.labels, batch);
+  if (device_.is_cpu()) return labels;
+  tensor::check_tokens(labels, "label", vocabulary_, data::kIgnoredLabel);
+  return labels.to(device_, /*non_blocking=*/true);
 }
 
 MicroBatch DataBatches::read(int64_t step, int64_t micro_batch) {
@@ -62,17 +67,29 @@ MicroBatch DataBatches::read(int64_t step, int64_t micro_batch) {
   const data::Batch batch = device_.is_cpu() ? read_host(place) : read_and_go_ahead(place);
   MicroBatch tensors;
   tensors.first_sequence = data::micro_batch_position(micro_batch, layout_);
-  tensors.ids_BT = ids_on_device(batch.inputs, batch, "token id");
+  tensors.ids_BT = ids_on_device(batch);
   if (step == 2 && fault::is_planted(fault::Fault::kUncheckedId)) {
     tensors.ids_BT.narrow(1, 0, 1).fill_(vocabulary_);
   }
-  tensors.labels_BT = ids_on_device(batch.labels, batch, "label");
-  if (plan_.data.reset_position_ids) {
+  tensors.labels_BT = labels_on_device(batch);
+  if (plan_.data.has_documents()) {
     // For GPUs the decoder needs positions on the host, to find where documents begin.
-    const at::Tensor positions = on_host(data::document_positions(batch, *eod_token_), batch);
+    const at::Tensor positions = on_host(batch.positions, batch);
     tensors.positions_BT = device_.is_cuda() ? positions : positions.to(device_);
   }
   return tensors;
+}
+
+int64_t DataBatches::labels(int64_t step) {
+  if (fault::is_planted(fault::Fault::kLabelsOfRank)) {
+    int64_t own = 0;
+    for (int64_t m = 0; m < micro_batches_; ++m) {
+      const int64_t first = samples_before(step) + data::micro_batch_position(m, layout_);
+      own += reader_->counted_labels(first, layout_.micro_batch_size);
+    }
+    return own * layout_.dp_size;
+  }
+  return reader_->counted_labels(samples_before(step), plan_.train.global_batch_size);
 }
 
 int64_t DataBatches::samples_before(int64_t step) const {

@@ -28,6 +28,8 @@ class DataBatches : public BatchSource {
   // Error(kUsage) for an id outside the vocabulary.
   MicroBatch read(int64_t step, int64_t micro_batch) override;
 
+  int64_t labels(int64_t step) override;
+
   // Returns the index of the first sequence of `step` in the reader's order.
   int64_t samples_before(int64_t step) const;
 
@@ -43,8 +45,8 @@ class DataBatches : public BatchSource {
   // starts to read the next batch in the background.
   data::Batch read_and_go_ahead(Place place);
   at::Tensor on_host(const std::vector<int64_t>& values, const data::Batch& batch) const;
-  at::Tensor ids_on_device(const std::vector<int64_t>& values, const data::Batch& batch,
-                           const char* what) const;
+  at::Tensor ids_on_device(const data::Batch& batch) const;
+  at::Tensor labels_on_device(const data::Batch& batch) const;
 
   const config::Plan& plan_;
   std::unique_ptr<data::BatchReader> reader_;
@@ -53,8 +55,7 @@ class DataBatches : public BatchSource {
   int64_t first_step_;
   int64_t first_sample_;
   int64_t vocabulary_;
-  std::optional<int64_t> eod_token_;  // known if reset_position_ids is set
-  int64_t micro_batches_;             // number of micro-batches of this rank per step
+  int64_t micro_batches_;  // number of micro-batches of this rank per step
   std::optional<Place> ahead_of_;
   std::future<data::Batch> ahead_;
 };

@@ -32,6 +32,9 @@ class MetaBatches : public BatchSource {
     batch.labels_BT = at::empty_like(batch.ids_BT);
     return batch;
   }
+  int64_t labels(int64_t /*step*/) override {
+    return plan_.train.global_batch_size * plan_.train.seq_len;
+  }
 
  private:
   const config::Plan& plan_;

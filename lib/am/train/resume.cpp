@@ -193,7 +193,7 @@ int64_t first_sample(const ResumePoint& begin, const config::Plan& plan) {
   const auto& train = plan.train;
   const int64_t samples = begin.info.samples.value_or(begin.info.step * train.global_batch_size);
   const int64_t length = stored_number(begin, "train.seq_len", train.seq_len);
-  if (length == train.seq_len) return samples;
+  if (length == train.seq_len || plan.data.has_examples()) return samples;
   // The sequence length has changed: training continues with the first sequence that begins after
   // all tokens read so far.
   return samples / train.seq_len * length +

@@ -7,7 +7,6 @@
 
 #include "am/base/text.h"
 #include "am/config/field.h"
-#include "am/data/fingerprint.h"
 
 namespace am::train {
 
@@ -131,7 +130,7 @@ std::string shown(const Json& value) { return dump_json(value, -1); }
 }  // namespace
 
 Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
-               const data::TokenSource& source) {
+               const data::SampleSource& samples) {
   Json facts = Json::object();
   add_model(config, facts);
   for (const config::FieldSpec& field : config::fields()) {
@@ -147,9 +146,9 @@ Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
     facts["scheduler.decay_steps"] = plan.train.max_steps;
   }
   // Synthetic tokens need no fingerprint, because vocabulary and seed determine them.
-  if (plan.data.kind != "synthetic") {
-    facts["data.tokens"] = source.size();
-    facts["data.fingerprint"] = data::fingerprint(source);
+  if (!plan.data.is_synthetic()) {
+    facts["data.tokens"] = samples.tokens();
+    facts["data.fingerprint"] = samples.fingerprint();
   }
   return facts;
 }

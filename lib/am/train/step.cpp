@@ -38,13 +38,16 @@ StepNumbers Step::backward(BatchSource& batches, int64_t step, double loss_scale
   if (balances_sequences(plan_)) model_.set_balance_factor(balance_factor() * loss_scale);
   BatchesOfSteps of_step(batches, step, /*steps=*/1, sizes_.micro_batches);
   parallel::PassOptions options;
-  options.divisor = static_cast<double>(labels()) / loss_scale;
+  const int64_t labels = batches.labels(step);
+  options.divisor = static_cast<double>(labels) / loss_scale;
   options.seed = static_cast<uint64_t>(plan_.train.seed);
   options.step = step;
   options.phase_over = [this](const char* phase) { observer_.phase_over(phase); };
   const at::Tensor loss_sum = model_.forward_backward(of_step, options);
   model_.set_balance_factor(0.0);
-  return share(loss_sum);
+  StepNumbers numbers = share(loss_sum);
+  numbers.labels = labels;
+  return numbers;
 }
 
 // Returns the factor of each sequence's auxiliary loss. It averages over the sequences of the

@@ -28,6 +28,9 @@ class BatchSource {
   virtual ~BatchSource() = default;
   // Returns this rank's micro-batch of an optimizer step; both indices count from 0.
   virtual MicroBatch read(int64_t step, int64_t micro_batch) = 0;
+  // Returns the number of labels of the step's global batch that the loss counts. Equal on all
+  // ranks, without a message.
+  virtual int64_t labels(int64_t step) = 0;
 };
 
 // Concatenates the micro-batches of several consecutive steps.
@@ -69,7 +72,8 @@ class StepObserver {
 
 // Results of a step's backward; the same on every rank, except own_loss_sum.
 struct StepNumbers {
-  double loss_sum = 0.0;   // sum of cross-entropies over the global batch's labels
+  int64_t labels = 0;      // number of labels of the global batch that the loss counts
+  double loss_sum = 0.0;   // sum of cross-entropies over these labels
   double grad_norm = 0.0;  // 2-norm of the gradients, which contain the loss scale
   // The largest memory peaks over all ranks. A request is true if at least one rank requests it.
   StepReport of_any_rank;
@@ -90,8 +94,8 @@ class Step {
 
   // Returns the number of this rank's micro-batches per step.
   int64_t micro_batches() const { return sizes_.micro_batches; }
-  // Returns the number of labels of the global batch, the divisor of the loss.
-  int64_t labels() const { return sizes_.global_batch * plan_.train.seq_len; }
+  // Returns the number of tokens of the global batch.
+  int64_t tokens() const { return sizes_.global_batch * plan_.train.seq_len; }
 
   // Computes the gradients of all micro-batches, reduced over the ranks and multiplied by
   // `loss_scale`, and exchanges the step's numbers in one message. The host waits for the device

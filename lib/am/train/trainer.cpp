@@ -137,17 +137,15 @@ void Trainer::choose_resume_point(const model::ModelConfig& config) {
   const bool batch_given = plan_.train.global_batch_size > 0;
   resume_point_ = train::choose_resume_point(plan_, checkpoints_, world_);
   plan_ = with_batch(std::move(plan_), layout_.mesh.sizes(), resume_point_);
-  auto reader = std::make_unique<data::BatchReader>(
-      data::open_token_source(data::data_spec(plan_, config.vocab_size)),
-      data::sampler_options(plan_));
-  log(cat("data        ", reader->source().description()));
+  auto reader = std::make_unique<data::BatchReader>(data::open_batches(plan_, config.vocab_size));
+  log(cat("data        ", reader->samples().description()));
   if (!batch_given) {
     log(cat("batch       ", plan_.train.global_batch_size, " sequences per step, ",
             resume_point_.resumes()  ? "as in the checkpoint"
             : plan_.mesh.pp_size > 1 ? "one round of the pipeline on each data-parallel rank"
                                      : "one micro-batch of each data-parallel rank"));
   }
-  facts_ = run_facts(plan_, config, reader->source());
+  facts_ = run_facts(plan_, config, reader->samples());
   agree_on_facts(facts_, world_);
   check_same_run(resume_point_, facts_);
   first_step_ = resume_point_.info.step;
@@ -190,7 +188,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   const StepNumbers numbers = step_->backward(*batches_, step, scale);
   observe::StepMetrics metrics;
   metrics.step = step + 1;
-  metrics.loss = numbers.loss_sum / static_cast<double>(step_->labels());
+  metrics.loss = numbers.loss_sum / static_cast<double>(numbers.labels);
   metrics.grad_norm = numbers.grad_norm / scale;
   metrics.lr =
       optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps, step);
@@ -208,7 +206,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   if (asked_.peak_reserved_bytes > 0) metrics.peak_reserved_bytes = asked_.peak_reserved_bytes;
   metrics.expert_load = numbers.expert_load;
   metrics.aux_loss = numbers.aux_loss;
-  metrics.tokens = step_->labels();
+  metrics.tokens = step_->tokens();
   metrics.step_seconds = seconds_since(start);
   observe::fill_rates(metrics, layout_.mesh.world_size());
   if (validation_ && validation_->due(step + 1)) metrics.validation_loss = validation_->loss();
@@ -371,11 +369,10 @@ void Trainer::export_model(TrainResult& result) const {
         fs::remove_all(result.exported);
       });
   try {
-    checkpoint::export_hf(
-        result.exported, *model_, std::nullopt, checkpoint::kExportFileBytes, {},
-        plan_.lora.merge ? checkpoint::AdapterExport::kMerged : checkpoint::AdapterExport::kApart,
-        plan_.data.tokenizer == "bytes" ? fs::path()
-                                        : fs::path(plan_.resolve(plan_.data.tokenizer)));
+    checkpoint::HubExport options;
+    if (plan_.lora.merge) options.adapters = checkpoint::AdapterExport::kMerged;
+    if (plan_.data.tokenizer != "bytes") options.tokenizer = plan_.resolve(plan_.data.tokenizer);
+    checkpoint::export_hf(result.exported, *model_, options);
   } catch (const Error&) {
     require_folders();
     throw;

@@ -4,7 +4,6 @@
 
 #include <utility>
 
-#include "am/data/fingerprint.h"
 #include "am/data/from_plan.h"
 #include "am/train/resume.h"
 
@@ -28,14 +27,13 @@ Validation::Validation(const config::Plan& plan, parallel::ParallelModel& model,
     : plan_(with_validation_data(plan)),
       model_(model),
       sizes_(batch_sizes(plan, model.layout().mesh.sizes())) {
-  auto reader = std::make_unique<data::BatchReader>(
-      data::open_token_source(data::data_spec(plan_, model.config().vocab_size)),
-      data::sampler_options(plan_));
-  const data::TokenSource& source = reader->source();
-  description_ = source.description();
-  if (plan_.data.kind != "synthetic") {
-    agree_on_facts({{"validation.tokens", source.size()},
-                    {"validation.fingerprint", data::fingerprint(source)}},
+  auto reader =
+      std::make_unique<data::BatchReader>(data::open_batches(plan_, model.config().vocab_size));
+  const data::SampleSource& samples = reader->samples();
+  description_ = samples.description();
+  if (!plan_.data.is_synthetic()) {
+    agree_on_facts({{"validation.tokens", samples.tokens()},
+                    {"validation.fingerprint", samples.fingerprint()}},
                    world);
   }
   batches_ = std::make_unique<DataBatches>(plan_, std::move(reader), model.mesh(), 0, 0,
@@ -56,7 +54,8 @@ double Validation::loss() {
   // All ranks of a tp group have the same loss, so only the first of them adds it.
   if (mesh.group("tp").index() != 0) sum.zero_();
   mesh.group("world").all_reduce(sum);
-  const int64_t labels = plan_.validation.steps * sizes_.global_batch * plan_.train.seq_len;
+  int64_t labels = 0;
+  for (int64_t step = 0; step < plan_.validation.steps; ++step) labels += batches_->labels(step);
   return sum.item<double>() / static_cast<double>(labels);
 }
 

@@ -203,7 +203,7 @@ Exported write(const ExportInput& input) {
   write_keys(kNemoAutomodelKeys, "checkpoint.", shape, out);
   Exported exported;
   exported.text = config::write_yaml(out);
-  if (plan.data.kind == "text" || plan.data.kind == "synthetic") {
+  if (plan.data.kind != "tokens" && plan.data.kind != "megatron") {
     exported.notes.push_back("the dataset is AutoModel's mock dataset: replace it with yours");
   }
   return exported;

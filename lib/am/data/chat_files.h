@@ -1,0 +1,18 @@
+// Opens data of the kind "chat": files of conversations (conversation.h), as JSON Lines or a JSON
+// array, which stay in memory as token ids.
+#pragma once
+
+#include <memory>
+
+#include "am/data/samples.h"
+
+namespace am::data {
+
+// Implements open_samples() for the kind "chat".
+std::unique_ptr<SampleSource> open_chat(const DataSpec& spec, const SampleOptions& options);
+// Implements open_samples() for the kind "synthetic_chat": random examples of different lengths,
+// with random labels that count.
+std::unique_ptr<SampleSource> make_synthetic_chat(const DataSpec& spec,
+                                                  const SampleOptions& options);
+
+}  // namespace am::data

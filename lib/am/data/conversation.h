@@ -1,0 +1,64 @@
+// Turns conversations into examples: renders them with the model's chat template, tokenises the
+// text, and marks the tokens that the loss counts.
+//
+//   const ConversationReader reader(*tokenizer, &chat_template, {.loss_on = LossOn::kAssistant});
+//   const Example example = reader.read(Json::parse(line), "chat.jsonl:1");
+//
+// A line is an object with one of these:
+//
+//   messages            [{"role": "user", "content": ".."}, ..]; also "tools"
+//   prompt, completion  two texts, or two lists of messages
+//   input_ids, labels   token ids, and for each its id or -100; without labels all ids count
+//
+// Tokens count if they overlap with a part of the text that the assistant generates: the
+// {% generation %} blocks of the template or, without such blocks, what a message of the assistant
+// adds to the text after the generation prompt.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "am/base/json.h"
+#include "am/chat/chat_template.h"
+#include "am/data/examples.h"
+#include "am/data/tokenizer.h"
+
+namespace am::data {
+
+struct ConversationOptions {
+  LossOn loss_on = LossOn::kAssistant;
+  // Names of the file's keys, by the names above, for example {"messages", "conversations"}.
+  std::vector<std::pair<std::string, std::string>> columns = {};
+  std::optional<int64_t> end_token = {};  // follows a completion if there is no template
+};
+
+class ConversationReader {
+ public:
+  // `chat_template` may be null: then only prompt and completion as texts, and token ids, can be
+  // read. The tokenizer and the template must outlive the object.
+  ConversationReader(const Tokenizer& tokenizer, const chat::ChatTemplate* chat_template,
+                     ConversationOptions options);
+
+  // `where` names the line in error messages. Throws Error(kFormat) for an object without the keys
+  // above, and the errors of the template.
+  Example read(const Json& line, const std::string& where) const;
+
+ private:
+  using Span = std::pair<size_t, size_t>;  // bytes [first, second) of a text
+
+  const Json* column(const Json& line, std::string_view name) const;
+  Example of_ids(const Json& ids, const Json* labels, const std::string& where) const;
+  Example of_texts(const std::string& prompt, const std::string& completion) const;
+  Example of_messages(const Json& messages, const Json* tools, const std::string& where) const;
+  std::vector<Span> generated_spans(const chat::ChatRequest& request, const chat::Rendered& whole,
+                                    const std::string& where) const;
+
+  const Tokenizer& tokenizer_;
+  const chat::ChatTemplate* template_;
+  ConversationOptions options_;
+};
+
+}  // namespace am::data
