@@ -148,12 +148,12 @@ TEST_CASE("to_dict has every key of the configuration and no other") {
       dump_json(ddp, -1) ==
       R"({"activation_checkpointing":false,"backend":null,"autocast_dtype":null,"bucket_cap_mb":25,)"
       R"("gradient_as_bucket_view":false,"static_graph":false,"broadcast_buffers":false,)"
-      R"("find_unused_parameters":false})");
+      R"("find_unused_parameters":false,"fp8":"none"})");
   const Json fsdp2 = to_dict(FSDP2Config{});
-  CHECK(fsdp2.size() == 18);
+  CHECK(fsdp2.size() == 19);
   CHECK(fsdp2["mp_policy"]["reduce_dtype"] == "float32");
   CHECK(fsdp2["reshard_after_forward"].is_null());
-  CHECK(to_dict(MegatronFSDPConfig{}).size() == 17);
+  CHECK(to_dict(MegatronFSDPConfig{}).size() == 18);
 }
 
 TEST_CASE("ddp has autocast, and fsdp2's modes of checkpointing") {

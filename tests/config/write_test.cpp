@@ -49,6 +49,7 @@ activation_checkpointing = "selective"
 activation_checkpointing_every = 2
 defer_fsdp_grad_sync = false
 backend = "nccl"
+fp8 = "tensorwise"
 reshard_after_forward = 2
 enable_async_tensor_parallel = true
 enable_compile = true
@@ -110,6 +111,11 @@ tokenizer = "/t.json"
 token_dtype = "uint32"
 reset_position_ids = true
 eod_token = 2
+loss_on = "last"
+max_length = 100
+on_long = "drop"
+packing = false
+columns = { messages = "conversations" }
 [validation]
 every = 10
 steps = 3
@@ -160,6 +166,7 @@ nccl_ub = true
 fsdp_double_buffer = true
 activation_checkpointing = true
 backend = "gloo"
+fp8 = "rowwise"
 )";
 
 const std::string kDdp = R"(
@@ -174,6 +181,7 @@ gradient_as_bucket_view = true
 static_graph = true
 broadcast_buffers = true
 find_unused_parameters = true
+fp8 = "tensorwise"
 )";
 
 }  // namespace

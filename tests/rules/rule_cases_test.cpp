@@ -67,6 +67,12 @@ constexpr RuleCase kCases[] = {
      "dtype = \"bfloat16\"|[mesh]|world_size = 8|[strategy]|name = \"megatron_fsdp\"|"
      "backend = \"nccl\"",
      "llama-3.1-8b", kWarning},
+    {"strategy.fp8",
+     "[mesh]|world_size = 8|[strategy]|fp8 = \"tensorwise\"|[cluster]|gpu = \"a100-sxm\"",
+     "[mesh]|world_size = 8|[strategy]|fp8 = \"tensorwise\"|[cluster]|gpu = \"h100-sxm\""},
+    {"data.examples", "[mesh]|world_size = 8|[data]|packing = false",
+     "[mesh]|world_size = 8|[data]|kind = \"synthetic_chat\"|packing = false", "llama-3.1-8b",
+     kWarning},
     {"tp.plugin", "[mesh]|world_size = 2|[strategy]|tp_plan = \"libmine.so:plan\"",
      "[mesh]|world_size = 2|[strategy]|tp_plan = \"llama\""},
     {"model.freeze_params", "freeze_params = [\"model.embed.*\"]|[mesh]|world_size = 8",

@@ -259,9 +259,8 @@ std::unique_ptr<Tokenizer> parse_rank_lines(std::string_view content, const std:
     }
     if (encoding->has_begin) before.push_back(special.front().id);
   }
-  Stages stages =
-      make_stages(file, tokens, config.pattern ? *config.pattern : encoding->pattern,
-                  std::move(special));
+  Stages stages = make_stages(file, tokens, config.pattern ? *config.pattern : encoding->pattern,
+                              std::move(special));
   stages.post.before = std::move(before);
   return make_pipeline(std::move(stages));
 }
@@ -306,8 +305,7 @@ std::unique_ptr<Tokenizer> read_tekken(const SortedJson& json, const std::string
     if (added.content == "<s>") begin = id;
     if (!added.content.empty()) special.push_back(std::move(added));
   }
-  Stages stages =
-      make_stages(file, tokens, config.at("pattern").text(), std::move(special));
+  Stages stages = make_stages(file, tokens, config.at("pattern").text(), std::move(special));
   if (begin) stages.post.before.push_back(*begin);
   return make_pipeline(std::move(stages));
 }
