@@ -66,7 +66,7 @@ Seen dry_step(const config::Plan& plan, int64_t ranks, int64_t rank) {
 
 config::Plan plan_of(const test::LayoutCase& layout) {
   return test::parse(cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 256\n",
-                         "micro_batch_size = 8\nglobal_batch_size = 32\nmax_steps = 2\n",
+                         "micro_batch_size = 16\nglobal_batch_size = 64\nmax_steps = 2\n",
                          "[data]\nkind = \"synthetic\"\n", layout.toml));
 }
 
@@ -93,14 +93,11 @@ TEST_CASE("a dry run is a step without its contents") {
       INFO(layout.name << ", rank " << rank);
       const Seen dry = dry_step(plan, layout.ranks, rank);
       CHECK(dry.counts == real.counts);
-      for (const TensorUse use : {TensorUse::kParameters, TensorUse::kOptimizer}) {
+      for (const TensorUse use :
+           {TensorUse::kParameters, TensorUse::kGradients, TensorUse::kOptimizer}) {
         INFO("use " << static_cast<int>(use));
         CHECK(dry.peak.of(use) == real.peak.of(use));
       }
-      // The first gradients of a backward may or may not exist at the peak, if the two moments need
-      // equal memory up to the scratch memory that is not metered.
-      CHECK(std::abs(dry.peak.of(TensorUse::kGradients) - real.peak.of(TensorUse::kGradients)) <=
-            8192);
       // The threads of Gloo's connections free some messages of tensor parallelism, and are not
       // metered. The scratch memory of ATen's attention kernel is not reported; where the processor
       // multiplies bfloat16 in tiles, it includes copies of keys and values.

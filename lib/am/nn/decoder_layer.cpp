@@ -182,7 +182,7 @@ class LayerPass {
   Stream attended(const at::Tensor& x_BTD) const {
     Stream stream = projections(x_BTD);
     at::Tensor mixed_BTX = mixed(std::exchange(stream.heads, {}));
-    if (norm_follows_sum(x_BTD)) {
+    if (norm_follows_sum()) {
       at::Tensor branch_BTD = layer_.post_attention_norm(layer_.self_attn.o_proj(mixed_BTX));
       mixed_BTX.reset();
       std::tie(stream.attended_BTD, stream.inner_BTD) =
@@ -206,11 +206,9 @@ class LayerPass {
            (repeats(Saved::kUp) && !layer_.pre_feed_forward_norm.weight);
   }
 
-  // Whether a GPU computes the norm before the feed-forward with the sum after attention. The host
-  // computes one after the other, which needs less memory.
-  bool norm_follows_sum(const at::Tensor& x_BTD) const {
-    return !is_parallel(layer_) && layer_.pre_feed_forward_norm.weight &&
-           !feed_forward_from_sum() && tensor::gpu_kernels(x_BTD) != nullptr;
+  // Whether the norm before the feed-forward reads the sum after attention, in one segment with it.
+  bool norm_follows_sum() const {
+    return !is_parallel(layer_) && layer_.pre_feed_forward_norm.weight && !feed_forward_from_sum();
   }
 
   // Returns {the residual stream after attention, down_proj's product BTD}; or the layer's output
