@@ -108,15 +108,18 @@ Json prepared(const Json& messages) {
 }  // namespace
 
 ChatTemplate ChatTemplate::from_folder(const fs::path& folder) {
+  if (auto found = find_in(folder)) return *std::move(found);
+  throw Error(ErrorKind::kFormat, cat(folder.string(), ": the model has no chat template"),
+              "a template is the file chat_template.jinja, or \"chat_template\" in "
+              "tokenizer_config.json; base models often have none");
+}
+
+std::optional<ChatTemplate> ChatTemplate::find_in(const fs::path& folder) {
   const fs::path config_path = folder / "tokenizer_config.json";
   const Json config = read_object(config_path);
   Sources sources = sources_of_files(folder);
   if (sources.empty()) sources = sources_of_config(config, config_path.string());
-  if (sources.empty()) {
-    throw Error(ErrorKind::kFormat, cat(folder.string(), ": the model has no chat template"),
-                "a template is the file chat_template.jinja, or \"chat_template\" in "
-                "tokenizer_config.json; base models often have none");
-  }
+  if (sources.empty()) return std::nullopt;
   ChatTemplate out;
   for (auto& [name, source] : sources)
     out.templates_.emplace(name, Template(source.first, source.second));

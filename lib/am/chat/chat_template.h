@@ -15,6 +15,7 @@
 
 #include <filesystem>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -43,6 +44,8 @@ class ChatTemplate {
   // special_tokens_map.json. Throws Error(kIo) if a file cannot be read, Error(kFormat) if there is
   // no template or it has a mistake.
   static ChatTemplate from_folder(const std::filesystem::path& folder);
+  // As from_folder(), but returns nothing if there is no template.
+  static std::optional<ChatTemplate> find_in(const std::filesystem::path& folder);
 
   // `special_tokens` are the variables bos_token, eos_token and so on.
   explicit ChatTemplate(std::string_view source, Json special_tokens = Json::object());
