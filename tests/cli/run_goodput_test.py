@@ -33,9 +33,13 @@ class Goodput(RunTest):
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=self.path,
         )
         self.addCleanup(job.kill)
-        for number in range(KILLS):
-            self.kill_a_rank_after(150 * number + 75)
-            self.wait_for(lambda: self.restarted(number + 1))
+        try:
+            for number in range(KILLS):
+                self.kill_a_rank_after(150 * number + 75)
+                self.wait_for(lambda: self.restarted(number + 1))
+        except AssertionError as error:
+            job.kill()
+            raise AssertionError(f"{error}: {job.communicate()[1]}") from None
         out, words = job.communicate(timeout=250)
         wall = time.monotonic() - start
         self.assertEqual(job.returncode, 0, words)

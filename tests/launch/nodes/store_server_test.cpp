@@ -4,12 +4,15 @@
 
 #include <arpa/inet.h>
 #include <netinet/in.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <atomic>
 #include <catch2/catch.hpp>
 #include <chrono>
+#include <csignal>
 #include <thread>
 #include <vector>
 
@@ -229,6 +232,29 @@ TEST_CASE("a message may come byte by byte") {
   CHECK(answers.empty());
   REQUIRE(table.find("/key") != nullptr);
   CHECK(*table.find("/key") == "value");
+}
+
+// A process that the launcher starts has copies of all connections until it runs its program.
+TEST_CASE("a connection that was closed while another process has a copy is gone") {
+  StoreServer server(0, BindScope::kThisMachine);
+  const int client = connect_to(server.port());
+  REQUIRE(launch_test::soon([&] { return server.load().connections == 1; }));
+  const pid_t child = ::fork();
+  REQUIRE(child >= 0);
+  if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with the test, even if the test fails
+    ::close(client);
+    ::pause();
+    ::_exit(0);
+  }
+  ::close(client);
+  CHECK(launch_test::soon([&] { return server.load().connections == 0; }));
+  std::this_thread::sleep_for(milliseconds(50));
+  RemoteStore other("127.0.0.1", server.port(), seconds(5));
+  other.set("key", "value");
+  CHECK(server.get("key") == "value");
+  ::kill(child, SIGKILL);
+  ::waitpid(child, nullptr, 0);
 }
 
 TEST_CASE("a client that went away while it waited is not woken") {

@@ -273,6 +273,9 @@ class StoreServer::Loop {
     table_.forget(fd);
     clients_.erase(fd);
     std::erase(woken_, fd);
+    // Without this call, epoll would report the socket as long as a process that is being started
+    // has a copy of it.
+    watch(fd, 0, EPOLL_CTL_DEL);
     ::close(fd);
   }
 
