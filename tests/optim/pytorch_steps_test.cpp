@@ -26,14 +26,15 @@ at::Tensor flat_of(const Json& values) {
 
 // The fixtures' parameters in one flat tensor, as in a parameter group.
 struct Parameters {
-  explicit Parameters(const Json& steps, const Json& no_decay) {
+  Parameters(const Json& steps, const config::OptimizerSection& section, const Json& no_decay) {
     std::vector<at::Tensor> values;
     int64_t offset = 0;
     for (const auto& [name, shape] : steps["shapes"].items()) {
       layout::ParameterLayout layout;
       layout.name = name;
       layout.shape = shape.get<Shape>();
-      layout.decays = std::find(no_decay.begin(), no_decay.end(), name) == no_decay.end();
+      const bool decays = std::find(no_decay.begin(), no_decay.end(), name) == no_decay.end();
+      layout.optimizer = {section.lr, decays ? section.weight_decay : 0.0};
       layout.orthogonalized = layout.shape.size() == 2;
       ranges.push_back({0, offset, numel(layout.shape)});
       offset = ranges.back().end();
@@ -64,7 +65,7 @@ std::unique_ptr<Optimizer> make(const config::OptimizerSection& section,
     if (muon && layout.orthogonalized) {
       unit.matrices.push_back({&layout, parameters.ranges[i]});
     } else {
-      runs.push_back({parameters.ranges[i], layout.decays});
+      runs.push_back({parameters.ranges[i], layout.optimizer});
     }
   }
   if (!muon)
@@ -91,8 +92,8 @@ TEST_CASE("every optimizer steps as PyTorch's does") {
     const runtime::DeviceMesh mesh(world, mesh::MeshLayout({}));
     for (const Json& each : steps["cases"]) {
       INFO(each["plan"].dump() << " no_decay " << each["no_decay"].dump());
-      const Parameters parameters(steps, each["no_decay"]);
       const config::OptimizerSection section = section_of(each["plan"]);
+      const Parameters parameters(steps, section, each["no_decay"]);
       const auto optimizer = make(section, parameters, mesh);
       for (size_t step = 0; step < steps["gradients"]["vector"].size(); ++step) {
         std::vector<at::Tensor> gradients;

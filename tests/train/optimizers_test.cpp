@@ -36,7 +36,9 @@ const std::vector<std::string>& optimizers() {
       "name = \"sgd\"\nlr = 0.5\n",
       "name = \"sgd\"\nlr = 0.1\nmomentum = 0.9\nnesterov = true\nno_decay = [\"*norm*\"]\n",
       "name = \"muon\"\nlr = 1e-2\nno_decay = [\"*norm*\"]\nweight_decay = 0.1\n",
-      "name = \"muon\"\nlr = 1e-2\nnesterov = false\nadjust_lr = \"match_rms_adamw\"\n"};
+      "name = \"muon\"\nlr = 1e-2\nnesterov = false\nadjust_lr = \"match_rms_adamw\"\ngroup = [{ "
+      "match = \"*.k_proj.weight\", name = \"adamw\", lr = 3e-3 }, { match = [\"*.1.*\"], "
+      "weight_decay = 0.2 }]\n"};
   return all;
 }
 
@@ -140,6 +142,56 @@ TEST_CASE("no_decay leaves the decay out of what it matches, and of nothing else
     CHECK(at::equal(value, none.at(parameter)) == matches);
     CHECK(at::equal(value, all.at(parameter)) == !matches);
   }
+}
+
+TEST_CASE("a group's options apply to what it matches, and to nothing else") {
+  const std::string name = GENERATE("adamw", "adam", "sgd", "muon");
+  const auto keys = [&](const char* lr, const char* decay) {
+    return cat("name = \"", name, "\"\nlr = ", lr, "\nweight_decay = ", decay, "\n");
+  };
+  const auto usual = after_a_step(keys("1e-2", "0.5"));
+  const auto own = after_a_step(keys("3e-2", "0.25"));
+  const auto some = after_a_step(
+      keys("1e-2", "0.5") +
+      "no_decay = [\"*.k_proj.weight\"]\n"
+      "group = [{ match = [\"*norm*\", \"*.k_proj.weight\"], lr = 3e-2, weight_decay = 0.25 }, "
+      "{ match = \"*\" }]\n");
+  for (const auto& [parameter, value] : some) {
+    INFO(name << " " << parameter);
+    const bool matches = parameter.find("norm") != std::string::npos ||
+                         parameter.find("k_proj") != std::string::npos;
+    CHECK(at::equal(value, own.at(parameter)) == matches);
+    CHECK(at::equal(value, usual.at(parameter)) == !matches);
+  }
+}
+
+TEST_CASE("AdamW updates the matrices that a group excludes from muon") {
+  const std::string keys = "lr = 1e-2\nweight_decay = 0.5\n";
+  const auto adamw = after_a_step("name = \"adamw\"\n" + keys);
+  const auto some = after_a_step("name = \"muon\"\n" + keys +
+                                 "group = [{ match = \"*.k_proj.weight\", name = \"adamw\" }]\n");
+  for (const auto& [parameter, value] : some) {
+    INFO(parameter);
+    const bool by_muon = parameter.find("_proj.weight") != std::string::npos &&
+                         parameter.find("k_proj") == std::string::npos;
+    CHECK(at::equal(value, adamw.at(parameter)) == !by_muon);
+  }
+}
+
+TEST_CASE("LoRA+ multiplies the learning rate of the matrices B") {
+  const std::string adapters = "[lora]\nrank = 2\ntarget_modules = [\"q_proj\"]\n";
+  const auto usual = after_a_step("lr = 1e-2\n" + adapters);
+  const auto fast = after_a_step("lr = 1.6e-1\n" + adapters);
+  const auto plus = after_a_step("lr = 1e-2\n" + adapters + "loraplus_lr_ratio = 16\n");
+  int64_t of_b = 0;
+  for (const auto& [parameter, value] : plus) {
+    INFO(parameter);
+    const bool is_b = parameter.find("lora_B") != std::string::npos;
+    of_b += is_b ? 1 : 0;
+    CHECK(at::allclose(value, (is_b ? fast : usual).at(parameter), 1e-6, 1e-9));
+    if (is_b) CHECK_FALSE(at::equal(value, usual.at(parameter)));
+  }
+  CHECK(of_b > 0);
 }
 
 TEST_CASE("muon has a momentum of the layers' matrices, and AdamW's moments of all else") {

@@ -1,5 +1,6 @@
 #include "am/checkpoint/optimizer_values.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <functional>
@@ -57,13 +58,17 @@ struct Entry {
 
 // Returns the entries of one of torch.optim's param_groups, with the keys and types of PyTorch
 // 2.11.
-std::vector<Entry> entries_of(const SavedOptimizer& optimizer, bool orthogonalized, bool decays) {
+std::vector<Entry> entries_of(const SavedOptimizer& optimizer, bool orthogonalized,
+                              const layout::OptimizerOptions& options) {
   const config::OptimizerSection& section = optimizer.section;
-  const double decay = decays ? section.weight_decay : 0.0;
+  const double peak = optimizer.peak.value_or(section.lr);
+  const double lr = config::parameter_lr(optimizer.lr, peak, options.lr);
+  const double initial = config::parameter_lr(section.lr, peak, options.lr);
+  const double decay = options.weight_decay;
   const double momentum = config::momentum_of(section);
   if (orthogonalized) {
-    return {{"lr", real(optimizer.lr)},
-            {"initial_lr", real(section.lr)},
+    return {{"lr", real(lr)},
+            {"initial_lr", real(initial)},
             {"weight_decay", real(decay)},
             {"momentum", real(momentum)},
             {"nesterov", flag(config::nesterov_of(section))},
@@ -73,14 +78,19 @@ std::vector<Entry> entries_of(const SavedOptimizer& optimizer, bool orthogonaliz
             {"adjust_lr_fn", section.adjust_lr == "original" ? none() : text(section.adjust_lr)}};
   }
   if (section.name == "sgd") {
-    return {{"lr", real(optimizer.lr)},      {"initial_lr", real(section.lr)},
-            {"momentum", real(momentum)},    {"dampening", real(0.0)},
-            {"weight_decay", real(decay)},   {"nesterov", flag(config::nesterov_of(section))},
-            {"maximize", flag(false)},       {"foreach", none()},
-            {"differentiable", flag(false)}, {"fused", none()}};
+    return {{"lr", real(lr)},
+            {"initial_lr", real(initial)},
+            {"momentum", real(momentum)},
+            {"dampening", real(0.0)},
+            {"weight_decay", real(decay)},
+            {"nesterov", flag(config::nesterov_of(section))},
+            {"maximize", flag(false)},
+            {"foreach", none()},
+            {"differentiable", flag(false)},
+            {"fused", none()}};
   }
-  return {{"lr", real(optimizer.lr)},
-          {"initial_lr", real(section.lr)},
+  return {{"lr", real(lr)},
+          {"initial_lr", real(initial)},
           {"betas", reals({section.betas[0], section.betas[1]})},
           {"eps", real(section.eps)},
           {"weight_decay", real(decay)},
@@ -100,29 +110,44 @@ class ValuesBuilder {
 
   OptimizerValues build() && {
     int64_t group = 0;
-    for (const bool orthogonalized : {true, false}) {
-      for (const bool decays : {true, false}) {
-        const auto names = names_of(orthogonalized, decays);
-        if (!names.empty()) add_group(group++, names, orthogonalized, decays);
-      }
+    for (const Group& each : groups()) {
+      add_group(group++, each.names, each.orthogonalized, each.options);
     }
     return std::move(result_);
   }
 
  private:
-  std::vector<std::string> names_of(bool orthogonalized, bool decays) const {
+  struct Group {
+    bool orthogonalized = false;
+    layout::OptimizerOptions options;
     std::vector<std::string> names;
+  };
+
+  // Returns the groups: Muon's before AdamW's, and those with decay before those without.
+  std::vector<Group> groups() const {
+    std::vector<Group> groups;
     for (const layout::ParameterLayout& each : layout_.parameters) {
-      if (each.trainable && each.orthogonalized == orthogonalized && each.decays == decays) {
-        names.push_back(each.name);
+      if (!each.trainable) continue;
+      auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& known) {
+        return known.orthogonalized == each.orthogonalized && known.options == each.optimizer;
+      });
+      if (group == groups.end()) {
+        group = groups.insert(group, {each.orthogonalized, each.optimizer, {}});
       }
+      group->names.push_back(each.name);
     }
-    return names;
+    std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
+      const auto key = [](const Group& group) {
+        return std::pair(!group.orthogonalized, group.options.weight_decay == 0.0);
+      };
+      return key(a) < key(b);
+    });
+    return groups;
   }
 
   void add_group(int64_t group, const std::vector<std::string>& names, bool orthogonalized,
-                 bool decays) {
-    for (const Entry& entry : entries_of(optimizer_, orthogonalized, decays)) {
+                 const layout::OptimizerOptions& options) {
+    for (const Entry& entry : entries_of(optimizer_, orthogonalized, options)) {
       const uint32_t slice = slice_of(entry.value);
       add(cat("optim.param_groups.", group, ".", entry.key),
           {"optim", "param_groups", group, entry.key}, slice);

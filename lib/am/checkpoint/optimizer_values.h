@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,6 +22,8 @@ struct SavedOptimizer {
   config::OptimizerSection section;
   double lr = 0.0;    // learning rate of the last step
   int64_t steps = 0;  // number of updates so far
+  // optimizer.lr when the layout was built; empty: that of `section`.
+  std::optional<double> peak = {};
 };
 
 // The values as torch.save archives, and the entries of `.metadata` that refer to the archives.

@@ -14,6 +14,10 @@ void add_lora_fields(std::vector<FieldSpec>& out) {
   lora.add("alpha", &S::alpha, Number{},
            "Scale of the adapters: their output is multiplied by alpha / rank.")
       .also = {"lora_alpha"};
+  lora.add("use_rslora", &S::use_rslora, Boolean{},
+           "Multiply the adapters' output by alpha / sqrt(rank) instead (rsLoRA).");
+  lora.add("loraplus_lr_ratio", &S::lr_ratio, Number{},
+           "Learning rate of the matrices B over that of the matrices A (LoRA+).");
   lora.add("dropout", &S::dropout, Number{0.0, 1.0},
            "Probability with which an element of an adapter's input is dropped in training. The "
            "random numbers depend on train.seed, step, module, token and column, but not on the "

@@ -12,6 +12,10 @@ bool nesterov_of(const OptimizerSection& optimizer) {
   return optimizer.nesterov.value_or(optimizer.name == "muon");
 }
 
+double parameter_lr(double lr, double peak, double own_peak) {
+  return own_peak == peak ? lr : lr / peak * own_peak;
+}
+
 std::span<const std::string_view> state_names(const OptimizerSection& optimizer,
                                               bool orthogonalized) {
   static constexpr std::array<std::string_view, 1> kMomentum = {"momentum_buffer"};

@@ -14,6 +14,10 @@ namespace am::config {
 double momentum_of(const OptimizerSection& optimizer);
 bool nesterov_of(const OptimizerSection& optimizer);
 
+// Returns the learning rate of a parameter in a step. `lr`: that of the step by the schedule, whose
+// peak is `peak`; `own_peak`: the parameter's own peak.
+double parameter_lr(double lr, double peak, double own_peak);
+
 // Returns PyTorch's names of a parameter's optimizer states: "exp_avg" and "exp_avg_sq", or
 // "momentum_buffer", or none. Each state is a tensor of the parameter's shape. `orthogonalized`
 // means that muon updates the parameter as a matrix.

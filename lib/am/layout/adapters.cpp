@@ -1,5 +1,6 @@
 #include "am/layout/adapters.h"
 
+#include <cmath>
 #include <utility>
 
 #include "am/base/number.h"
@@ -34,7 +35,9 @@ void check_targets(const config::Plan& plan, const model::DecoderSpec& spec,
 }  // namespace
 
 model::LoraConfig lora_config(const config::LoraSection& section) {
-  const double scale = section.rank > 0 ? section.alpha / as_double(section.rank) : 0.0;
+  const double rank = as_double(section.rank);
+  const double scale =
+      section.rank > 0 ? section.alpha / (section.use_rslora ? std::sqrt(rank) : rank) : 0.0;
   return {section.rank, scale, section.target_modules, section.dropout};
 }
 

@@ -51,6 +51,15 @@ struct LocalShard {
   int64_t copy = 0;    // this rank's index among those tp ranks
 };
 
+// Options of the optimizer for one parameter: those of [optimizer], unless its keys `group` or
+// `no_decay`, or lora.loraplus_lr_ratio, apply.
+struct OptimizerOptions {
+  double lr = 1e-3;  // peak learning rate
+  double weight_decay = 0.0;
+
+  bool operator==(const OptimizerOptions&) const = default;
+};
+
 // Sharding of one parameter. tp or ep shards first, then FSDP over `shard_group` on `fsdp_dim` of
 // the result. For a fused matrix that tp shards slice by slice, the local tensor concatenates
 // several boxes of the global tensor along `tp_dim`.
@@ -71,7 +80,7 @@ struct ParameterLayout {
   // False for router correction biases (buffers) and for matches of model.freeze_params. Under
   // LoRA, true only for the adapters.
   bool trainable = true;
-  bool decays = true;  // whether weight decay applies; false for matches of optimizer.no_decay
+  OptimizerOptions optimizer;
   bool orthogonalized = false;  // updated by Muon: a matrix of a decoder layer
   bool ignored = false;         // in no FSDP unit: each data-parallel rank stores all of it
   // Whether FSDP shards the parameter; each shard is padded to mesh::chunk_length().

@@ -36,11 +36,41 @@ class Choice {
   }
 
   void group_for_optimizer() {
-    for (const std::string& pattern : plan_.optimizer.no_decay) {
+    const config::OptimizerSection& section = plan_.optimizer;
+    for (ParameterLayout& parameter : layout_.parameters) parameter.optimizer = usual(parameter);
+    for (const std::string& pattern : section.no_decay) {
       for (ParameterLayout* parameter : matches("optimizer.no_decay", pattern)) {
-        parameter->decays = false;
+        parameter->optimizer.weight_decay = 0.0;
       }
     }
+    choose_orthogonalized();
+    // Later groups are applied first, so that the first group that matches a parameter decides.
+    for (size_t g = section.groups.size(); g-- > 0;) {
+      for (const std::string& pattern : section.groups[g].match) {
+        for (ParameterLayout* parameter : matches("optimizer.group", pattern)) {
+          apply(section.groups[g], *parameter);
+        }
+      }
+    }
+  }
+
+  // Returns the options of a parameter without groups and no_decay.
+  OptimizerOptions usual(const ParameterLayout& parameter) const {
+    const auto i = static_cast<size_t>(&parameter - layout_.parameters.data());
+    const bool is_b = layout_.inventory.parameters[i].adapter == model::AdapterPart::kB;
+    return {plan_.optimizer.lr * (is_b ? plan_.lora.lr_ratio : 1.0), plan_.optimizer.weight_decay};
+  }
+
+  void apply(const config::OptimizerGroup& group, ParameterLayout& parameter) const {
+    const OptimizerOptions options = usual(parameter);
+    parameter.optimizer = {group.lr.value_or(options.lr),
+                           group.weight_decay.value_or(options.weight_decay)};
+    const auto i = static_cast<size_t>(&parameter - layout_.parameters.data());
+    parameter.orthogonalized = muon_[i] && !group.name;
+  }
+
+  void choose_orthogonalized() {
+    muon_.assign(layout_.parameters.size(), false);
     if (plan_.optimizer.name != "muon") return;
     for (size_t i = 0; i < layout_.parameters.size(); ++i) {
       ParameterLayout& parameter = layout_.parameters[i];
@@ -49,6 +79,7 @@ class Choice {
       const model::ParameterSpec& spec = layout_.inventory.parameters[i];
       parameter.orthogonalized =
           parameter.trainable && parameter.shape.size() == 2 && spec.layer >= 0 && !spec.bias;
+      muon_[i] = parameter.orthogonalized;
     }
   }
 
@@ -148,6 +179,7 @@ class Choice {
   Layout& layout_;
   Diagnostics& found_;
   std::unordered_map<std::string_view, ParameterLayout*> by_name_;
+  std::vector<bool> muon_;  // for each parameter: whether muon updates it without groups
   int refused_ = 0;
 };
 

@@ -1,6 +1,6 @@
-// Marks the parameters that a plan selects. Globs select parameters that are frozen, that have no
-// weight decay, that FSDP ignores, or that FSDP shards on a dim other than 0. The optimizer "muon"
-// selects the matrices that it orthogonalizes.
+// Marks the parameters that a plan selects. Globs select parameters that are frozen, that have
+// options of the optimizer of their own, that FSDP ignores, or that FSDP shards on a dim other than
+// 0. The optimizer "muon" selects the matrices that it orthogonalizes.
 #pragma once
 
 #include <string_view>
@@ -14,9 +14,9 @@ namespace am::layout {
 // Whether one of model.freeze_params matches the parameter's name.
 bool is_frozen(const config::Plan& plan, std::string_view parameter);
 
-// Sets `trainable`, `decays`, `orthogonalized`, `ignored`, `fsdp` and `fsdp_dim` of the layout's
+// Sets `trainable`, `optimizer`, `orthogonalized`, `ignored`, `fsdp` and `fsdp_dim` of the layout's
 // parameters, whose tp and FSDP sharding must be set. `*` in a glob also matches dots. Adds errors
-// "model.freeze_params", "optimizer.no_decay", "strategy.ignored_params" and
+// "model.freeze_params", "optimizer.no_decay", "optimizer.group", "strategy.ignored_params" and
 // "strategy.shard_placement".
 void choose_parameters(const config::Plan& plan, Layout& layout, Diagnostics& found);
 

@@ -2,9 +2,11 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <optional>
 
 #include "am/base/error.h"
+#include "am/config/optimizer.h"
 #include "am/tensor/memory_meter.h"
 
 namespace am::optim {
@@ -25,6 +27,9 @@ Elementwise::Elementwise(const std::vector<at::Tensor>& flats,
   const tensor::MemoryUse use(options.offloaded ? tensor::TensorUse::kHost
                                                 : tensor::TensorUse::kOptimizer);
   for (const ParameterRun& run : runs) {
+    if (std::find(distinct_.begin(), distinct_.end(), run.options) == distinct_.end()) {
+      distinct_.push_back(run.options);
+    }
     runs_.push_back({run, run.range.of(flats), {}});
     for (size_t i = 0; i < names_.size(); ++i) {
       runs_.back().states.push_back(at::zeros_like(runs_.back().parameter));
@@ -33,13 +38,13 @@ Elementwise::Elementwise(const std::vector<at::Tensor>& flats,
 }
 
 Elementwise::Lists Elementwise::lists_of(const std::vector<at::Tensor>& gradients,
-                                         bool decays) const {
+                                         const layout::OptimizerOptions& options) const {
   Lists lists;
   for (const Run& run : runs_) {
     const FlatRange& range = run.what.range;
     AM_ASSERT(range.flat < gradients.size(), "a gradient per flat tensor");
     const at::Tensor& gradient = gradients[range.flat];
-    if (run.what.decays != decays || !gradient.defined() || range.length == 0) continue;
+    if (run.what.options != options || !gradient.defined() || range.length == 0) continue;
     lists.parameters.push_back(run.parameter);
     lists.gradients.push_back(range.of(gradient));
     for (size_t i = 0; i < names_.size(); ++i) lists.states[i].push_back(run.states[i]);
@@ -51,10 +56,11 @@ bool Elementwise::scales() const { return !runs_.empty() && !runs_.front().param
 
 void Elementwise::update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
                          double factor) {
-  for (const bool decays : {true, false}) {
-    const Lists lists = lists_of(gradients, decays);
+  for (const layout::OptimizerOptions& options : distinct_) {
+    const Lists lists = lists_of(gradients, options);
     if (lists.parameters.empty()) continue;
-    run_kernel(lists, decays ? options_.weight_decay : 0.0, lr, number, factor);
+    run_kernel(lists, options.weight_decay, config::parameter_lr(lr, options_.lr, options.lr),
+               number, factor);
   }
 }
 

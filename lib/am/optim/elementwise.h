@@ -1,8 +1,8 @@
 // AdamW, Adam and SGD over the shards that this rank stores: PyTorch's elementwise updates, run by
 // ATen's fused kernels. The result does not depend on layout and padding.
 //
-// All parameters share one step counter. For step t with gradient g and decay w (0 for parameters
-// without weight decay):
+// All parameters share one step counter. For step t with gradient g, and the learning rate lr and
+// decay w of the parameter:
 //   adamw  p <- p * (1 - lr w)
 //          m <- beta1 m + (1 - beta1) g;  v <- beta2 v + (1 - beta2) g^2
 //          p <- p - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
@@ -27,6 +27,7 @@ struct ElementwiseOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
+  double lr = 1e-3;  // peak learning rate, of which step() gets the rate of a step
   double weight_decay = 0.01;
   double momentum = 0.0;
   bool nesterov = false;
@@ -40,7 +41,7 @@ class Elementwise : public Optimizer {
   Elementwise(const std::vector<at::Tensor>& flats, const std::vector<ParameterRun>& runs,
               const ElementwiseOptions& options);
   Elementwise(const std::vector<at::Tensor>& flats, const ElementwiseOptions& options)
-      : Elementwise(flats, whole_runs(flats), options) {}
+      : Elementwise(flats, whole_runs(flats, {options.lr, options.weight_decay}), options) {}
 
   void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
               double factor) override;
@@ -61,13 +62,15 @@ class Elementwise : public Optimizer {
     std::array<std::vector<at::Tensor>, 2> states;
   };
 
-  Lists lists_of(const std::vector<at::Tensor>& gradients, bool decays) const;
+  Lists lists_of(const std::vector<at::Tensor>& gradients,
+                 const layout::OptimizerOptions& options) const;
   void run_kernel(const Lists& lists, double weight_decay, double lr, int64_t number,
                   double factor) const;
 
   ElementwiseOptions options_;
   std::vector<const char*> names_;
   std::vector<Run> runs_;
+  std::vector<layout::OptimizerOptions> distinct_;  // options of the runs, each once
 };
 
 }  // namespace am::optim

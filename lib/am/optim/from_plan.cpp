@@ -48,13 +48,13 @@ class ParamGroups {
     // default options, each ParamGroup is a single run.
     if (!runs.empty()) {
       ParameterRun& last = runs.back();
-      if (last.decays == layout.decays && last.range.flat == range.flat &&
+      if (last.options == layout.optimizer && last.range.flat == range.flat &&
           last.range.end() == range.offset) {
         last.range.length += range.length;
         return;
       }
     }
-    runs.push_back({range, layout.decays});
+    runs.push_back({range, layout.optimizer});
   }
 };
 
@@ -68,6 +68,7 @@ ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer
   options.beta1 = optimizer.betas[0];
   options.beta2 = optimizer.betas[1];
   options.eps = optimizer.eps;
+  options.lr = optimizer.lr;
   options.weight_decay = optimizer.weight_decay;
   options.momentum = config::momentum_of(optimizer);
   options.nesterov = config::nesterov_of(optimizer);

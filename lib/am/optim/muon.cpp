@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "am/config/optimizer.h"
 #include "am/optim/newton_schulz.h"
 #include "am/parallel/tp/pieces.h"
 #include "am/tensor/memory_meter.h"
@@ -97,8 +98,9 @@ at::Tensor Muon::factor(const layout::ParameterLayout& layout, at::Tensor of_tp)
 // Applies weight decay and the update to the parameter. `factor`: this rank's shard of the
 // orthogonal factor, flat.
 void Muon::move(const Matrix& matrix, const at::Tensor& factor, double lr) const {
-  const double decay = matrix.what.layout->decays ? options_.rest.weight_decay : 0.0;
-  matrix.parameter.mul_(1.0 - lr * decay);
+  const layout::OptimizerOptions& own = matrix.what.layout->optimizer;
+  lr = config::parameter_lr(lr, options_.rest.lr, own.lr);
+  matrix.parameter.mul_(1.0 - lr * own.weight_decay);
   matrix.parameter.add_(factor.to(matrix.parameter.device()), -lr * matrix.scale);
 }
 

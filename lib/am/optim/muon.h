@@ -32,8 +32,7 @@ struct MuonOptions {
   double momentum = 0.95;
   bool nesterov = true;
   bool match_rms_adamw = false;
-  // Options of AdamW for the parameters that Muon does not update. The weight_decay applies to
-  // Muon's matrices too.
+  // Options of AdamW for the parameters that Muon does not update.
   ElementwiseOptions rest;
 };
 

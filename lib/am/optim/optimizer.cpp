@@ -7,9 +7,10 @@ namespace am::optim {
 
 at::Tensor FlatRange::of(const std::vector<at::Tensor>& flats) const { return of(flats[flat]); }
 
-std::vector<ParameterRun> whole_runs(const std::vector<at::Tensor>& flats) {
+std::vector<ParameterRun> whole_runs(const std::vector<at::Tensor>& flats,
+                                     const layout::OptimizerOptions& options) {
   std::vector<ParameterRun> runs;
-  for (size_t i = 0; i < flats.size(); ++i) runs.push_back({{i, 0, flats[i].numel()}});
+  for (size_t i = 0; i < flats.size(); ++i) runs.push_back({{i, 0, flats[i].numel()}, options});
   return runs;
 }
 

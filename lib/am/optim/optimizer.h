@@ -15,6 +15,8 @@
 #include <string>
 #include <vector>
 
+#include "am/layout/layout.h"
+
 namespace am::optim {
 
 // A range of a flat tensor. It contains one parameter or several adjacent parameters.
@@ -31,11 +33,12 @@ struct FlatRange {
 // A range of adjacent parameters with equal options, which one kernel can update.
 struct ParameterRun {
   FlatRange range;
-  bool decays = true;
+  layout::OptimizerOptions options;
 };
 
 // Returns one run per flat tensor, which covers the complete tensor.
-std::vector<ParameterRun> whole_runs(const std::vector<at::Tensor>& flats);
+std::vector<ParameterRun> whole_runs(const std::vector<at::Tensor>& flats,
+                                     const layout::OptimizerOptions& options);
 
 struct StateTensor {
   std::string name;  // PyTorch's name, for example "exp_avg"
@@ -46,9 +49,10 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Performs a step. `gradients`: one gradient per flat tensor; an undefined gradient leaves the
-  // tensor's parameters and their state unchanged. First multiplies the gradients by `factor`, in
-  // place. Collective if the update rule needs more than this rank's shards.
+  // Performs a step with the learning rate `lr`, which parameters with another peak scale
+  // (config::parameter_lr). `gradients`: one gradient per flat tensor; an undefined gradient leaves
+  // the tensor's parameters and their state unchanged. First multiplies the gradients by `factor`,
+  // in place. Collective if the update rule needs more than this rank's shards.
   void step(const std::vector<at::Tensor>& gradients, double lr, double factor = 1.0);
   // The number of completed steps. It is set when a checkpoint is loaded.
   int64_t steps() const { return steps_; }

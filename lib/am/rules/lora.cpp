@@ -12,8 +12,8 @@ namespace {
 void note_without_rank(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   if (plan.lora.rank > 0) return;
-  for (const char* key :
-       {"lora.alpha", "lora.dropout", "lora.target_modules", "lora.weights", "lora.merge"}) {
+  for (const char* key : {"lora.alpha", "lora.use_rslora", "lora.loraplus_lr_ratio", "lora.dropout",
+                          "lora.target_modules", "lora.weights", "lora.merge"}) {
     if (!plan.given(key)) continue;
     found.warning("lora.rank", plan.span(key),
                   cat(key, " has no effect: without lora.rank the whole model is trained"),

@@ -53,19 +53,45 @@ void check_nesterov(const RuleContext& context, Diagnostics& found) {
               "nesterov = true needs a momentum", "momentum = 0.9, or nesterov = false");
 }
 
-constexpr std::array<Rule, 3> kRules = {{
+void check_groups(const RuleContext& context, Diagnostics& found) {
+  const config::OptimizerSection& optimizer = context.plan.optimizer;
+  for (size_t i = 0; i < optimizer.groups.size(); ++i) {
+    const config::OptimizerGroup& group = optimizer.groups[i];
+    const Span where = context.plan.span(cat("optimizer.group.", i));
+    if (group.lr && optimizer.lr == 0.0) {
+      found.error("optimizer.group", where,
+                  "the lr of a group is relative to optimizer.lr, which is 0",
+                  "lr = 1e-4 in [optimizer]");
+    }
+    if (group.name && optimizer.name != "muon") {
+      found.warning("optimizer.group", where,
+                    cat("name has no effect with optimizer.name = \"", optimizer.name, "\""),
+                    "remove the key; it excludes parameters from muon");
+    }
+  }
+}
+
+constexpr std::array<Rule, 4> kRules = {{
     {.id = "optimizer.keys",
      .summary = "keys of [optimizer] that are given apply to the chosen optimizer (a warning)",
      .explain =
          "betas and eps are AdamW's and Adam's (and so Muon's, which leaves all but the layers' "
          "matrices to AdamW); momentum and nesterov are SGD's and Muon's; adjust_lr is Muon's. "
-         "All optimizers read lr, weight_decay and no_decay.",
+         "All optimizers read lr, weight_decay, no_decay and group.",
      .check = check_keys},
     {.id = "optimizer.nesterov",
      .summary = "nesterov needs a momentum",
      .explain = "Nesterov's step looks ahead along the momentum. Without momentum it is not "
                 "defined: torch.optim.SGD refuses it too.",
      .check = check_nesterov},
+    {.id = "optimizer.group",
+     .summary = "every glob of [[optimizer.group]] matches a parameter, and its keys apply",
+     .explain =
+         "[[optimizer.group]] gives the parameters that match its globs a peak learning rate and a "
+         "weight decay of their own; with name = \"adamw\" they are not updated by muon. The first "
+         "group that matches a parameter applies, and no_decay does not apply to it. The learning "
+         "rate of a group follows the schedule of [scheduler] in proportion to optimizer.lr.",
+     .check = check_groups},
     {.id = "optimizer.no_decay",
      .summary = "every glob of no_decay matches a parameter",
      .explain =
