@@ -47,7 +47,10 @@ int64_t checkpoints_kept(const config::Plan& plan) {
   const auto& checkpoint = plan.checkpoint;
   const int64_t between = checkpoint.every == 0 ? 0 : plan.train.max_steps / checkpoint.every;
   const int64_t written = between + (checkpoint.last ? 1 : 0);
-  return checkpoint.keep == 0 ? written : std::min(written, checkpoint.keep);
+  const int64_t others =
+      checkpoint.keep_best +
+      (checkpoint.keep_every > 0 ? plan.train.max_steps / checkpoint.keep_every : 0);
+  return checkpoint.keep == 0 ? written : std::min(written, checkpoint.keep + others);
 }
 
 // Fills in world size, nodes, ranks of this machine and the rendezvous address: from the

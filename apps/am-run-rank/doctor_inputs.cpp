@@ -70,12 +70,12 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
     const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
     reader =
         std::make_unique<data::BatchReader>(data::open_batches(full, checked.model->vocab_size));
-    return reader->samples().description();
+    return join(reader->descriptions(), "; ");
   }));
   if (begin.resumes() && reader != nullptr) {
     checks.push_back(check("the same run", [&] {
       const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
-      train::check_same_run(begin, train::run_facts(full, *checked.model, reader->samples()));
+      train::check_same_run(begin, train::run_facts(full, *checked.model, *reader), *reader);
       return cat("continues from step ", begin.info.step);
     }));
     return checks;  // no check of the weights' files: a resumed job reads its checkpoint instead

@@ -216,13 +216,14 @@ int Rank::train() {
     attach.tcp = options_.attach_at;
     server_ = std::make_unique<live::AttachServer>(*world_, run, std::move(attach));
   }
-  observe::StepLine line(job->plan.train.max_steps);
+  std::optional<observe::StepLine> line;
+  int64_t last_step = 0;
   const int64_t every = std::max<int64_t>(1, job->plan.metrics.every);
   train::TrainerCallbacks callbacks;
   callbacks.log = [this](const std::string& text) { out_.write(term::echo(text) + "\n"); };
   callbacks.step = [&](const observe::StepMetrics& metrics) {
-    const std::string text = line.format(metrics);
-    const bool last = metrics.step == job->plan.train.max_steps;
+    const std::string text = line->format(metrics);
+    const bool last = metrics.step == last_step;
     if (metrics.step % every == 0 || metrics.step == 1 || last) out_.write(text + "\n");
     if (server_) server_->stepped(metrics);
   };
@@ -230,6 +231,8 @@ int Rank::train() {
   // Reuses freed host memory for the next step, whose blocks have the same sizes.
   tensor::BlockCache::install();
   train::Trainer trainer(*job, *world_, run, std::move(callbacks), {}, identity);
+  last_step = trainer.plan().train.max_steps;
+  line.emplace(last_step);
   if (first) write_own_file(run.plan_file(), config::to_toml(trainer.plan()));
   if (server_) server_->open(live::model_of(trainer, run.root().string()));
   const train::TrainResult result = trainer.run(stop, server_.get());

@@ -1,5 +1,6 @@
-// Entry points of am-run: launch this machine's ranks of a plan, or of any program, and write the
-// file (a Slurm script or a JobSet) with which a cluster starts a plan's launchers.
+// Entry points of am-run: launch this machine's ranks of a plan, or of any program; write the file
+// (a Slurm script or a JobSet) with which a cluster starts a plan's launchers; prepare and show the
+// data of a plan.
 #pragma once
 
 #include <string>
@@ -22,5 +23,10 @@ int dry_run_program(const Options& options);
 // cluster. `argv` begins at "files". Prints the file, or writes it to the path of -o. Returns the
 // exit status: 0 if written, 1 if the plan has errors, 2 if the command line is wrong.
 int run_files(int argc, char** argv);
+// am-run prepare PLAN: tokenises the plan's text and conversations, and writes the tokens to
+// data.prepared. `argv` begins at "prepare". Returns the exit status, as run_files() does.
+int run_prepare(int argc, char** argv);
+// am-run show-batch PLAN: prints rows of a step's batch. `argv` begins at "show-batch".
+int run_show_batch(int argc, char** argv);
 
 }  // namespace am_run

@@ -1,7 +1,8 @@
 // am-run PLAN launches the ranks of a plan on this machine; am-run --exec PROGRAM launches any
 // program; am-run doctor PLAN checks this machine; am-run files PLAN writes the file that starts
-// the launchers on a cluster. Does not link libtorch, so that it answers immediately; am-run-rank
-// has the parts that need it (starter/torch_programs.h).
+// the launchers on a cluster; am-run prepare PLAN and am-run show-batch PLAN are about its data.
+// Does not link libtorch, so that it answers immediately; am-run-rank has the parts that need it
+// (starter/torch_programs.h).
 #include <csignal>
 #include <string>
 #include <string_view>
@@ -56,6 +57,12 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && std::string_view(argv[1]) == "files") {
     return am_run::run_files(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "prepare") {
+    return am_run::run_prepare(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "show-batch") {
+    return am_run::run_show_batch(argc - 1, argv + 1);
   }
   auto options = am_run::parse_options(argc, argv, &am_apps::library_versions, status);
   if (!options) return status;

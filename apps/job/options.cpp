@@ -28,6 +28,8 @@ constexpr const char* kRunDescription =
     "rank\n"
     "  am-run --nproc 8 --exec python train.py --lr 3e-4     any program that torchrun can start\n"
     "  am-run doctor plan.toml                               is this machine fit for the plan?\n"
+    "  am-run prepare plan.toml                              tokenise its text once, for all jobs\n"
+    "  am-run show-batch plan.toml                           what is the model trained on?\n"
     "  am-run files plan.toml --slurm                        a script for sbatch, or --jobset";
 
 constexpr const char* kExecHelp =

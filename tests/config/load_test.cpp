@@ -250,7 +250,8 @@ TEST_CASE("names that are not legal, and texts that are empty") {
         "did you mean \"float32\"? legal: \"float32\", \"bfloat16\" or \"float16\"");
   check("[scheduler]\nname = \"step\"", "scheduler.name = \"step\" is not known",
         "legal: \"constant\", \"cosine\", \"linear\" or \"wsd\"");
-  check("[data]\ntokenizer = \" \"", "data.tokenizer is empty", "legal: \"bytes\" or a path");
+  check("[data]\ntokenizer = \" \"", "data.tokenizer is empty",
+        "legal: \"auto\", \"bytes\" or a path");
   check("[data]\npath = [\"\"]", "data.path.0 is empty", "legal: path or array of paths");
   check("[optimizer]\nbetas = [0.9]", "optimizer.betas has 1 items",
         "legal: an array of two numbers");

@@ -73,6 +73,8 @@ coefficient = 0.003
 [lora]
 rank = 4
 alpha = 6
+use_rslora = true
+loraplus_lr_ratio = 16
 dropout = 0.1
 target_modules = ["o_proj", "*.mlp.*"]
 weights = "/adapter"
@@ -82,6 +84,9 @@ seq_len = 128
 micro_batch_size = 2
 global_batch_size = 16
 max_steps = 7
+epochs = 2
+max_tokens = 5000
+max_time = "1d1.5s"
 max_grad_norm = 0.1
 on_nonfinite = "skip"
 loss_scale = 1024
@@ -98,6 +103,7 @@ no_decay = ["*.bias", "*norm*"]
 momentum = 0.5
 nesterov = false
 adjust_lr = "match_rms_adamw"
+group = [{ match = ["*lora_B*", "lm_head.weight"], lr = 0.1, weight_decay = 0, name = "adamw" }]
 [scheduler]
 name = "wsd"
 warmup_steps = 5
@@ -106,8 +112,10 @@ decay_steps = 6
 [data]
 kind = "megatron"
 path = ["/a b", "/c"]
+source = [{ path = "/s", kind = "text", weight = 2.5, epochs = 3 }, { path = ["/t", "/u"] }]
 shuffle = false
 tokenizer = "/t.json"
+prepared = "/prepared"
 token_dtype = "uint32"
 reset_position_ids = true
 eod_token = 2
@@ -119,16 +127,20 @@ columns = { messages = "conversations" }
 [validation]
 every = 10
 steps = 3
+patience = 4
 path = ["/v"]
 [checkpoint]
 dir = "/ck"
 every = 5
 keep = 2
+keep_every = 100
+keep_best = 1
 last = false
 async = true
 metadata_parts = 7
 resume = "/ck/step-5"
 export = "hf"
+export_every = 50
 [metrics]
 every = 2
 tensorboard = true
@@ -233,7 +245,7 @@ TEST_CASE("paths in a written plan are absolute, names stay") {
   Plan plan = load(R"(
 model = { path = "m/../llama", weights = "auto" }
 strategy = { tp_plan = "tp.toml" }
-data = { kind = "text", path = ["a", "../b/*.txt"], tokenizer = "bytes" }
+data = { kind = "text", path = ["a", "../b/*.txt"], tokenizer = "bytes", source = [{ path = "s" }] }
 checkpoint = { resume = "none" }
 cluster = { gpu = "h100-sxm" }
 )");
@@ -242,6 +254,7 @@ cluster = { gpu = "h100-sxm" }
   CHECK(text.find("weights = \"auto\"\n") != std::string::npos);
   CHECK(text.find("tp_plan = \"/plans/tp.toml\"\n") != std::string::npos);
   CHECK(text.find("path = [\"/plans/a\", \"/b/*.txt\"]\n") != std::string::npos);
+  CHECK(text.find("source = [{ path = [\"/plans/s\"] }]\n") != std::string::npos);
   CHECK(text.find("tokenizer = \"bytes\"\n") != std::string::npos);
   CHECK(text.find("resume = \"none\"\n") != std::string::npos);
   CHECK(text.find("gpu = \"h100-sxm\"\n") != std::string::npos);

@@ -3,7 +3,9 @@
 #include <catch2/catch.hpp>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
 #include "am/base/text.h"
+#include "support/temporary_folder.h"
 
 using namespace am;
 using namespace am::data;
@@ -26,7 +28,7 @@ TEST_CASE("the plan's data section becomes a data spec") {
       "[train]\nseq_len = 32\nseed = 7\n"
       "[data]\nkind = \"tokens\"\npath = [\"a.bin\", \"/b.bin\"]\nshuffle = false\n"
       "tokenizer = \"t/tokenizer.json\"\ntoken_dtype = \"uint32\"\n");
-  const DataSpec spec = data_spec(plan, 1000);
+  const DataSpec spec = data_specs(plan, 1000).front();
   CHECK(spec.kind == "tokens");
   CHECK(spec.paths == std::vector<std::filesystem::path>{"/plans/a.bin", "/b.bin"});
   CHECK(spec.tokenizer == "/plans/t/tokenizer.json");
@@ -40,11 +42,53 @@ TEST_CASE("batches have the plan's length and order") {
       plan_of("[train]\nseq_len = 32\nseed = 7\n[data]\nkind = \"synthetic\"\nshuffle = false\n");
   const BatchReader reader = open_batches(plan, 1000);
   CHECK(reader.read_batch(0, 2).inputs.size() == 64);
-  CHECK(reader.sampler().sample(5) == 5);
+  CHECK(reader.sampler().draw(5) == Draw{0, 5});
 }
 
-TEST_CASE("the bytes tokenizer is no path") {
-  CHECK(data_spec(plan_of(""), 256).tokenizer == "bytes");
+TEST_CASE("the tokenizer is the model folder's, bytes, or a path") {
+  CHECK(tokenizer_name(plan_of("")) == "bytes");  // the folder has none
+  CHECK(tokenizer_name(plan_of("[data]\ntokenizer = \"bytes\"\n")) == "bytes");
+  CHECK(tokenizer_name(plan_of("[data]\ntokenizer = \"t\"\n")) == "/plans/t");
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "tokenizer.json", "{}");
+  config::Plan plan = plan_of("");
+  plan.model.path = folder.path().string();
+  CHECK(tokenizer_name(plan) == (folder / "tokenizer.json").string());
+  plan.model.path = (folder / "config.json").string();
+  CHECK(tokenizer_name(plan) == (folder / "tokenizer.json").string());
+  plan.data.tokenizer = "bytes";
+  CHECK(tokenizer_name(plan) == "bytes");
+}
+
+TEST_CASE("sources of a mixture are read by their own kinds") {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a.txt", std::string(90, 'a'));
+  write_file_atomically(folder / "b.jsonl", "{\"prompt\": \"b\", \"completion\": \"cd\"}\n");
+  config::Plan plan = plan_of(
+      "[train]\nseq_len = 8\n[data]\ntokenizer = \"bytes\"\n"
+      "[[data.source]]\npath = \"a.txt\"\nkind = \"text\"\nweight = 3\n"
+      "[[data.source]]\npath = \"b.jsonl\"\nkind = \"chat\"\nepochs = 1\n");
+  plan.file = (folder / "p.toml").string();
+  const BatchReader reader = open_batches(plan, 256);
+  CHECK(reader.tokens() == 93);
+  CHECK(reader.counted_labels(0, 8) == 7 * 8 + 2);
+  CHECK(reader.descriptions().size() == 2);
+  CHECK_THAT(reader.descriptions()[0], Catch::StartsWith("75.0 % text: "));
+  CHECK_THAT(reader.descriptions()[1], Catch::EndsWith(", at most 1 epochs"));
+  const std::string fingerprint = reader.fingerprint();
+  plan.data.sources[0].weight = 2;
+  CHECK(open_batches(plan, 256).fingerprint() != fingerprint);
+}
+
+TEST_CASE("validation data are read once and in order") {
+  const config::Plan plan = plan_of(
+      "[train]\nseed = 4\nepochs = 3\n[data]\nkind = \"tokens\"\npath = \"t\"\n"
+      "[validation]\nevery = 1\npath = \"v\"\n");
+  const config::Plan validation = with_validation_data(plan);
+  CHECK(validation.data.path == std::vector<std::string>{"v"});
+  CHECK_FALSE(validation.data.shuffle);
+  CHECK(validation.train.seed == 5);
+  CHECK(validation.train.epochs == 1);
 }
 
 TEST_CASE("eod_token is an id, or a token by its name") {
@@ -53,7 +97,7 @@ TEST_CASE("eod_token is an id, or a token by its name") {
   const std::string tokenizer =
       cat("[data]\ntokenizer = \"", AM_TEST_DATA, "/tokenizers/gpt2.json\"\neod_token = ");
   CHECK(eod_token_id(plan_of(tokenizer + "\"<|endoftext|>\"\n")) == 0);
-  CHECK(data_spec(plan_of(tokenizer + "\"<|end|>\"\n"), 600).eod_token == 520);
+  CHECK(data_specs(plan_of(tokenizer + "\"<|end|>\"\n"), 600).front().eod_token == 520);
   try {
     eod_token_id(plan_of(tokenizer + "\"<|end_of_text|>\"\n"));
     FAIL("found");

@@ -227,8 +227,10 @@ TEST_CASE("a batch holds inputs and labels one further") {
   std::iota(tokens.begin(), tokens.end(), uint16_t{0});
   write_bytes(folder / "t.bin", bytes_of(tokens));
   const DataSpec spec = spec_of("tokens", {folder / "t.bin"});
-  const BatchReader reader(open_samples(spec, {.seq_len = 4}), 4, {.shuffle = false});
-  CHECK(reader.sampler().num_samples() == 10);
+  std::vector<DataSource> sources;
+  sources.push_back({open_samples(spec, {.seq_len = 4})});
+  CHECK(sources.front().samples->size() == 10);
+  const BatchReader reader(std::move(sources), 4, {.shuffle = false});
   const Batch batch = reader.read_batch(5, 2);
   CHECK(batch.rows == 2);
   CHECK(batch.seq_len == 4);
@@ -292,8 +294,9 @@ TEST_CASE("a line of a .jsonl without a text is an error that names it") {
     write_bytes(folder / "a.jsonl", lines);
     return failure(spec_of("text", {folder / "a.jsonl"}, 256)).second;
   };
-  CHECK(failure_of("{\"text\": \"a\"}\n{\"messages\": []}\n").find("a.jsonl:2: the line has no") !=
-        std::string::npos);
+  CHECK(
+      failure_of("{\"text\": \"a\"}\n{\"messages\": []}\n").find("a.jsonl:2: the object has no") !=
+      std::string::npos);
   CHECK(failure_of("{\"text\": 3}\n").find("a.jsonl:1:") != std::string::npos);
   CHECK(failure_of("plain\n").find("a.jsonl:1: the line is not JSON") != std::string::npos);
 }

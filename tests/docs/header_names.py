@@ -31,6 +31,7 @@ GIVEN = {
         "uint64_t size, std::string_view header, std::span<const std::byte> values",
     "base/error.h": "const std::string& path, const std::string& reason",
     "base/json_cursor.h": "text, std::vector<int64_t>& shape",
+    "base/in_order.h": "std::string& out, const std::vector<std::string>& words",
     "base/read_ahead.h":
         "const std::vector<std::string>& blocks, std::span<std::byte> bytes_of(std::string_view), "
         "void use(std::string_view)",
@@ -68,6 +69,8 @@ GIVEN = {
     "control/server.h": "ControlPlace& place, const ServerOptions& options, const Json& answer",
     "control/token.h": "const Nonces& nonces, const std::string& theirs",
     "data/batch.h": "const DataSpec& spec, int64_t place, int64_t m, int64_t d",
+    "data/data_file.h": "size_t& count",
+    "data/prepared.h": "const DataSpec& spec",
     "data/fingerprint.h": "const std::unique_ptr<TokenSource>& source",
     "data/tokenizer.h": "const std::vector<int64_t>& ids",
     "data/tokenizer/charsmap.h": "std::string_view map_bytes",
@@ -260,7 +263,7 @@ GIVEN = {
     "train/dry_run.h": "const job::Job& job",
     "train/resume.h":
         "config::Plan plan, const std::filesystem::path& checkpoints, world, config, "
-        "const mesh::MeshSizes& mesh, const data::SampleSource& source",
+        "const mesh::MeshSizes& mesh, const data::BatchReader& reader",
     "train/run_facts.h":
         "plan, config, const data::BatchReader& reader, const run_folder::CheckpointInfo& info",
     "train/step.h":

@@ -18,7 +18,7 @@ namespace fs = std::filesystem;
 
 // Writes a step folder of two ranks, each with one value.
 void write_step(const fs::path& folder, const std::vector<JobStep>& lineage,
-                const std::string& save_id = "save-1") {
+                const std::string& save_id = "save-1", std::optional<double> loss = {}) {
   fs::create_directories(folder);
   ShardIndex index;
   index.save_id = save_id;
@@ -38,12 +38,13 @@ void write_step(const fs::path& folder, const std::vector<JobStep>& lineage,
   info.model_type = "llama";
   info.save_id = save_id;
   info.lineage = lineage;
+  if (loss) info.validated = {loss, *loss, 0};
   write_file_atomically(folder / kInfoFile, to_json_text(info));
 }
 
-std::set<std::string> names_in(const TemporaryFolder& folder) {
+std::set<std::string> names_in(const fs::path& folder) {
   std::set<std::string> names;
-  for (const auto& entry : fs::directory_iterator(folder.path())) {
+  for (const auto& entry : fs::directory_iterator(folder)) {
     names.insert(entry.path().filename().string());
   }
   return names;
@@ -143,7 +144,7 @@ TEST_CASE("a finished folder takes the place of another one") {
   SECTION("there is none") {}
   SECTION("one is there") { write_step(folder / "step-5", kJobA, "old"); }
   publish(folder / "step-5.tmp", folder / "step-5");
-  CHECK(names_in(folder) == std::set<std::string>{"step-5"});
+  CHECK(names_in(folder.path()) == std::set<std::string>{"step-5"});
   CHECK(read_checkpoint_info(folder / "step-5").save_id == "new");
 }
 
@@ -158,7 +159,7 @@ TEST_CASE("what a killed job had begun is ended") {
   write_step(folder / "step-8.superseded", kJobA);
   fs::create_directory(folder / "mine.tmp");
   const auto done = clean_up(folder.path());
-  CHECK(names_in(folder) ==
+  CHECK(names_in(folder.path()) ==
         std::set<std::string>{"step-4", "step-6", "step-8.superseded", "mine.tmp"});
   CHECK_FALSE(why_incomplete(folder / "step-6"));
   CHECK_THAT(join(done, "\n"), Catch::Contains("restored step-6 from step-6.old") &&
@@ -174,9 +175,9 @@ TEST_CASE("what lies beyond a step is set aside under a name of its own") {
     for (const int64_t step : {10, 20, 30}) write_step(folder / cat("step-", step), kJobA);
     CHECK(set_aside(folder.path(), 10).size() == 2);
   }
-  CHECK(names_in(folder) == std::set<std::string>{"step-10", "step-20.superseded",
-                                                  "step-20.superseded.2", "step-30.superseded",
-                                                  "step-30.superseded.2"});
+  CHECK(names_in(folder.path()) ==
+        std::set<std::string>{"step-10", "step-20.superseded", "step-20.superseded.2",
+                              "step-30.superseded", "step-30.superseded.2"});
   CHECK(newest_complete(folder.path()).found->step == 10);
 }
 
@@ -191,18 +192,43 @@ TEST_CASE("keep counts and deletes what lies on the job's own way alone") {
   fs::create_directory(folder / "step-7");  // without content
   const std::set<std::string> strangers = {"step-25", "step-5", "step-6", "step-7"};
   const auto left = [&] {
-    std::set<std::string> names = names_in(folder);
+    std::set<std::string> names = names_in(folder.path());
     for (const std::string& name : strangers) CHECK(names.erase(name) == 1);
     return names;
   };
-  drop_old(folder.path(), 0, own);
+  drop_old(folder.path(), {}, own);
   CHECK(left() == std::set<std::string>{"step-10", "step-20"});
   write_step(folder / "step-30", own);
-  drop_old(folder.path(), 2, own);
+  drop_old(folder.path(), {.newest = 2}, own);
   CHECK(left() == std::set<std::string>{"step-20", "step-30"});  // b began from step-20
   write_step(folder / "step-40", own);
-  drop_old(folder.path(), 2, own);
+  drop_old(folder.path(), {.newest = 2}, own);
   CHECK(left() == std::set<std::string>{"step-30", "step-40"});
+}
+
+TEST_CASE("checkpoints are kept by their steps and by their validation losses") {
+  const TemporaryFolder folder;
+  const fs::path checkpoints = folder / "checkpoints";
+  const std::vector<std::optional<double>> losses = {5.0, 2.0, std::nullopt, 1.0, 3.0, 4.0};
+  for (size_t i = 0; i < losses.size(); ++i) {
+    write_step(checkpoints / cat("step-", 10 * (i + 1)), kJobA, "save-1", losses[i]);
+  }
+  drop_old(checkpoints, {.newest = 1, .every = 30, .best = 2}, kJobA);
+  CHECK(names_in(checkpoints) == std::set<std::string>{"step-20", "step-30", "step-40", "step-60"});
+  const RunFolder run(folder.path());
+  link_checkpoints(run, checkpoints, kJobA);
+  CHECK(fs::read_symlink(folder / "latest") == "checkpoints/step-60");
+  CHECK(fs::read_symlink(folder / "best") == "checkpoints/step-40");
+  CHECK(read_checkpoint_info(folder / "best").step == 40);
+  write_step(checkpoints / "step-70", kJobA, "save-1", 0.5);
+  link_checkpoints(run, checkpoints, kJobA);
+  CHECK(fs::read_symlink(folder / "best") == "checkpoints/step-70");
+  SECTION("a file of this name stays") {
+    fs::remove(folder / "latest");
+    write_file_atomically(folder / "latest", "mine");
+    link_checkpoints(run, checkpoints, kJobA);
+    CHECK(read_file(folder / "latest") == "mine");
+  }
 }
 
 }  // namespace am::run_folder

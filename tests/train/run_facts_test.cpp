@@ -17,7 +17,7 @@ Json facts_of(const std::string& family, const std::string& from = {}, const std
   const config::Plan plan = test::parse(
       cat("[model]\npath = \"hf/", family,
           "\"\n[train]\nseq_len = 16\n[mesh]\nworld_size = 1\n[data]\nkind = \"synthetic\"\n"));
-  return train::run_facts(plan, config, data::open_batches(plan, config.vocab_size).samples());
+  return train::run_facts(plan, config, data::open_batches(plan, config.vocab_size));
 }
 
 }  // namespace

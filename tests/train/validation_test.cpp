@@ -124,7 +124,7 @@ TEST_CASE("validation takes the mean over the first batches, by a plain forward 
     test::RankModel rank(plan, world);
     train::Validation validation(plan, *rank.model, world);
     // All parameters are zeros, so all tokens are equally likely.
-    RANK_CHECK(std::abs(validation.loss() - std::log(64.0)) < 1e-6);
+    RANK_CHECK(std::abs(validation.loss(1) - std::log(64.0)) < 1e-6);
     // The validation data are the first 24 rows in order, of 16 tokens plus one label each.
     rank.model->for_each_owned(
         [](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter&) {
@@ -138,9 +138,9 @@ TEST_CASE("validation takes the mean over the first batches, by a plain forward 
     const at::Tensor ids = all.narrow(0, 0, 24 * 16).view({24, 16});
     const at::Tensor labels = all.narrow(0, 1, 24 * 16).contiguous().view({24, 16});
     const double sum = rank.model->loss_sum(rank.model->forward(ids), labels).item<double>();
-    const double loss = validation.loss();
+    const double loss = validation.loss(1);
     RANK_CHECK(std::abs(loss - sum / (24 * 16)) < 1e-5);
-    RANK_CHECK(validation.loss() == loss);
+    RANK_CHECK(validation.loss(1) == loss);
     RANK_CHECK(validation.due(1));
   });
 }

@@ -6,7 +6,7 @@
 namespace am::fault {
 namespace {
 
-constexpr std::array<Description, 33> kFaults = {{
+constexpr std::array<Description, 38> kFaults = {{
     {Fault::kTpInputSum, "tp_input_sum",
      "the gradient of column-wise layers' input is not summed over tp"},
     {Fault::kTpHeadNormSum, "tp_head_norm_sum",
@@ -57,6 +57,14 @@ constexpr std::array<Description, 33> kFaults = {{
      "scales of FP8 products are those of each tp rank's shard"},
     {Fault::kLabelsOfRank, "labels_of_rank",
      "each data-parallel rank divides by the labels of its own sequences"},
+    {Fault::kLabelsOfMicroBatch, "labels_of_micro_batch",
+     "each micro-batch divides by its own labels"},
+    {Fault::kLabelsOfCpPart, "labels_of_cp_part",
+     "each cp rank divides by the labels of its part of the sequences"},
+    {Fault::kLabelsOfPadding, "labels_of_padding", "padding counts as labels in the divisor"},
+    {Fault::kMaskShifted, "mask_shifted", "the labels that count are those one token earlier"},
+    {Fault::kValidationTwice, "validation_twice",
+     "the labels of validation batches are counted twice"},
     {Fault::kUncheckedId, "unchecked_id",
      "a batch of the third step has an id outside the vocabulary, which the host does not check"},
     {Fault::kSlowRank, "slow_rank", "the last rank sleeps for 20 ms in each step"},

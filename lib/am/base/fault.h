@@ -47,6 +47,11 @@ enum class Fault : uint8_t {
   kReplicaBit,
   kFp8LocalScale,
   kLabelsOfRank,
+  kLabelsOfMicroBatch,
+  kLabelsOfCpPart,
+  kLabelsOfPadding,
+  kMaskShifted,
+  kValidationTwice,
   kUncheckedId,
   kSlowRank,
 };

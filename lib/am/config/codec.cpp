@@ -1,5 +1,6 @@
 #include "am/config/codec.h"
 
+#include <charconv>
 #include <cmath>
 
 #include "am/base/text.h"
@@ -127,6 +128,70 @@ Json Text::schema() const {
   Json schema = {{"type", "string"}};
   if (empty == Empty::kRefused) schema["minLength"] = 1;
   return schema;
+}
+
+namespace {
+
+struct TimeUnit {
+  char letter;
+  double seconds;
+};
+constexpr std::array<TimeUnit, 4> kTimeUnits = {{{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
+
+// Returns the seconds of a text such as "1d12h" or "1.5h"; nothing if it has another form. Units
+// must become smaller from left to right.
+std::optional<double> seconds_of(std::string_view text) {
+  double seconds = 0.0;
+  auto unit = kTimeUnits.begin();
+  if (text.empty()) return std::nullopt;
+  while (!text.empty()) {
+    double count = 0.0;
+    const auto end =
+        std::from_chars(text.data(), text.data() + text.size(), count, std::chars_format::fixed);
+    if (end.ec != std::errc{} || !std::isfinite(count) || count < 0.0) return std::nullopt;
+    text.remove_prefix(static_cast<size_t>(end.ptr - text.data()));
+    while (unit != kTimeUnits.end() && (text.empty() || unit->letter != text.front())) ++unit;
+    if (unit == kTimeUnits.end()) return std::nullopt;
+    seconds += count * unit->seconds;
+    text.remove_prefix(1);
+    ++unit;
+  }
+  return seconds;
+}
+
+}  // namespace
+
+std::optional<double> Duration::read(const Input& input) const {
+  if (input.value.kind != Value::Kind::kText) {
+    input.wrong_type("text in quotes", type());
+    return std::nullopt;
+  }
+  constexpr double kLongest = 1e9;
+  auto seconds = seconds_of(input.value.text);
+  if (seconds) *seconds = std::round(*seconds * 1e3) / 1e3;
+  if (seconds && *seconds > 0.0 && *seconds < kLongest) return seconds;
+  input.bad_value(cat(" = \"", input.value.text, "\" is not a time"),
+                  "legal: numbers with the units d, h, m and s, for example \"23h30m\"");
+  return std::nullopt;
+}
+
+Json Duration::write(double seconds) const {
+  std::string text;
+  for (const TimeUnit& unit : kTimeUnits) {
+    const bool last = unit.letter == 's';
+    if (last) seconds = std::round(seconds * 1e3) / 1e3;
+    const double count = last ? seconds : std::floor(seconds / unit.seconds);
+    if (count > 0.0) text += cat(number_text(count), unit.letter);
+    seconds -= count * unit.seconds;
+  }
+  return text;
+}
+
+Json Duration::schema() const {
+  constexpr const char* kNumber = "[0-9]+(\\.[0-9]+)?";
+  std::string pattern = "^(?=.)";
+  for (const TimeUnit& unit : kTimeUnits) pattern += cat("(", kNumber, unit.letter, ")?");
+  return {{"type", "string"}, {"pattern", pattern + "$"}};
 }
 
 std::optional<std::variant<int64_t, std::string>> TokenCodec::read(const Input& input) const {

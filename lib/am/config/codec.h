@@ -87,6 +87,14 @@ struct Text {
   std::string type() const { return what; }
 };
 
+// Accepts a time, for example "23h30m", "90m" or "45s"; the value is in seconds.
+struct Duration {
+  std::optional<double> read(const Input& input) const;
+  Json write(double seconds) const;
+  Json schema() const;
+  std::string type() const { return "a time, for example \"23h30m\""; }
+};
+
 // Accepts an id, or the name of a token.
 struct TokenCodec {
   std::optional<std::variant<int64_t, std::string>> read(const Input& input) const;

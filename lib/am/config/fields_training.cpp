@@ -3,6 +3,7 @@
 #include "am/config/field_builder.h"
 #include "am/config/schedule_names.h"
 #include "am/config/strategy_codec.h"
+#include "am/config/table_codec.h"
 
 namespace am::config {
 namespace {
@@ -76,6 +77,19 @@ void add_train(std::vector<FieldSpec>& out) {
   train.add("max_steps", &S::max_steps, Integer{0, int64_t{1} << 40}, "Optimizer steps of the job.")
       .also = {"steps", "train_iters", "num_steps"};
   train
+      .add("epochs", &S::epochs, Integer{0, 1 << 20},
+           "Passes through the data, after which the job ends; the last step may have fewer "
+           "samples. 0: no limit. Without max_steps in the plan, epochs alone decides.")
+      .also = {"num_epochs", "num_train_epochs"};
+  train.add("max_tokens", &S::max_tokens, Integer{0, int64_t{1} << 53},
+            "The job ends before the step whose tokens would exceed this number. 0: no limit. "
+            "Without max_steps in the plan, max_tokens decides.");
+  train
+      .add("max_time", &S::max_time, Optional<Duration>{},
+           "The job saves and stops once this time has passed since it was started, restarts "
+           "included, for example \"23h30m\"; am-run then ends with --stopped-status.")
+      .also = {"time_limit", "max_duration"};
+  train
       .add("max_grad_norm", &S::max_grad_norm, Number{},
            "Gradients are scaled down to this global norm. 0: no clipping.")
       .also = {"clip_grad", "max_norm", "gradient_clipping"};
@@ -124,6 +138,20 @@ void add_optimizer(std::vector<FieldSpec>& out) {
                 "Factor of muon's learning rate for an A x B matrix. original: sqrt(max(1, A / "
                 "B)); match_rms_adamw: 0.2 sqrt(max(A, B)), for a learning rate and a decay that "
                 "suit adamw.");
+  Tables<OptimizerGroup> groups;
+  groups.add("match", &OptimizerGroup::match, Texts{},
+             "Globs over the names of parameters, in which * also matches dots.",
+             /*required=*/true);
+  groups.add("lr", &OptimizerGroup::lr, Optional<Number>{},
+             "Peak learning rate, which follows the schedule in proportion.");
+  groups.add("weight_decay", &OptimizerGroup::weight_decay, Optional<Number>{}, "Weight decay.");
+  groups.add("name", &OptimizerGroup::name, Optional<Choice>{Choice{{"adamw"}}},
+             "adamw: with name = \"muon\", AdamW updates these parameters.");
+  optimizer
+      .add("group", &S::groups, groups,
+           "Parameters with options of their own, as [[optimizer.group]]. The first group that "
+           "matches a parameter applies, before no_decay.")
+      .also = {"groups", "param_groups", "lr_groups"};
 
   FieldBuilder scheduler(
       "scheduler", [](auto& plan) -> auto& { return plan.scheduler; }, out);
@@ -175,21 +203,46 @@ void add_data(std::vector<FieldSpec>& out) {
   FieldBuilder data(
       "data", [](auto& plan) -> auto& { return plan.data; }, out);
   using S = DataSection;
-  data.add("kind", &S::kind,
-           Choice{{"synthetic", "text", "tokens", "megatron", "chat", "synthetic_chat"}},
+  const Choice kinds{{"synthetic", "text", "tokens", "megatron", "chat", "synthetic_chat"}};
+  data.add("kind", &S::kind, kinds,
            "synthetic needs no files; chat: conversations as JSON Lines, with the chat template of "
            "the tokenizer's folder; synthetic_chat: random examples, for tests; text: UTF-8 files, "
            "or .jsonl with a \"text\" in each line, through the tokenizer; tokens: headerless "
            "little-endian integers; megatron: a .bin and .idx pair.");
   data.add("path", &S::path, Texts{"path or array of paths"},
-           "Files, folders or globs. Required unless kind is synthetic.")
+           "Files, folders or globs. Required unless kind is synthetic, or there are sources. With "
+           "kind megatron also Megatron's blend, which becomes sources: weights and prefixes in "
+           "turn, or a .json file with such a list.")
+      .is_path = is_any_path;
+  Tables<DataSourceSection> sources;
+  using Source = DataSourceSection;
+  sources.add("path", &Source::path, Texts{"path or array of paths"}, "Files, folders or globs.",
+              /*required=*/true);
+  Choice kinds_of_files = kinds;
+  std::erase_if(kinds_of_files.names,
+                [](const std::string& kind) { return starts_with(kind, "synthetic"); });
+  sources.add("kind", &Source::kind, Optional<Choice>{kinds_of_files},
+              "Kind of the files. Absent: data.kind.");
+  sources.add("weight", &Source::weight, Number{0.0, 1e100},
+              "Share of the samples, relative to the weights of the other sources.");
+  sources.add("epochs", &Source::epochs, Integer{0, 1 << 20},
+              "Passes through the source, after which the other sources go on without it. 0: no "
+              "limit.");
+  data.add("source", &S::sources, sources,
+           "A mixture of sources, as [[data.source]], instead of path. The order depends on the "
+           "weights and on train.seed alone.")
       .is_path = is_any_path;
   data.add("shuffle", &S::shuffle, Boolean{},
            "Shuffle the samples of each epoch, in an order that depends only on train.seed.");
-  data.add("tokenizer", &S::tokenizer, Text{Text::Empty::kRefused, "\"bytes\" or a path"},
-           "bytes: one token per byte; or a tokenizer.json, tekken.json, a SentencePiece model, a "
-           "file of tiktoken, or a folder that contains one of them.")
-      .is_path = [](std::string_view text) { return text != "bytes"; };
+  data.add("tokenizer", &S::tokenizer, Text{Text::Empty::kRefused, "\"auto\", \"bytes\" or a path"},
+           "auto: the tokenizer in the model's folder; bytes: one token per byte; or a "
+           "tokenizer.json, tekken.json, a SentencePiece model, a file of tiktoken, or a folder "
+           "that contains one of them.")
+      .is_path = [](std::string_view text) { return text != "auto" && text != "bytes"; };
+  data.add("prepared", &S::prepared, Text{Text::Empty::kAllowed, "\"none\" or a path"},
+           "Folder to which am-run prepare writes tokens, and from which jobs read them if they "
+           "belong to the same files and tokenizer; or none. Empty: prepared/ beside the plan.")
+      .is_path = [](std::string_view text) { return !text.empty() && text != "none"; };
   data.add("token_dtype", &S::token_dtype, Choice{{"uint16", "uint32"}},
            "Integer type of the files of kind tokens.");
   data.add("reset_position_ids", &S::reset_position_ids, Boolean{},
@@ -225,10 +278,15 @@ void add_validation(std::vector<FieldSpec>& out) {
            "Optimizer steps between two validations; the last step has one too. 0: no validation.")
       .also = {"val_check_interval", "eval_interval", "val_every_steps"};
   validation
-      .add("steps", &S::steps, Integer{1, 1 << 20},
+      .add("steps", &S::steps, Integer{0, 1 << 20},
            "Number of global batches, from the start of the data, over which each validation loss "
-           "is averaged.")
+           "is averaged; at most one pass. 0: all data.")
       .also = {"eval_iters", "limit_val_batches"};
+  validation
+      .add("patience", &S::patience, Integer{},
+           "Training ends after this number of validations in a row without a new lowest loss. 0: "
+           "it does not.")
+      .also = {"early_stopping_patience"};
   validation
       .add("path", &S::path, Texts{"path or array of paths"},
            "Files, folders or globs, read as those of [data] are. Required unless data.kind is "
@@ -249,6 +307,13 @@ void add_outputs(std::vector<FieldSpec>& out) {
                  "Number of this run's checkpoints to keep; those of other runs are never removed. "
                  "0: all.");
   checkpoint.add(
+      "keep_every", &S::keep_every, Integer{},
+      "Checkpoints of steps that this number divides are kept besides those of `keep`. 0: "
+      "none.");
+  checkpoint.add("keep_best", &S::keep_best, Integer{},
+                 "Number of checkpoints with the lowest validation losses to keep besides those of "
+                 "`keep`. 0: none.");
+  checkpoint.add(
       "last", &S::last, Boolean{},
       "Save after the last step, whatever `every` says. false: a job that reaches its last step "
       "saves only the checkpoints of `every`; one that is stopped always saves.");
@@ -266,6 +331,8 @@ void add_outputs(std::vector<FieldSpec>& out) {
       .is_path = is_path_unless_auto_or_none;
   checkpoint.add("export", &S::export_format, Choice{{"hf", "none"}},
                  "hf: write a Hugging Face folder at the end.");
+  checkpoint.add("export_every", &S::export_every, Integer{},
+                 "Steps between further exports in the format of `export`. 0: only at the end.");
 
   FieldBuilder metrics(
       "metrics", [](auto& plan) -> auto& { return plan.metrics; }, out);

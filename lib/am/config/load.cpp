@@ -6,6 +6,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/config/blend.h"
 #include "am/config/field.h"
 #include "am/config/overrides.h"
 #include "am/config/plan.h"
@@ -160,7 +161,7 @@ class Loader {
 // ---- checks of several keys ---------------------------------------------------------------------
 
 void check_data(const Plan& plan, Diagnostics& found) {
-  if (plan.data.is_synthetic() || !plan.data.path.empty()) return;
+  if (plan.data.is_synthetic() || !plan.data.path.empty() || !plan.data.sources.empty()) return;
   found.error("plan.required", plan.span("data.kind"),
               cat("data.kind = \"", plan.data.kind, "\" needs data.path"),
               "name a file, a folder or a glob, relative to the plan; or set kind = \"synthetic\"");
@@ -202,6 +203,7 @@ std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
     Loader(plan, own).load(*root);
     // check_data() is skipped after errors, because data.path itself may be the key with an error.
     if (own.ok()) check_data(plan, own);
+    settle_blend(plan, own);
     settle_async_tensor_parallel(plan, own);
     read_schedule(plan);
   }

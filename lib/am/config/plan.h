@@ -64,9 +64,11 @@ struct ExpertsSection {
 
 // Low-rank adapters, which are trained instead of the model's parameters.
 struct LoraSection {
-  int64_t rank = 0;      // rank of the adapters' matrices; 0: no adapters
-  double alpha = 8.0;    // the adapters' output is scaled by alpha / rank
-  double dropout = 0.0;  // dropout probability of the adapters' input
+  int64_t rank = 0;         // rank of the adapters' matrices; 0: no adapters
+  double alpha = 8.0;       // the adapters' output is scaled by alpha / rank
+  bool use_rslora = false;  // whether the scale is alpha / sqrt(rank), as in rsLoRA
+  double lr_ratio = 1.0;  // the key loraplus_lr_ratio: learning rate of lora_B over that of lora_A
+  double dropout = 0.0;   // dropout probability of the adapters' input
   std::vector<std::string> target_modules = {"q_proj", "v_proj"};
   std::string weights;  // path of a PEFT adapter to start from; empty: new adapters
   bool merge = false;   // whether an export merges the adapters into the weights
@@ -79,13 +81,23 @@ struct TrainSection {
   // pipeline, the micro-batches of one run of the schedule.
   int64_t global_batch_size = 0;
   int64_t max_steps = 100;
-  double max_grad_norm = 1.0;  // norm to which larger gradients are clipped; 0: no clipping
+  int64_t epochs = 0;              // passes through the data; 0: no limit
+  int64_t max_tokens = 0;          // tokens of all steps; 0: no limit
+  std::optional<double> max_time;  // seconds after which the job stops
+  double max_grad_norm = 1.0;      // norm to which larger gradients are clipped; 0: no clipping
   // Action if the loss or the gradients' norm is not finite: stop | skip | continue.
   std::string on_nonfinite = "stop";
   double loss_scale = 0.0;     // factor of the loss in float16 training; 0: dynamic
   int64_t seed = 0;            // seed of the data order
   bool deterministic = false;  // whether jobs repeat bit for bit on a GPU, as they do on a CPU
   std::string matmul_precision = "highest";  // float32 matmuls on a GPU: highest | high precision
+};
+
+struct OptimizerGroup {
+  std::vector<std::string> match;  // globs over the names of parameters
+  std::optional<double> lr;        // peak learning rate instead of optimizer.lr
+  std::optional<double> weight_decay;
+  std::optional<std::string> name;  // "adamw": parameters that muon does not update
 };
 
 struct OptimizerSection {
@@ -99,6 +111,8 @@ struct OptimizerSection {
   std::optional<double> momentum;  // for sgd and muon; config/optimizer.h has the defaults
   std::optional<bool> nesterov;
   std::string adjust_lr = "original";  // factor of muon's lr: original | match_rms_adamw
+  // Options of some parameters. The first group that matches a parameter applies.
+  std::vector<OptimizerGroup> groups;  // the key `group`
 };
 
 struct SchedulerSection {
@@ -113,12 +127,23 @@ struct SchedulerSection {
 // A token: its id, or its name in the tokenizer's vocabulary.
 using TokenReference = std::variant<int64_t, std::string>;
 
+// A source of a mixture.
+struct DataSourceSection {
+  std::vector<std::string> path;
+  std::optional<std::string> kind;  // absent: data.kind
+  double weight = 1.0;              // share of the samples, relative to the other sources' weights
+  int64_t epochs = 0;               // passes after which the source is left out; 0: no limit
+};
+
 struct DataSection {
   // synthetic | text | tokens | megatron | chat | synthetic_chat
   std::string kind = "synthetic";
   std::vector<std::string> path;
+  std::vector<DataSourceSection> sources;  // the key `source`: a mixture, instead of `path`
   bool shuffle = true;
-  std::string tokenizer = "bytes";
+  std::string tokenizer = "auto";  // auto (the model folder's) | bytes | a path
+  // Folder of am-run prepare: a path | none; empty: prepared/ beside the plan file.
+  std::string prepared;
   std::string token_dtype = "uint16";
   // Whether position ids restart at 0 after each eod_token. This key and eod_token have the names
   // of Megatron's options.
@@ -132,26 +157,41 @@ struct DataSection {
   // Pairs of a key of conversations ("messages", "prompt", ..) and its name in the files.
   std::vector<std::pair<std::string, std::string>> columns;
 
+  // Returns the kind of a source.
+  const std::string& kind_of(const DataSourceSection& source) const {
+    return source.kind ? *source.kind : kind;
+  }
+  // Whether the data, or a source of a mixture, have this kind.
+  bool has_kind(std::string_view wanted) const;
   // Whether the data are made, and not read from files.
-  bool is_synthetic() const { return kind == "synthetic" || kind == "synthetic_chat"; }
-  // Whether the data are examples, and the loss counts only some of their labels.
-  bool has_examples() const { return kind == "chat" || kind == "synthetic_chat"; }
+  bool is_synthetic() const {
+    return sources.empty() && (kind == "synthetic" || kind == "synthetic_chat");
+  }
+  // Whether a tokenizer makes tokens of the data, or of some of them.
+  bool reads_text() const { return has_kind("text") || has_kind("chat"); }
+  // Whether the data, or some of them, are examples, and the loss counts only some of their labels.
+  bool has_examples() const { return has_kind("chat") || has_kind("synthetic_chat"); }
   // Whether a row has several documents, so that attention needs their positions.
-  bool has_documents() const { return has_examples() ? packing : reset_position_ids; }
+  bool has_documents() const { return (has_examples() && packing) || reset_position_ids; }
 };
 
 // Periodic evaluation of the loss on validation data. Its data.kind is that of the training data.
 struct ValidationSection {
   int64_t every = 0;  // optimizer steps between validations; 0: none
-  int64_t steps = 8;  // number of global batches in each validation
+  int64_t steps = 8;  // largest number of global batches in each validation; 0: all data
+  // Training ends after this number of validations in a row without a new lowest loss; 0: never.
+  int64_t patience = 0;
   std::vector<std::string> path;
 };
 
 struct CheckpointSection {
-  std::string dir;    // folder of the checkpoints; empty: RUN/checkpoints
-  int64_t every = 0;  // steps between checkpoints; 0: only at the end
-  int64_t keep = 0;   // number of checkpoints to keep; 0: all
-  bool last = true;   // whether to save after the last step
+  std::string dir;           // folder of the checkpoints; empty: RUN/checkpoints
+  int64_t every = 0;         // steps between checkpoints; 0: only at the end
+  int64_t keep = 0;          // number of checkpoints to keep; 0: all
+  int64_t keep_every = 0;    // checkpoints of steps that this number divides are kept; 0: none
+  int64_t keep_best = 0;     // number of checkpoints with the lowest validation losses to keep
+  int64_t export_every = 0;  // steps between exports; 0: only at the end
+  bool last = true;          // whether to save after the last step
   bool async = false;
   // PyTorch's .metadata file is written if a checkpoint has at most this number of shards; 0:
   // always.
@@ -216,6 +256,8 @@ struct Plan {
   Span span(std::string_view key) const;
   // Whether the key is set in the plan file or by --set.
   bool given(std::string_view key) const;
+  // Whether train.max_steps limits the job. Its default does so only if nothing else does.
+  bool max_steps_apply() const;
   // Resolves `path`, which is relative to the plan's folder.
   std::filesystem::path resolve(const std::string& path) const;
 };

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "am/base/text.h"
+#include "am/config/table_codec.h"
 
 namespace am::config {
 namespace {
@@ -16,24 +17,6 @@ Choice stored_or_dtype() {
   return choice;
 }
 
-// Reads the members of an inline table. `assign` returns false for an unknown name.
-template <typename Assign>
-bool read_members(const Input& input, const std::vector<std::string>& names, Assign assign) {
-  if (!input.value.is_table()) {
-    input.wrong_type("a table", cat("{ ", join(names, ", "), " }"));
-    return false;
-  }
-  const int errors = input.found.errors();
-  for (const Member& member : input.value.members) {
-    if (assign(member.key, input.part(member.value, member.key))) continue;
-    const auto near = nearest(member.key, names);
-    input.found.error(
-        "plan.key", member.key_span, cat("unknown key \"", member.key, "\" in ", input.key),
-        near ? cat("did you mean \"", *near, "\"?") : cat("its keys: ", join(names, ", ")));
-  }
-  return input.found.errors() == errors;
-}
-
 void set_dtype(const Input& input, std::optional<std::string>& dtype) {
   const auto name = stored_or_dtype().read(input);
   if (!name) return;
@@ -42,12 +25,6 @@ void set_dtype(const Input& input, std::optional<std::string>& dtype) {
 
 void set_boolean(const Input& input, bool& flag) {
   if (const auto value = Boolean{}.read(input)) flag = *value;
-}
-
-Json closed_object(Json properties) {
-  Json schema = {{"type", "object"}, {"additionalProperties", false}};
-  schema["properties"] = std::move(properties);
-  return schema;
 }
 
 Json with_default(Json schema, const Json& value) {

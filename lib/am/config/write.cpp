@@ -85,7 +85,10 @@ namespace {
 void make_absolute(const Plan& plan, const FieldSpec& field, Json& value) {
   if (field.is_path == nullptr) return;
   if (value.is_array()) {
-    for (Json& item : value) make_absolute(plan, field, item);
+    for (Json& item : value) {
+      const bool table = item.is_object() && item.contains("path");  // of [[data.source]]
+      make_absolute(plan, field, table ? item["path"] : item);
+    }
   } else if (value.is_string() && field.is_path(value.get_ref<const std::string&>())) {
     value = std::filesystem::absolute(plan.resolve(value.get<std::string>())).string();
   }
@@ -126,7 +129,10 @@ std::string written(const Plan& plan, const Form& form,
 
 std::string to_toml(const Plan& plan) {
   return written(plan, {.absolute = true, .names_absent = true},
-                 [](const FieldSpec&, const Json&) { return true; });
+                 [&](const FieldSpec& field, const Json&) {
+                   // Without the key, the length of the job follows from the data again.
+                   return field.name() != "train.max_steps" || plan.max_steps_apply();
+                 });
 }
 
 std::string to_short_toml(const Plan& plan) {

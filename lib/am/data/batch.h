@@ -1,6 +1,8 @@
 // Reads batches of samples, in the sampler's order.
 //
-//   BatchReader reader(open_samples(spec, {.seq_len = 128}), 128, {.seed = 0});
+//   std::vector<DataSource> sources;
+//   sources.push_back({.samples = open_samples(spec, {.seq_len = 128})});
+//   BatchReader reader(std::move(sources), 128, {.seed = 0});
 //   Batch batch = reader.read_micro_batch(place, m, {.micro_batch_size = 2, .dp_size = 2,
 //                                                    .dp_index = d});
 //   // torch::from_blob(batch.inputs.data(), {batch.rows, batch.seq_len}, torch::kInt64)
@@ -8,6 +10,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,7 +19,8 @@
 
 namespace am::data {
 
-// A batch of sequences, row-major [rows, seq_len]; see SampleRow.
+// A batch of sequences, row-major [rows, seq_len]; see SampleRow. Rows beyond the end of the data
+// have no label that counts.
 struct Batch {
   int64_t rows = 0;
   int64_t seq_len = 0;
@@ -25,13 +29,25 @@ struct Batch {
   std::vector<int64_t> positions;
 };
 
+struct DataSource {
+  std::unique_ptr<SampleSource> samples;
+  double weight = 1.0;
+  int64_t epochs = 0;  // passes after which the source is left out; 0: no limit
+};
+
 class BatchReader {
  public:
-  BatchReader(std::unique_ptr<SampleSource> samples, int64_t seq_len, const SamplerOptions& options)
-      : samples_(std::move(samples)), seq_len_(seq_len), sampler_(samples_->size(), options) {}
+  BatchReader(std::vector<DataSource> sources, int64_t seq_len, const SamplerOptions& options);
 
-  const SampleSource& samples() const { return *samples_; }
+  const std::vector<DataSource>& sources() const { return sources_; }
   const Sampler& sampler() const { return sampler_; }
+
+  // Returns a line per source for the log.
+  std::vector<std::string> descriptions() const;
+  // Returns the number of tokens in the files of all sources.
+  int64_t tokens() const;
+  // Returns a text that differs for other data or another mixture.
+  std::string fingerprint() const;
 
   // Returns the sequences at positions [first, first + count) of the data order.
   Batch read_batch(int64_t first, int64_t count) const;
@@ -42,7 +58,7 @@ class BatchReader {
   Batch read_micro_batch(int64_t place, int64_t micro_batch, const BatchLayout& layout) const;
 
  private:
-  std::unique_ptr<SampleSource> samples_;
+  std::vector<DataSource> sources_;
   int64_t seq_len_;
   Sampler sampler_;
 };

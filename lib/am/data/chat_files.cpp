@@ -9,15 +9,18 @@
 
 #include "am/base/error.h"
 #include "am/base/file.h"
+#include "am/base/in_order.h"
 #include "am/base/json.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
 #include "am/chat/chat_template.h"
 #include "am/data/conversation.h"
+#include "am/data/data_file.h"
 #include "am/data/examples.h"
-#include "am/data/file_format.h"
 #include "am/data/json_lines.h"
 #include "am/data/paths.h"
+#include "am/data/prepared.h"
+#include "am/data/progress.h"
 #include "am/data/tokenizer.h"
 
 namespace am::data {
@@ -29,71 +32,69 @@ ExampleOptions example_options(const DataSpec& spec, const SampleOptions& option
   return {options.seq_len, spec.max_length, spec.drops_long, spec.packs};
 }
 
-bool has_template(const fs::path& folder) {
-  if (fs::exists(folder / "chat_template.jinja")) return true;
-  const fs::path config = folder / "tokenizer_config.json";
-  if (!fs::exists(config)) return false;
-  return parse_json_object(read_file(config), config.string()).contains("chat_template");
-}
-
 // Returns the chat template beside a tokenizer; nothing if its folder has none.
 std::optional<chat::ChatTemplate> template_beside(const std::string& tokenizer) {
   if (tokenizer == "bytes") return std::nullopt;
   const fs::path path = tokenizer;
   const fs::path folder = fs::is_directory(path) ? path : folder_of(path);
-  if (!has_template(folder)) return std::nullopt;
-  return chat::ChatTemplate::from_folder(folder);
+  return chat::ChatTemplate::find_in(folder);
 }
 
-// Calls `visit` with each object of a file and its place: a line, or an element of an array.
-template <typename Visit>
-void for_each_object(const fs::path& file, std::string_view bytes, const Visit& visit) {
-  const size_t begin = bytes.find_first_not_of(" \t\r\n");
-  if (begin != std::string_view::npos && bytes[begin] == '[') {
-    const Json all = Json::parse(bytes, nullptr, /*allow_exceptions=*/false);
-    if (!all.is_array()) throw Error(ErrorKind::kFormat, cat(file.string(), ": this is not JSON"));
-    for (size_t i = 0; i < all.size(); ++i) visit(all[i], cat(file.string(), "[", i, "]"));
-    return;
-  }
-  for_each_line(bytes, [&](int64_t number, std::string_view line) {
-    const std::string where = cat(file.string(), ":", number);
-    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (object.is_discarded())
-      throw Error(ErrorKind::kFormat, cat(where, ": the line is not JSON"));
-    visit(object, where);
+// Returns the examples of some conversations.
+std::vector<Example> read_examples(const ConversationReader& reader, const JsonObjects& objects,
+                                   int64_t vocab_size) {
+  std::vector<Example> examples;
+  objects.for_each([&](const Json& object, const std::string& where) {
+    examples.push_back(reader.read(object, where));
+    for (const int64_t id : examples.back().ids) {
+      if (id >= 0 && id < vocab_size) continue;
+      throw Error(
+          ErrorKind::kPlan,
+          cat(where, ": the token id ", id, " is not below the model's vocab_size, ", vocab_size),
+          "use the tokenizer that belongs to the model");
+    }
   });
+  return examples;
 }
 
 }  // namespace
 
-std::unique_ptr<SampleSource> open_chat(const DataSpec& spec, const SampleOptions& options) {
-  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(spec.tokenizer);
+Examples read_chat(const DataSpec& spec, const Tokenizer& tokenizer,
+                   const std::vector<fs::path>& files) {
   const auto chat_template = template_beside(spec.tokenizer);
-  const ConversationReader reader(*tokenizer, chat_template ? &*chat_template : nullptr,
+  const ConversationReader reader(tokenizer, chat_template ? &*chat_template : nullptr,
                                   {spec.loss_on, spec.columns, spec.eod_token});
   Examples examples;
-  const std::vector<fs::path> files = expand_paths(spec.paths);
-  for (const fs::path& file : files) {
-    const MappedFile map(file);
-    refuse_known_format(file, map.bytes(), "JSON Lines");
-    const std::string_view bytes(reinterpret_cast<const char*>(map.bytes().data()),
-                                 map.bytes().size());
-    for_each_object(file, bytes, [&](const Json& object, const std::string& where) {
-      const Example example = reader.read(object, where);
-      for (const int64_t id : example.ids) {
-        if (id >= 0 && id < spec.vocab_size) continue;
-        throw Error(ErrorKind::kPlan,
-                    cat(where, ": the token id ", id, " is not below the model's vocab_size, ",
-                        spec.vocab_size),
-                    "use the tokenizer that belongs to the model");
-      }
-      examples.add(example);
+  FileProgress progress("tokenising", files, spec.log);
+  InOrder<std::vector<Example>> work(spec.threads, [&](const std::vector<Example>& some) {
+    for (const Example& example : some) examples.add(example);
+  });
+  for (const fs::path& path : files) {
+    const auto file = std::make_shared<const DataFile>(path, "JSON Lines");
+    constexpr int64_t kBytesOfTask = 1 << 18;
+    int64_t bytes = 0;
+    for_each_objects(*file, kBytesOfTask, [&](JsonObjects objects) {
+      bytes = objects.file_bytes;
+      work.add([&reader, &spec, file, objects = std::move(objects)] {
+        return read_examples(reader, objects, spec.vocab_size);
+      });
+      progress.set(bytes);
     });
+    progress.finish_file(bytes);
   }
+  work.finish();
+  return examples;
+}
+
+std::unique_ptr<SampleSource> open_chat(const DataSpec& spec, const SampleOptions& options) {
+  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(spec.tokenizer);
+  const std::vector<fs::path> files = expand_paths(spec.paths);
+  auto prepared = read_prepared_chat(spec);
   const std::string what = cat("chat: ", files.front().string(),
                                files.size() > 1 ? cat(" and ", files.size() - 1, " more") : "",
-                               " (", tokenizer->name(), ")");
-  return pack_examples(std::move(examples), example_options(spec, options), what);
+                               " (", tokenizer->name(), prepared ? "; prepared" : "", ")");
+  return pack_examples(prepared ? *std::move(prepared) : read_chat(spec, *tokenizer, files),
+                       example_options(spec, options), what);
 }
 
 std::unique_ptr<SampleSource> make_synthetic_chat(const DataSpec& spec,

@@ -2,12 +2,19 @@
 // array, which stay in memory as token ids.
 #pragma once
 
+#include <filesystem>
 #include <memory>
+#include <vector>
 
+#include "am/data/examples.h"
 #include "am/data/samples.h"
+#include "am/data/tokenizer.h"
 
 namespace am::data {
 
+// Reads and tokenises conversations on spec.threads threads.
+Examples read_chat(const DataSpec& spec, const Tokenizer& tokenizer,
+                   const std::vector<std::filesystem::path>& files);
 // Implements open_samples() for the kind "chat".
 std::unique_ptr<SampleSource> open_chat(const DataSpec& spec, const SampleOptions& options);
 // Implements open_samples() for the kind "synthetic_chat": random examples of different lengths,

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/fault.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -74,7 +75,7 @@ class PackedExamples : public SampleSource {
     }
     description_ = cat(what, ", ", format_count(static_cast<int64_t>(parts_.size())), " examples, ",
                        format_count(tokens), " tokens, ", format_count(labels), " labels in ",
-                       format_count(size()), " rows", out.text());
+                       format_count(size()), size() == 1 ? " row" : " rows", out.text());
   }
 
   int64_t size() const override { return static_cast<int64_t>(rows_.size()); }
@@ -100,7 +101,8 @@ class PackedExamples : public SampleSource {
       const auto length = static_cast<size_t>(part.length);
       for (size_t i = 0; i + 1 < length; ++i, ++at) {
         row.inputs[at] = ids[i];
-        if (counted[i + 1] != 0) row.labels[at] = ids[i + 1];
+        const size_t mask = fault::is_planted(fault::Fault::kMaskShifted) ? i : i + 1;
+        if (counted[mask] != 0) row.labels[at] = ids[i + 1];
         row.positions[at] = static_cast<int64_t>(i);
       }
     }

@@ -68,25 +68,28 @@ void refuse_known_format(const std::filesystem::path& file, std::span<const std:
               std::string(found->help));
 }
 
-bool is_json_lines(const std::filesystem::path& file, std::string_view text) {
+TextShape shape_of(const std::filesystem::path& file, std::string_view text) {
   std::string extension = file.extension().string();
   std::transform(extension.begin(), extension.end(), extension.begin(),
                  [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
-  if (extension == ".jsonl" || extension == ".ndjson") return true;
+  if (extension == ".jsonl" || extension == ".ndjson") return TextShape::kJsonLines;
   const size_t begin = text.find_first_not_of(" \t\r\n");
-  if (begin == std::string_view::npos) return false;
+  if (begin == std::string_view::npos) return TextShape::kText;
   const std::string_view line = text.substr(begin, text.find('\n', begin) - begin);
   if (line.front() == '{') {
     const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
-    if (object.is_object() && object.contains("text")) return true;
+    if (object.is_object() && object.contains("text")) return TextShape::kJsonLines;
   }
   const size_t second = text.find_first_not_of(" \t\r\n", begin + 1);
-  const bool array = line.front() == '[' && second != std::string_view::npos && text[second] == '{';
-  if (array || (extension == ".json" && (line.front() == '{' || line.front() == '['))) {
-    throw Error(ErrorKind::kFormat, cat(file.string(), ": this is JSON, not text or JSON Lines"),
-                "write one object per line: {\"text\": \"...\"}; jq -c '.[]' converts an array");
+  if (line.front() == '[' && second != std::string_view::npos && text[second] == '{') {
+    return TextShape::kJsonArray;
   }
-  return false;
+  if (extension == ".json" && (line.front() == '{' || line.front() == '[')) {
+    throw Error(ErrorKind::kFormat,
+                cat(file.string(), ": this is JSON, but no array of objects and not JSON Lines"),
+                "write one object per line: {\"text\": \"...\"}");
+  }
+  return TextShape::kText;
 }
 
 }  // namespace am::data

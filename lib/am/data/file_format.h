@@ -1,5 +1,5 @@
-// Detects the format of a data file by its first bytes. Training on the bytes of a compressed file
-// or of a table must be an error, because the loss would look plausible.
+// Detects the format of a data file by its name and its first bytes. Training on the bytes of a
+// compressed file or of a table must be an error, because the loss would look plausible.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,16 @@ namespace am::data {
 void refuse_known_format(const std::filesystem::path& file, std::span<const std::byte> bytes,
                          std::string_view wanted, size_t least = 1);
 
-// Whether the file has one document per line: either its name ends with .jsonl or .ndjson, or its
-// first line is an object with a "text". Throws Error(kFormat) for JSON of another shape: an array
-// of objects, or a file named .json.
-bool is_json_lines(const std::filesystem::path& file, std::string_view text);
+// How a file contains its documents.
+enum class TextShape {
+  kText,       // the whole file is one document
+  kJsonLines,  // each line is a JSON object
+  kJsonArray,  // the file is one JSON array of objects
+};
+
+// Returns the shape of a file with this beginning. JSON Lines have a name that ends with .jsonl or
+// .ndjson, or begin with an object that has a "text"; an array begins with "[" and an object.
+// Throws Error(kFormat) for a file named .json of another shape.
+TextShape shape_of(const std::filesystem::path& file, std::string_view beginning);
 
 }  // namespace am::data

@@ -8,12 +8,14 @@
 
 namespace am::data {
 
-std::string fingerprint(const TokenSource& source) {
+std::string fingerprint(const TokenSource& source) { return fingerprint(source, source.size()); }
+
+std::string fingerprint(const TokenSource& source, int64_t size) {
   constexpr int64_t kPieces = 64;
   constexpr int64_t kPieceLength = 32;
-  std::vector<int64_t> values = {source.size()};
-  std::vector<int64_t> piece(static_cast<size_t>(std::min(kPieceLength, source.size())));
-  const int64_t last = source.size() - static_cast<int64_t>(piece.size());
+  std::vector<int64_t> values = {size};
+  std::vector<int64_t> piece(static_cast<size_t>(std::min(kPieceLength, size)));
+  const int64_t last = size - static_cast<int64_t>(piece.size());
   for (int64_t i = 0; i < kPieces; ++i) {
     source.read(last / (kPieces - 1) * i + last % (kPieces - 1) * i / (kPieces - 1), piece);
     values.insert(values.end(), piece.begin(), piece.end());

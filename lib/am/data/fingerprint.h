@@ -4,6 +4,7 @@
 //   fingerprint(*source);      // "9f86d081884c7d65"
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "am/data/token_source.h"
@@ -15,5 +16,7 @@ namespace am::data {
 // tokens are stored. Differences outside of these runs are not detected. Throws the errors of
 // TokenSource::read().
 std::string fingerprint(const TokenSource& source);
+// Returns the hash of the first `size` tokens, as if the source ended after them.
+std::string fingerprint(const TokenSource& source, int64_t size);
 
 }  // namespace am::data

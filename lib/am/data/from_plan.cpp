@@ -1,20 +1,23 @@
 #include "am/data/from_plan.h"
 
+#include <algorithm>
 #include <string>
+#include <thread>
+#include <utility>
 #include <variant>
 
+#include "am/base/file.h"
 #include "am/data/tokenizer.h"
 
 namespace am::data {
 
-namespace {
-
 std::string tokenizer_name(const config::Plan& plan) {
   const std::string& name = plan.data.tokenizer;
-  return name == "bytes" ? name : plan.resolve(name).string();
+  if (name == "bytes") return name;
+  if (name != "auto") return plan.resolve(name).string();
+  const auto found = find_tokenizer(folder_of(plan.resolve(plan.model.path)));
+  return found ? found->string() : "bytes";
 }
-
-}  // namespace
 
 std::optional<int64_t> eod_token_id(const config::Plan& plan) {
   if (!plan.data.eod_token) return std::nullopt;
@@ -23,10 +26,8 @@ std::optional<int64_t> eod_token_id(const config::Plan& plan) {
   return tokenizer->required_token_id(std::get<std::string>(*plan.data.eod_token));
 }
 
-DataSpec data_spec(const config::Plan& plan, int64_t vocab_size) {
+std::vector<DataSpec> data_specs(const config::Plan& plan, int64_t vocab_size) {
   DataSpec spec;
-  spec.kind = plan.data.kind;
-  for (const std::string& path : plan.data.path) spec.paths.push_back(plan.resolve(path));
   spec.tokenizer = tokenizer_name(plan);
   spec.token_dtype = plan.data.token_dtype;
   spec.vocab_size = vocab_size;
@@ -39,14 +40,47 @@ DataSpec data_spec(const config::Plan& plan, int64_t vocab_size) {
   spec.drops_long = plan.data.on_long == "drop";
   spec.packs = plan.data.packing;
   spec.columns = plan.data.columns;
-  return spec;
+  const std::string& prepared = plan.data.prepared;
+  if (prepared != "none") spec.prepared = plan.resolve(prepared.empty() ? "prepared" : prepared);
+  // All ranks of a node tokenise at the same time.
+  const int64_t world = std::max<int64_t>(1, plan.mesh.world_size);
+  const int64_t ranks = std::clamp<int64_t>(plan.mesh.ranks_per_node, 1, world);
+  spec.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency() / ranks));
+  std::vector<DataSpec> specs;
+  const auto add = [&](const std::string& kind, const std::vector<std::string>& paths) {
+    specs.push_back(spec);
+    specs.back().kind = kind;
+    for (const std::string& path : paths) specs.back().paths.push_back(plan.resolve(path));
+  };
+  for (const auto& source : plan.data.sources) add(plan.data.kind_of(source), source.path);
+  if (specs.empty()) add(plan.data.kind, plan.data.path);
+  return specs;
 }
 
-BatchReader open_batches(const config::Plan& plan, int64_t vocab_size) {
-  const DataSpec spec = data_spec(plan, vocab_size);
-  SampleOptions samples = {.seq_len = plan.train.seq_len};
-  if (plan.data.reset_position_ids) samples.document_end = spec.eod_token;
-  return {open_samples(spec, samples),
+config::Plan with_validation_data(config::Plan plan) {
+  plan.data.path = plan.validation.path;
+  plan.data.sources.clear();
+  plan.data.shuffle = false;
+  plan.train.seed += 1;
+  plan.train.epochs = 1;
+  return plan;
+}
+
+BatchReader open_batches(const config::Plan& plan, int64_t vocab_size,
+                         const std::function<void(const std::string&)>& log) {
+  std::vector<DataSpec> specs = data_specs(plan, vocab_size);
+  std::vector<DataSource> sources;
+  for (size_t i = 0; i < specs.size(); ++i) {
+    SampleOptions options = {.seq_len = plan.train.seq_len};
+    specs[i].log = log;
+    if (plan.data.reset_position_ids) options.document_end = specs[i].eod_token;
+    sources.push_back({open_samples(specs[i], options)});
+    sources.back().epochs = plan.train.epochs;
+    if (plan.data.sources.empty()) continue;
+    sources.back().weight = plan.data.sources[i].weight;
+    sources.back().epochs = plan.data.sources[i].epochs;
+  }
+  return {std::move(sources),
           plan.train.seq_len,
           {.seed = plan.train.seed, .shuffle = plan.data.shuffle}};
 }

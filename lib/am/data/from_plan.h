@@ -1,8 +1,11 @@
-// Converts a plan's [data] and [train] sections to DataSpec and SamplerOptions.
+// Opens the data that a plan's sections [data] and [train] describe.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "am/config/plan.h"
 #include "am/data/batch.h"
@@ -10,16 +13,26 @@
 
 namespace am::data {
 
+// Returns the name of the plan's tokenizer for make_tokenizer(): "bytes", or a path. For the value
+// "auto", this is the tokenizer in the model's folder; "bytes" if the folder has none.
+std::string tokenizer_name(const config::Plan& plan);
+
 // Returns the id of the plan's eod_token; nothing if the plan has none. Looks a name up in the
-// tokenizer data.tokenizer. Throws Error(kPlan) with similar names if the tokenizer has no such
+// plan's tokenizer. Throws Error(kPlan) with similar names if the tokenizer has no such
 // token, and the errors of make_tokenizer().
 std::optional<int64_t> eod_token_id(const config::Plan& plan);
 
-// Returns the description of a plan's data. The data paths and the tokenizer's path are resolved
-// against the plan's folder; `vocab_size`: vocabulary size of the model. Throws the errors of
-// eod_token_id().
-DataSpec data_spec(const config::Plan& plan, int64_t vocab_size);
-// Opens a plan's data, as open_samples() does, for reading in the plan's order.
-BatchReader open_batches(const config::Plan& plan, int64_t vocab_size);
+// Returns the descriptions of a plan's data: one, or one for each source of a mixture. The data
+// paths are resolved against the plan's folder; `vocab_size`: vocabulary size of the model. Throws
+// the errors of eod_token_id().
+std::vector<DataSpec> data_specs(const config::Plan& plan, int64_t vocab_size);
+// Returns the plan with its validation data, in order and once, in place of its training data.
+// Synthetic tokens depend on the seed, so another seed gives tokens that training does not see.
+config::Plan with_validation_data(config::Plan plan);
+
+// Opens a plan's data, as open_samples() does, for reading in the plan's order. `log` gets lines
+// about long work.
+BatchReader open_batches(const config::Plan& plan, int64_t vocab_size,
+                         const std::function<void(const std::string&)>& log = {});
 
 }  // namespace am::data

@@ -78,6 +78,12 @@ void refuse_wider_integers(const TokenFile& file) {
 
 }  // namespace
 
+TokenFile open_headerless(const std::filesystem::path& path, TokenType type) {
+  TokenFile file = open_token_file(path, type);
+  if (type == TokenType::kUint16) refuse_wider_integers(file);
+  return file;
+}
+
 int64_t token_bytes(TokenType type) {
   switch (type) {
     case TokenType::kUint8:
@@ -113,12 +119,15 @@ TokenFile open_token_file(const std::filesystem::path& path, TokenType type) {
   }
   file.size = bytes / token_bytes(type);
   refuse_known_format(path, file.map.bytes(), "headerless integers", /*least=*/4);
-  if (type == TokenType::kUint16) refuse_wider_integers(file);
   return file;
 }
 
-MappedTokens::MappedTokens(std::string kind, std::vector<TokenFile> files, int64_t vocab_size)
-    : kind_(std::move(kind)), files_(std::move(files)), vocab_size_(vocab_size) {
+MappedTokens::MappedTokens(std::string kind, std::vector<TokenFile> files, int64_t vocab_size,
+                           std::string description)
+    : kind_(std::move(kind)),
+      description_(std::move(description)),
+      files_(std::move(files)),
+      vocab_size_(vocab_size) {
   for (const TokenFile& file : files_) {
     starts_.push_back(size_);
     size_ += file.size;
@@ -143,6 +152,7 @@ void MappedTokens::read(int64_t first, std::span<int64_t> out) const {
 }
 
 std::string MappedTokens::description() const {
+  if (!description_.empty()) return description_;
   return cat(kind_, ": ", files_.front().path.string(),
              files_.size() > 1 ? cat(" and ", files_.size() - 1, " more") : "", ", ",
              format_count(size_), " tokens");

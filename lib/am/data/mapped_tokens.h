@@ -1,6 +1,9 @@
 // Memory-mapped token files: little-endian integers of a fixed size.
 #pragma once
 
+#include <cstdint>
+#include <filesystem>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -29,15 +32,45 @@ struct TokenFile {
 // its size is not a multiple of the token size.
 TokenFile open_token_file(const std::filesystem::path& path, TokenType type);
 
+// As open_token_file(). Also throws Error(kFormat) for uint16 if the integers are evidently wider.
+TokenFile open_headerless(const std::filesystem::path& path, TokenType type);
+
 // Opens Megatron's pair of files: `path` is PREFIX.bin, PREFIX.idx or PREFIX. The index contains
 // the token type and the sequences, which must be contiguous, as Megatron writes them; sequence
 // borders are ignored.
 TokenFile open_megatron_file(const std::filesystem::path& path);
 
+// Returns the number of tokens of each sequence in Megatron's index file. Throws Error(kFormat) if
+// the file is no such index.
+std::vector<int32_t> megatron_lengths(const std::filesystem::path& index_path);
+
+// Writes Megatron's pair of files.
+//
+//   MegatronWriter writer("folder/tokens", TokenType::kUint16);
+//   writer.add(ids, lengths);      // sequences, one after the other
+//   writer.finish();
+class MegatronWriter {
+ public:
+  MegatronWriter(const std::filesystem::path& prefix, TokenType type);
+
+  // Appends sequences. `lengths`: number of tokens of each; their sum is the number of ids.
+  void add(std::span<const uint32_t> ids, std::span<const int32_t> lengths);
+  // Writes the index, and syncs both files.
+  void finish();
+
+ private:
+  std::filesystem::path index_path_;
+  TokenType type_;
+  FileWriter tokens_;
+  std::vector<int32_t> lengths_;
+};
+
 // A TokenSource that concatenates the tokens of several files.
 class MappedTokens : public TokenSource {
  public:
-  MappedTokens(std::string kind, std::vector<TokenFile> files, int64_t vocab_size);
+  // `description` replaces the one that names the files, unless it is empty.
+  MappedTokens(std::string kind, std::vector<TokenFile> files, int64_t vocab_size,
+               std::string description = {});
 
   int64_t size() const override { return size_; }
   void read(int64_t first, std::span<int64_t> out) const override;
@@ -45,6 +78,7 @@ class MappedTokens : public TokenSource {
 
  private:
   std::string kind_;
+  std::string description_;
   std::vector<TokenFile> files_;
   std::vector<int64_t> starts_;  // position of each file's first token in the concatenation
   int64_t vocab_size_;

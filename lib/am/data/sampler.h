@@ -1,17 +1,24 @@
 // Decides the order of training data, as a pure function of the number of sequences that training
 // has consumed before.
 //
-// Training consumes an endless sequence of samples, epoch after epoch: in order, or
-// in a permutation that depends only on (seed, epoch). A run with G sequences per step uses the
-// positions s*G .. s*G+G-1 in step s; a run resumed with another G continues at the position it had
-// reached. The parallel layout does not affect the order.
+// Training consumes a sequence of samples, epoch after epoch: in order, or in a permutation that
+// depends only on (seed, epoch). Several sources are drawn from in the order of mixture_order.h,
+// each with epochs of its own. A run with G sequences per step uses the positions s*G .. s*G+G-1 in
+// step s; a run resumed with another G continues at the position it had reached. The parallel
+// layout does not affect the order.
 //
-//   Sampler sampler(samples->size(), {.seed = 0});
-//   sampler.sample(1000);                     // the sample at position 1000, from 0
+//   Sampler sampler({{.samples = samples->size()}}, {.seed = 0});
+//   sampler.draw(1000);                       // the sample at position 1000, from 0
 //   micro_batch_position(m, {.micro_batch_size = 2, .dp_size = 2, .dp_index = d});
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "am/data/mixture_order.h"
 
 namespace am::data {
 
@@ -20,19 +27,35 @@ struct SamplerOptions {
   bool shuffle = true;
 };
 
+struct SampledSource {
+  int64_t samples = 0;  // number of samples in an epoch, at least 1
+  double weight = 1.0;
+  int64_t epochs = 0;  // passes after which the source is left out; 0: no limit
+};
+
+// A sample of a source.
+struct Draw {
+  size_t source = 0;
+  int64_t sample = 0;  // index in the source
+  bool operator==(const Draw&) const = default;
+};
+
 class Sampler {
  public:
-  // `num_samples`: number of samples in an epoch, at least 1.
-  Sampler(int64_t num_samples, const SamplerOptions& options)
-      : options_(options), num_samples_(num_samples) {}
+  Sampler(const std::vector<SampledSource>& sources, const SamplerOptions& options);
 
-  int64_t num_samples() const { return num_samples_; }
-  // Returns the index of the sample at position `place` of the endless sequence of epochs.
-  int64_t sample(int64_t place) const;
+  // Returns the number of samples in the sequence; nothing if it has no end.
+  std::optional<int64_t> size() const { return size_; }
+  // Returns the sample at position `place`; nothing beyond the end.
+  std::optional<Draw> draw(int64_t place) const;
+  // Returns how many epochs of each source the samples before `place` are.
+  std::vector<double> epochs_before(int64_t place) const;
 
  private:
   SamplerOptions options_;
-  int64_t num_samples_;
+  std::vector<SampledSource> sources_;
+  std::unique_ptr<MixtureOrder> mixture_;  // null if there is one source
+  std::optional<int64_t> size_;
 };
 
 // Distribution of a global batch over data-parallel ranks. In the data order, micro-batch m of the

@@ -32,6 +32,9 @@ class StreamSamples : public SampleSource {
   int64_t counted_labels(int64_t /*index*/) const override { return options_.seq_len; }
   int64_t tokens() const override { return tokens_->size(); }
   std::string fingerprint() const override { return data::fingerprint(*tokens_); }
+  std::string fingerprint_of_first(int64_t tokens) const override {
+    return data::fingerprint(*tokens_, tokens);
+  }
   std::string description() const override { return tokens_->description(); }
 
   void read(int64_t index, SampleRow& row) const override {

@@ -46,6 +46,9 @@ class SampleSource {
   virtual int64_t tokens() const = 0;
   // Returns a text that differs for other data (fingerprint.h).
   virtual std::string fingerprint() const = 0;
+  // Returns the fingerprint that the data would have if they ended after this number of tokens, at
+  // most tokens(); empty for examples.
+  virtual std::string fingerprint_of_first(int64_t /*tokens*/) const { return {}; }
   // Returns a description for the log.
   virtual std::string description() const = 0;
 };

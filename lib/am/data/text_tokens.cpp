@@ -8,13 +8,15 @@
 #include <vector>
 
 #include "am/base/error.h"
-#include "am/base/file.h"
+#include "am/base/in_order.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/data/data_file.h"
 #include "am/data/file_format.h"
 #include "am/data/json_lines.h"
 #include "am/data/paths.h"
+#include "am/data/progress.h"
 #include "am/data/tokenizer.h"
 
 namespace am::data {
@@ -42,34 +44,24 @@ class TextTokens : public TokenSource {
   std::string description_;
 };
 
-// Returns the value of "text" in a line of a .jsonl file. `line` is the line's number, from 1.
-std::string text_of_line(const fs::path& file, int64_t line, std::string_view json) {
-  const auto fail = [&](const std::string& reason) {
-    throw Error(ErrorKind::kFormat, cat(file.string(), ":", line, ": ", reason),
-                "each line is an object whose \"text\" is a document: {\"text\": \"...\"}");
-  };
-  const Json object = Json::parse(json, nullptr, /*allow_exceptions=*/false);
-  if (object.is_discarded()) fail("the line is not JSON");
-  if (!object.is_object() || !object.contains("text") || !object["text"].is_string()) {
-    fail("the line has no \"text\" that is a string");
+// Returns the value of "text" in an object of a JSON file.
+std::string text_of(const Json& object, const std::string& where) {
+  if (object.is_object() && object.contains("text") && object["text"].is_string()) {
+    return object["text"].get<std::string>();
   }
-  return object["text"].get<std::string>();
+  throw Error(ErrorKind::kFormat, cat(where, ": the object has no \"text\" that is a string"),
+              "each line is an object whose \"text\" is a document: {\"text\": \"...\"}");
 }
 
-// Calls `visit` with each document of a file: the "text" of each line of a .jsonl, otherwise the
-// whole file.
-template <typename Visit>
-void for_each_document(const fs::path& file, std::string_view bytes, Visit visit) {
-  if (!is_json_lines(file, bytes)) return visit(bytes);
-  for_each_line(bytes, [&](int64_t number, std::string_view line) {
-    visit(text_of_line(file, number, line));
-  });
-}
-
+// Tokenises documents on several threads.
 class TextReader {
  public:
-  TextReader(const DataSpec& spec, const Tokenizer& tokenizer)
-      : spec_(spec), tokenizer_(tokenizer) {
+  TextReader(const DataSpec& spec, const Tokenizer& tokenizer, const std::vector<fs::path>& files,
+             const std::function<void(TokenizedText)>& consume)
+      : spec_(spec),
+        tokenizer_(tokenizer),
+        progress_("tokenising", files, spec.log),
+        work_(spec.threads, [&consume](TokenizedText text) { consume(std::move(text)); }) {
     if (spec.eod_token && *spec.eod_token >= spec.vocab_size) {
       throw Error(ErrorKind::kPlan,
                   cat("data.eod_token = ", *spec.eod_token,
@@ -77,64 +69,99 @@ class TextReader {
     }
   }
 
-  template <typename Id>
-  std::unique_ptr<TokenSource> read(const std::vector<fs::path>& files) {
-    std::vector<Id> all;
-    for (const fs::path& file : files) {
-      const MappedFile map(file);
-      if (map.bytes().empty()) {
-        throw Error(ErrorKind::kFormat, cat(file.string(), ": the file is empty"));
-      }
-      refuse_known_format(file, map.bytes(), "UTF-8 text");
-      const std::string_view bytes(reinterpret_cast<const char*>(map.bytes().data()),
-                                   map.bytes().size());
-      for_each_document(file, bytes, [&](std::string_view text) {
-        append(file, text);
-        all.insert(all.end(), ids_.begin(), ids_.end());
+  void read(const fs::path& path) {
+    const auto file = std::make_shared<const DataFile>(path, "UTF-8 text");
+    int64_t bytes = 0;
+    if (shape_of(file->name(), file->beginning().text) != TextShape::kText) {
+      constexpr int64_t kBytesOfTask = 1 << 20;
+      for_each_objects(*file, kBytesOfTask, [&](JsonObjects objects) {
+        bytes = objects.file_bytes;
+        work_.add([this, file, objects = std::move(objects)] {
+          TokenizedText out;
+          objects.for_each([&](const Json& object, const std::string& where) {
+            append(where, text_of(object, where), out);
+          });
+          return out;
+        });
+        progress_.set(bytes);
+      });
+    } else {
+      const DataBlock whole = file->whole();
+      bytes = whole.file_bytes;
+      work_.add([this, file, whole] {
+        TokenizedText out;
+        append(file->path().string(), whole.text, out);
+        return out;
       });
     }
-    return std::make_unique<TextTokens<Id>>(std::move(all), describe(files, all.size()));
+    progress_.finish_file(bytes);
+    progress_.set(0);
   }
 
+  void finish() { work_.finish(); }
+
  private:
-  // Tokenizes a document into ids_.
-  void append(const fs::path& file, std::string_view text) {
-    ids_.clear();
-    tokenizer_.append_tokens(text, {}, ids_);
-    const auto largest = std::max_element(ids_.begin(), ids_.end());
-    if (largest != ids_.end() && *largest >= spec_.vocab_size) {
+  // Appends the tokens of a document. `where` names it in messages.
+  void append(const std::string& where, std::string_view text, TokenizedText& out) const {
+    const size_t before = out.ids.size();
+    tokenizer_.append_tokens(text, {}, out.ids);
+    const auto largest =
+        std::max_element(out.ids.begin() + static_cast<ptrdiff_t>(before), out.ids.end());
+    if (largest != out.ids.end() && *largest >= spec_.vocab_size) {
       throw Error(
           ErrorKind::kPlan,
-          cat(file.string(), ": the tokenizer (", tokenizer_.name(), ") gives the id ", *largest,
+          cat(where, ": the tokenizer (", tokenizer_.name(), ") gives the id ", *largest,
               ", but the model's vocab_size is ", spec_.vocab_size),
           "use the tokenizer that belongs to the model, or a model with a larger vocabulary");
     }
-    if (spec_.eod_token) ids_.push_back(static_cast<uint32_t>(*spec_.eod_token));
-    ++documents_;
-  }
-
-  std::string describe(const std::vector<fs::path>& files, size_t tokens) const {
-    const char* ends = spec_.eod_token ? " documents" : " documents without a separator";
-    return cat("text: ", files.front().string(),
-               files.size() > 1 ? cat(" and ", files.size() - 1, " more") : "", ", ",
-               documents_ > 1 ? cat(format_count(documents_), ends, ", ") : "",
-               format_count(static_cast<int64_t>(tokens)), " tokens (", tokenizer_.name(), ")");
+    if (spec_.eod_token) out.ids.push_back(static_cast<uint32_t>(*spec_.eod_token));
+    out.lengths.push_back(static_cast<int64_t>(out.ids.size() - before));
   }
 
   const DataSpec& spec_;
   const Tokenizer& tokenizer_;
-  std::vector<uint32_t> ids_;
-  int64_t documents_ = 0;
+  FileProgress progress_;
+  InOrder<TokenizedText> work_;
 };
+
+template <typename Id>
+std::unique_ptr<TokenSource> read_text(const DataSpec& spec, const Tokenizer& tokenizer) {
+  const std::vector<fs::path> files = expand_paths(spec.paths);
+  std::vector<Id> all;
+  int64_t documents = 0;
+  tokenize_text(spec, tokenizer, files, [&](const TokenizedText& text) {
+    all.insert(all.end(), text.ids.begin(), text.ids.end());
+    documents += static_cast<int64_t>(text.lengths.size());
+  });
+  std::string description = describe_text(files, documents, static_cast<int64_t>(all.size()),
+                                          spec.eod_token.has_value(), tokenizer.name());
+  return std::make_unique<TextTokens<Id>>(std::move(all), std::move(description));
+}
 
 }  // namespace
 
+std::string describe_text(const std::vector<fs::path>& files, int64_t documents, int64_t tokens,
+                          bool separated, const std::string& tokenizer) {
+  const char* ends = separated ? " documents" : " documents without a separator";
+  return cat("text: ", files.front().string(),
+             files.size() > 1 ? cat(" and ", files.size() - 1, " more") : "", ", ",
+             documents > 1 ? cat(format_count(documents), ends, ", ") : "", format_count(tokens),
+             " tokens (", tokenizer, ")");
+}
+
+void tokenize_text(const DataSpec& spec, const Tokenizer& tokenizer,
+                   const std::vector<fs::path>& files,
+                   const std::function<void(TokenizedText)>& consume) {
+  TextReader reader(spec, tokenizer, files, consume);
+  for (const fs::path& file : files) reader.read(file);
+  reader.finish();
+}
+
 std::unique_ptr<TokenSource> open_text(const DataSpec& spec) {
   const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(spec.tokenizer);
-  const std::vector<fs::path> files = expand_paths(spec.paths);
-  TextReader reader(spec, *tokenizer);
   const int64_t ids = std::max(tokenizer->vocab_size(), spec.eod_token.value_or(0) + 1);
-  return ids <= 65536 ? reader.read<uint16_t>(files) : reader.read<uint32_t>(files);
+  return ids <= 65536 ? read_text<uint16_t>(spec, *tokenizer)
+                      : read_text<uint32_t>(spec, *tokenizer);
 }
 
 }  // namespace am::data

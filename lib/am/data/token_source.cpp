@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/data/mapped_tokens.h"
 #include "am/data/paths.h"
+#include "am/data/prepared.h"
 #include "am/data/text_tokens.h"
 
 namespace am::data {
@@ -71,7 +72,7 @@ std::unique_ptr<TokenSource> open_tokens(const DataSpec& spec) {
   const TokenType type = parse_token_dtype(spec.token_dtype);
   std::vector<TokenFile> files;
   for (const fs::path& path : expand_paths(spec.paths))
-    files.push_back(open_token_file(path, type));
+    files.push_back(open_headerless(path, type));
   return std::make_unique<MappedTokens>(spec.kind, std::move(files), spec.vocab_size);
 }
 
@@ -108,7 +109,10 @@ std::unique_ptr<TokenSource> open_token_source(const DataSpec& spec) {
     throw Error(ErrorKind::kPlan, cat("data.kind = \"", spec.kind, "\" needs data.path"),
                 "name a file, a folder, or a pattern such as \"corpus/*.txt\"");
   }
-  if (spec.kind == "text") return open_text(spec);
+  if (spec.kind == "text") {
+    auto prepared = open_prepared_text(spec);
+    return prepared ? std::move(prepared) : open_text(spec);
+  }
   if (spec.kind == "tokens") return open_tokens(spec);
   return open_megatron(spec);
 }

@@ -18,6 +18,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <span>
@@ -50,6 +51,10 @@ struct DataSpec {
   bool drops_long = false;
   bool packs = true;
   std::vector<std::pair<std::string, std::string>> columns = {};
+  // Folder of tokens that am-run prepare wrote (prepared.h); empty: none.
+  std::filesystem::path prepared = {};
+  int threads = 1;                                   // threads that tokenise
+  std::function<void(const std::string&)> log = {};  // gets lines about long work; may be empty
 };
 
 class TokenSource {

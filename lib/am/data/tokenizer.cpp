@@ -23,8 +23,8 @@ class ByteTokenizer : public Tokenizer {
  public:
   void append_tokens(std::string_view text, const EncodeOptions&,
                      std::vector<uint32_t>& out) const override {
-    out.reserve(out.size() + text.size());
-    for (const char c : text) out.push_back(static_cast<unsigned char>(c));
+    const auto* bytes = reinterpret_cast<const unsigned char*>(text.data());
+    out.insert(out.end(), bytes, bytes + text.size());
   }
   std::vector<TokenPlace> places(std::string_view text, const EncodeOptions&) const override {
     std::vector<TokenPlace> out;
@@ -83,7 +83,13 @@ int64_t Tokenizer::required_token_id(std::string_view token) const {
               hint);
 }
 
-std::span<const char* const> tokenizer_file_names() { return kFileNames; }
+std::optional<fs::path> find_tokenizer(const fs::path& folder) {
+  for (const char* name : kFileNames) {
+    std::error_code ignored;
+    if (fs::exists(folder / name, ignored)) return folder / name;
+  }
+  return std::nullopt;
+}
 
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view content, const std::string& file) {
   if (is_rank_lines(content)) return parse_rank_lines(content, file);
@@ -97,12 +103,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view content, const std::
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
   if (name == "bytes") return std::make_unique<ByteTokenizer>();
   fs::path file = name;
-  if (fs::is_directory(file)) {
-    const auto* const found =
-        std::find_if(kFileNames.begin(), kFileNames.end(),
-                     [&](const char* each) { return fs::exists(fs::path(name) / each); });
-    file /= found == kFileNames.end() ? kFileNames.front() : *found;
-  }
+  if (fs::is_directory(file)) file = find_tokenizer(file).value_or(file / kFileNames.front());
   return parse_tokenizer(read_file(file), file.string());
 }
 

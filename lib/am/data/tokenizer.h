@@ -11,6 +11,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <optional>
 #include <span>
@@ -87,7 +88,7 @@ std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
 // Reads a tokenizer from a file's content. `file` names it in messages; files beside it are read.
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view content, const std::string& file);
 
-// Names of tokenizer files in a folder, the preferred first.
-std::span<const char* const> tokenizer_file_names();
+// Returns the path of the tokenizer file in a folder; nothing if there is none.
+std::optional<std::filesystem::path> find_tokenizer(const std::filesystem::path& folder);
 
 }  // namespace am::data

@@ -5,6 +5,7 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/data/from_plan.h"
 #include "am/data/tokenizer.h"
 
 namespace am::inspect {
@@ -73,9 +74,7 @@ Json name_or_null(const DefaultTokenizer& tokenizer) {
 }
 
 DefaultTokenizer tokenizer_beside(const fs::path& folder, int64_t vocab_size) {
-  for (const char* name : data::tokenizer_file_names()) {
-    if (fs::exists(folder / name)) return {(folder / name).string(), {}};
-  }
+  if (const auto found = data::find_tokenizer(folder)) return {found->string(), {}};
   std::vector<std::string> others;
   for (const char* name : {"vocab.json", "merges.txt", "vocab.txt", "tokenizer_config.json"}) {
     if (fs::exists(folder / name)) others.emplace_back(name);
@@ -90,8 +89,9 @@ DefaultTokenizer tokenizer_beside(const fs::path& folder, int64_t vocab_size) {
 }
 
 DefaultTokenizer tokenizer_of(const config::Plan& plan, int64_t vocab_size) {
-  if (plan.data.tokenizer != "bytes") return {plan.resolve(plan.data.tokenizer).string(), {}};
-  if (plan.data.kind == "text" || plan.data.kind == "chat") return {"bytes", {}};
+  const std::string name = data::tokenizer_name(plan);
+  if (name != "bytes") return {name, {}};
+  if (plan.data.reads_text()) return {"bytes", {}};
   return tokenizer_beside(folder_of(plan.resolve(plan.model.path)), vocab_size);
 }
 

@@ -137,8 +137,8 @@ void settle_training(Plan& plan, const mesh::MeshSizes& sizes) {
   }
   const config::DataSection none;
   if (plan.data.is_synthetic()) plan.data.path.clear();
-  if (plan.data.kind != "tokens") plan.data.token_dtype = none.token_dtype;
-  if (plan.data.kind != "text" && plan.data.kind != "chat") plan.data.tokenizer = none.tokenizer;
+  if (!plan.data.has_kind("tokens")) plan.data.token_dtype = none.token_dtype;
+  if (!plan.data.reads_text()) plan.data.tokenizer = none.tokenizer;
   if (!plan.data.has_examples()) {
     plan.data.loss_on = none.loss_on;
     plan.data.max_length = none.max_length;

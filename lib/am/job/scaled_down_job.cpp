@@ -243,6 +243,13 @@ class Shrinking {
 }  // namespace
 
 config::Plan without_files(config::Plan plan) {
+  if (!plan.max_steps_apply()) {
+    plan.train.max_steps =
+        std::max(plan.train.max_steps, plan.scheduler.warmup_steps + plan.scheduler.decay_steps);
+  }
+  plan.train.epochs = 0;
+  plan.train.max_tokens = 0;
+  plan.train.max_time.reset();
   plan.model.weights = "none";
   plan.lora.weights.clear();
   plan.data = {.kind = plan.data.has_examples() ? "synthetic_chat" : "synthetic",

@@ -38,6 +38,8 @@ Json to_json(const StepMetrics& metrics) {
   if (metrics.loss_scale || metrics.skipped_steps > 0) {
     json["skipped_steps"] = metrics.skipped_steps;
   }
+  if (metrics.epochs.size() == 1) json["epoch"] = metrics.epochs.front();
+  if (metrics.epochs.size() > 1) json["epochs"] = metrics.epochs;
   if (metrics.validation_loss) json["validation_loss"] = *metrics.validation_loss;
   if (metrics.goodput) json["goodput"] = *metrics.goodput;
   return json;
@@ -69,6 +71,8 @@ StepMetrics from_json(const Json& json) {
   }
   if (json.contains("aux_loss")) metrics.aux_loss = number("aux_loss");
   if (json.contains("loss_scale")) metrics.loss_scale = json["loss_scale"].get<double>();
+  if (json.contains("epoch")) metrics.epochs = {number("epoch")};
+  if (json.contains("epochs")) metrics.epochs = json["epochs"].get<std::vector<double>>();
   if (json.contains("validation_loss")) metrics.validation_loss = number("validation_loss");
   if (json.contains("goodput")) metrics.goodput = number("goodput");
   if (json.contains("skipped_steps")) metrics.skipped_steps = integer_of(json["skipped_steps"]);

@@ -42,8 +42,11 @@ struct StepMetrics {
   int64_t peak_memory_bytes = 0;            // maximum over ranks of the peak memory
   // Maximum over ranks of the memory that a GPU's allocator reserved from the driver; only on GPUs.
   std::optional<int64_t> peak_reserved_bytes;
-  std::optional<double> loss_scale;       // loss scale used in this step; float16 only
-  int64_t skipped_steps = 0;              // number of steps that were skipped up to this step
+  std::optional<double> loss_scale;  // loss scale used in this step; float16 only
+  int64_t skipped_steps = 0;         // number of steps that were skipped up to this step
+  // Passes through the data up to this step, fractions included; one number per source of a
+  // mixture. Empty for synthetic data.
+  std::vector<double> epochs;
   std::optional<double> validation_loss;  // loss after this step, if the step ran validation
   // Load over the global batch; only for models with experts.
   std::optional<ExpertLoad> expert_load;

@@ -22,7 +22,8 @@ std::span<const Rule> pipeline_rules();       // ids pp.*
 std::span<const Rule> context_rules();        // ids cp.*, seq.cp
 std::span<const Rule> schedule_rules();  // ids schedule.*: reported by the reader of schedule files
 std::span<const Rule> batch_rules();     // ids batch.*, seq.*
-std::span<const Rule> training_rules();  // ids data.*, train.*, scheduler.*, checkpoint.*
+std::span<const Rule> data_rules();      // ids data.*, validation.*
+std::span<const Rule> training_rules();  // ids train.*, scheduler.*, checkpoint.*
 std::span<const Rule> optimizer_rules();  // ids optimizer.*
 std::span<const Rule> lora_rules();       // ids lora.*
 std::span<const Rule> cluster_rules();    // ids cluster.*, csv.*

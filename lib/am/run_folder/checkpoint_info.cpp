@@ -47,6 +47,17 @@ void read_skipped_steps(const Json& json, CheckpointInfo& info) {
   info.loss_scale = {scale->at("scale").get<double>(), integer_of(scale->at("growth_tracker"))};
 }
 
+void read_validated(const Json& json, CheckpointInfo& info) {
+  const auto found = json.find("validation");
+  if (found == json.end()) return;
+  CheckpointInfo::Validated validated;
+  if (const auto loss = found->find("loss"); loss != found->end()) validated.loss = *loss;
+  validated.best = found->at("best").get<double>();
+  validated.since_best = integer_of(found->at("since_best"));
+  validated.data = found->at("data").get<std::string>();
+  info.validated = validated;
+}
+
 void check(const CheckpointInfo& info, const std::string& file) {
   const auto lies = [&](const std::string& what) {
     return Error(ErrorKind::kFormat, cat(file, ": ", what));
@@ -85,6 +96,12 @@ std::string to_json_text(const CheckpointInfo& info) {
     json["loss_scale"] = {{"scale", info.loss_scale->scale},
                           {"growth_tracker", info.loss_scale->growth_tracker}};
   }
+  if (info.validated) {
+    json["validation"] = {{"best", info.validated->best},
+                          {"since_best", info.validated->since_best},
+                          {"data", info.validated->data}};
+    if (info.validated->loss) json["validation"]["loss"] = *info.validated->loss;
+  }
   if (!info.facts.is_null()) json["facts"] = info.facts;
   return dump_json(json) + "\n";
 }
@@ -110,6 +127,7 @@ CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string&
     info.mesh = mesh::sizes_from_json(json->at("mesh"));
     read_history(*json, info);
     read_skipped_steps(*json, info);
+    read_validated(*json, info);
     check(info, file);
     return info;
   } catch (const Json::exception& error) {

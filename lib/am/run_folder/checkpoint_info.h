@@ -53,6 +53,14 @@ struct CheckpointInfo {
     int64_t growth_tracker = 0;
   };
   std::optional<LossScale> loss_scale;
+  // Validation losses up to this step; only if there was a validation.
+  struct Validated {
+    std::optional<double> loss;  // after this step; nullopt: this step was not validated
+    double best = 0.0;           // lowest loss
+    int64_t since_best = 0;      // number of validations since the lowest loss
+    std::string data = {};       // differs for other validation data
+  };
+  std::optional<Validated> validated;
   // Object with the plan's keys and values that identify the model and the data
   // (train/run_facts.h). Null: unknown.
   Json facts;

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <stdio.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <system_error>
 
@@ -183,19 +184,83 @@ bool is_ancestor(const CheckpointInfo& info, const std::vector<JobStep>& lineage
   return false;
 }
 
-void drop_old(const fs::path& checkpoints, int64_t keep, const std::vector<JobStep>& lineage) {
-  if (keep == 0) return;
-  std::vector<fs::path> own;
+namespace {
+
+struct OwnCheckpoint {
+  fs::path folder;
+  int64_t step = 0;
+  std::optional<double> loss;  // validation loss
+  std::string data;            // the validation data
+};
+
+// Returns the checkpoints of the history, by step. A checkpoint that cannot be read is left out,
+// because another job may have written it.
+std::vector<OwnCheckpoint> own_checkpoints(const fs::path& checkpoints,
+                                           const std::vector<JobStep>& lineage) {
+  std::vector<OwnCheckpoint> own;
   for (const auto& each : list_checkpoints(checkpoints)) {
     try {
-      if (is_ancestor(read_checkpoint_info(each.path), lineage)) own.push_back(each.path);
+      const CheckpointInfo info = read_checkpoint_info(each.path);
+      if (!is_ancestor(info, lineage)) continue;
+      const auto validated = info.validated.value_or(CheckpointInfo::Validated{});
+      own.push_back({each.path, each.step, validated.loss, validated.data});
     } catch (const Error&) {
-      // A checkpoint that cannot be read is not deleted, because another job may have written it.
+      continue;
     }
   }
-  for (size_t i = 0; i + static_cast<size_t>(keep) < own.size(); ++i) {
-    try_to_drop(own[i], own[i]);
+  return own;
+}
+
+// Returns the indices of at most `count` checkpoints with the lowest losses, the lowest first.
+// Losses on other data than those of the last checkpoint with a loss are not compared.
+std::vector<size_t> best_of(const std::vector<OwnCheckpoint>& all, size_t count) {
+  std::vector<size_t> best;
+  for (size_t i = all.size(); i-- > 0;) {
+    if (all[i].loss && (best.empty() || all[i].data == all[best.front()].data)) best.push_back(i);
   }
+  std::reverse(best.begin(), best.end());
+  std::stable_sort(best.begin(), best.end(),
+                   [&](size_t a, size_t b) { return *all[a].loss < *all[b].loss; });
+  best.resize(std::min(best.size(), count));
+  return best;
+}
+
+// Makes or replaces the link `name` in the run folder; removes it if `target` is empty.
+void make_link(const RunFolder& run, const char* name, const fs::path& target) {
+  const fs::path link = run.root() / name;
+  const fs::path fresh = run.root() / cat(".", name, ".new");
+  std::error_code failed;
+  if (fs::exists(fs::symlink_status(link, failed)) && !fs::is_symlink(link, failed)) return;
+  if (target.empty()) {
+    fs::remove(link, failed);
+    return;
+  }
+  const fs::path from_run = target.lexically_proximate(run.root());
+  fs::remove(fresh, failed);
+  fs::create_directory_symlink(from_run, fresh, failed);
+  if (!failed) fs::rename(fresh, link, failed);
+}
+
+}  // namespace
+
+void drop_old(const fs::path& checkpoints, const KeptCheckpoints& kept,
+              const std::vector<JobStep>& lineage) {
+  if (kept.newest == 0) return;
+  const std::vector<OwnCheckpoint> own = own_checkpoints(checkpoints, lineage);
+  const std::vector<size_t> best = best_of(own, static_cast<size_t>(kept.best));
+  for (size_t i = 0; i + static_cast<size_t>(kept.newest) < own.size(); ++i) {
+    const bool stays = (kept.every > 0 && own[i].step % kept.every == 0) ||
+                       std::find(best.begin(), best.end(), i) != best.end();
+    if (!stays) try_to_drop(own[i].folder, own[i].folder);
+  }
+}
+
+void link_checkpoints(const RunFolder& run, const fs::path& checkpoints,
+                      const std::vector<JobStep>& lineage) {
+  const std::vector<OwnCheckpoint> own = own_checkpoints(checkpoints, lineage);
+  const std::vector<size_t> best = best_of(own, 1);
+  make_link(run, "latest", own.empty() ? fs::path() : own.back().folder);
+  make_link(run, "best", best.empty() ? fs::path() : own[best.front()].folder);
 }
 
 }  // namespace am::run_folder

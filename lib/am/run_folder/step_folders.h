@@ -57,10 +57,20 @@ std::vector<std::string> set_aside(const std::filesystem::path& checkpoints, int
 // Whether the checkpoint belongs to the training history `lineage`: a job of `lineage` wrote it,
 // and its step is not after the step from which the next job resumed.
 bool is_ancestor(const CheckpointInfo& info, const std::vector<JobStep>& lineage);
-// Deletes the checkpoints of the history `lineage` except the `keep` newest ones; deletes nothing
-// if `keep` is 0. Does not delete checkpoints of other jobs. Ignores a folder that cannot be
-// deleted.
-void drop_old(const std::filesystem::path& checkpoints, int64_t keep,
+struct KeptCheckpoints {
+  int64_t newest = 0;  // number of newest checkpoints; 0: all
+  int64_t every = 0;   // steps that this number divides are kept too; 0: none
+  int64_t best = 0;    // number of checkpoints with the lowest validation losses
+};
+// Deletes the checkpoints of the history `lineage` that `kept` does not include. Does not delete
+// checkpoints of other jobs. Ignores a folder that cannot be deleted.
+void drop_old(const std::filesystem::path& checkpoints, const KeptCheckpoints& kept,
               const std::vector<JobStep>& lineage);
+
+// Makes the symbolic links RUN/latest, to the newest checkpoint of the history `lineage`, and
+// RUN/best, to the one with the lowest validation loss. Does nothing if the file system has no
+// links, or if a file that is no link has such a name.
+void link_checkpoints(const RunFolder& run, const std::filesystem::path& checkpoints,
+                      const std::vector<JobStep>& lineage);
 
 }  // namespace am::run_folder

@@ -89,7 +89,24 @@ int64_t DataBatches::labels(int64_t step) {
     }
     return own * layout_.dp_size;
   }
-  return reader_->counted_labels(samples_before(step), plan_.train.global_batch_size);
+  const int64_t batch = plan_.train.global_batch_size;
+  if (fault::is_planted(fault::Fault::kLabelsOfPadding)) return batch * plan_.train.seq_len;
+  return reader_->counted_labels(samples_before(step), batch);
+}
+
+std::vector<double> DataBatches::epochs(int64_t step) const {
+  if (plan_.data.is_synthetic()) return {};
+  return reader_->sampler().epochs_before(samples_before(step));
+}
+
+int64_t DataBatches::samples_read(int64_t step) const {
+  const int64_t before = samples_before(step);
+  return std::min(before, reader_->sampler().size().value_or(before));
+}
+
+bool DataBatches::is_beyond_end(int64_t step) const {
+  const auto size = reader_->sampler().size();
+  return size && samples_before(step) >= *size;
 }
 
 int64_t DataBatches::samples_before(int64_t step) const {

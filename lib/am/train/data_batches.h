@@ -30,8 +30,15 @@ class DataBatches : public BatchSource {
 
   int64_t labels(int64_t step) override;
 
+  // Returns how many epochs of each source the samples before `step` are; empty for synthetic data.
+  std::vector<double> epochs(int64_t step) const;
   // Returns the index of the first sequence of `step` in the reader's order.
   int64_t samples_before(int64_t step) const;
+  // Returns the number of samples that the steps before `step` have read. Rows beyond the end of
+  // the data do not count.
+  int64_t samples_read(int64_t step) const;
+  // Whether `step` begins beyond the end of the data.
+  bool is_beyond_end(int64_t step) const;
 
  private:
   struct Place {

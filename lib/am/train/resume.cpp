@@ -7,6 +7,7 @@
 #include "am/base/file.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
+#include "am/base/units.h"
 #include "am/checkpoint/collective_step.h"
 #include "am/config/batch.h"
 #include "am/run_folder/data_files.h"
@@ -164,7 +165,23 @@ void agree_on_facts(const Json& facts, const runtime::World& world) {
               "give all machines the same data and the same model");
 }
 
-void check_same_run(ResumePoint& begin, const Json& facts) {
+namespace {
+
+// Returns a description of data to which tokens were added at the end since the checkpoint; empty
+// if the data differ otherwise.
+std::string growth(const Json& there, const data::BatchReader& reader) {
+  const auto tokens = there.find("data.tokens"), fingerprint = there.find("data.fingerprint");
+  if (tokens == there.end() || fingerprint == there.end() || reader.sources().size() > 1) return {};
+  const int64_t before = tokens->get<int64_t>(), now = reader.tokens();
+  if (before < 1 || before >= now) return {};
+  if (reader.sources().front().samples->fingerprint_of_first(before) != *fingerprint) return {};
+  return cat("the data: ", format_count(before), " tokens there, to which ",
+             format_count(now - before), " were added here, so that samples have another order");
+}
+
+}  // namespace
+
+void check_same_run(ResumePoint& begin, const Json& facts, const data::BatchReader& reader) {
   if (!begin.resumes()) return;
   if (begin.info.facts.is_null()) {
     begin.notes.push_back(cat(begin.folder.filename().string(),
@@ -173,8 +190,12 @@ void check_same_run(ResumePoint& begin, const Json& facts) {
     return;
   }
   std::vector<std::string> breaks;
+  const std::string grown = growth(begin.info.facts, reader);
   for (const FactDifference& each : differences(begin.info.facts, facts)) {
-    if (each.breaks && !begin.insisted) {
+    if (!grown.empty() && each.key == "data.tokens") continue;
+    if (!grown.empty() && each.key == "data.fingerprint") {
+      (begin.insisted ? begin.notes : breaks).push_back(grown);
+    } else if (each.breaks && !begin.insisted) {
       breaks.push_back(each.text());
     } else {
       begin.notes.push_back(each.text());

@@ -3,9 +3,9 @@
 //
 //   ResumePoint begin = choose_resume_point(plan, checkpoints, world);  // the same on every rank
 //   plan = with_batch(plan, mesh, begin);
-//   const Json facts = run_facts(plan, config, source);
+//   const Json facts = run_facts(plan, config, reader);
 //   agree_on_facts(facts, world);
-//   check_same_run(begin, facts);
+//   check_same_run(begin, facts, reader);
 #pragma once
 
 #include <cstdint>
@@ -15,6 +15,7 @@
 
 #include "am/base/json.h"
 #include "am/config/plan.h"
+#include "am/data/batch.h"
 #include "am/mesh/layout.h"
 #include "am/run_folder/checkpoint_info.h"
 #include "am/runtime/world.h"
@@ -51,7 +52,7 @@ void agree_on_facts(const Json& facts, const runtime::World& world);
 // Throws Error(kPlan), which lists the differences, if training would not continue the run that
 // wrote the checkpoint. Differences that are permitted become notes; if the user named the
 // checkpoint, all differences are permitted.
-void check_same_run(ResumePoint& begin, const Json& facts);
+void check_same_run(ResumePoint& begin, const Json& facts, const data::BatchReader& reader);
 
 // Returns the number of sequences to skip in the data. `plan` must be a result of with_batch().
 int64_t first_sample(const ResumePoint& begin, const config::Plan& plan);

@@ -32,22 +32,28 @@ constexpr std::array kRules = {
     Rule{"experts", Part::kNoted},
     Rule{"lora.weights", Part::kNoted},
     Rule{"lora.merge", Part::kNone},
+    Rule{"lora.loraplus_lr_ratio", Part::kNoted},
     Rule{"train", Part::kNoted},
     Rule{"train.seq_len", Part::kBreaks},
     Rule{"train.global_batch_size", Part::kBreaks},
     Rule{"train.seed", Part::kBreaks},
     Rule{"train.micro_batch_size", Part::kNone},
     Rule{"train.max_steps", Part::kNone},
+    Rule{"train.epochs", Part::kNone},
+    Rule{"train.max_tokens", Part::kNone},
+    Rule{"train.max_time", Part::kNone},
     Rule{"optimizer.lr", Part::kNoted},
     Rule{"optimizer.eps", Part::kNoted},
     Rule{"optimizer.weight_decay", Part::kNoted},
     Rule{"optimizer.no_decay", Part::kNoted},
     Rule{"optimizer.adjust_lr", Part::kNoted},
+    Rule{"optimizer.group", Part::kNoted},
     Rule{"scheduler", Part::kNoted},
     // Paths and tokenizers may differ, because the tokens themselves are compared
     // ("data.fingerprint").
     Rule{"data.path", Part::kNoted},
     Rule{"data.tokenizer", Part::kNoted},
+    Rule{"data.prepared", Part::kNone},
     Rule{"data.token_dtype", Part::kNone},
     Rule{"validation", Part::kNone},
     Rule{"checkpoint", Part::kNone},
@@ -73,6 +79,11 @@ Json without_folders(const Json& value) {
     Json names = Json::array();
     for (const Json& each : value) names.push_back(without_folders(each));
     return names;
+  }
+  if (value.is_object()) {
+    Json table = value;
+    table["path"] = without_folders(value.at("path"));
+    return table;
   }
   std::filesystem::path path = value.get<std::string>();
   if (!path.has_filename()) path = path.parent_path();
@@ -130,7 +141,7 @@ std::string shown(const Json& value) { return dump_json(value, -1); }
 }  // namespace
 
 Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
-               const data::SampleSource& samples) {
+               const data::BatchReader& reader) {
   Json facts = Json::object();
   add_model(config, facts);
   for (const config::FieldSpec& field : config::fields()) {
@@ -147,8 +158,8 @@ Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
   }
   // Synthetic tokens need no fingerprint, because vocabulary and seed determine them.
   if (!plan.data.is_synthetic()) {
-    facts["data.tokens"] = samples.tokens();
-    facts["data.fingerprint"] = samples.fingerprint();
+    facts["data.tokens"] = reader.tokens();
+    facts["data.fingerprint"] = reader.fingerprint();
   }
   return facts;
 }

@@ -1,7 +1,7 @@
 // Collects the facts that identify a run: model, data, batch, seeds and optimizer. A checkpoint
 // stores them, so that a job that resumes continues the same run or reports the differences.
 //
-//   const Json here = run_facts(plan, config, reader.samples());
+//   const Json here = run_facts(plan, config, reader);
 //   for (const auto& d : differences(info.facts, here)) std::cerr << d.text() << "\n";
 //
 // Layout, precision of the computation, number of steps, checkpoints and metrics do not identify a
@@ -13,7 +13,7 @@
 
 #include "am/base/json.h"
 #include "am/config/plan.h"
-#include "am/data/samples.h"
+#include "am/data/batch.h"
 #include "am/model/config.h"
 
 namespace am::train {
@@ -22,7 +22,7 @@ namespace am::train {
 // of the model's config.json with the prefix "config.", and the data as "data.tokens" and
 // "data.fingerprint". `plan.train.global_batch_size` must be set (with_batch in resume.h).
 Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
-               const data::SampleSource& samples);
+               const data::BatchReader& reader);
 
 struct FactDifference {
   std::string key;

@@ -18,6 +18,7 @@
 #include "am/checkpoint/weights.h"
 #include "am/data/from_plan.h"
 #include "am/formats/dcp_metadata.h"
+#include "am/launch/supervise/wall_time.h"
 #include "am/layout/adapters.h"
 #include "am/observe/tensorboard_sink.h"
 #include "am/optim/from_plan.h"
@@ -27,6 +28,7 @@
 #include "am/runtime/device_error.h"
 #include "am/tensor/process_memory.h"
 #include "am/tensor/side_stream.h"
+#include "am/train/job_length.h"
 #include "am/train/run_facts.h"
 #include "am/train/saved_states.h"
 
@@ -66,7 +68,9 @@ Trainer::Trainer(const job::Job& job, const runtime::World& world, const run_fol
       layout_(job.layout),
       world_(world),
       mesh_(world, layout_.mesh),
-      job_(identity.id.empty() ? agree_on_job(world, {}) : identity) {
+      job_(identity.id.empty() ? agree_on_job(world, {}) : identity),
+      peak_lr_(job.plan.optimizer.lr),
+      began_(job_.began > 0.0 ? job_.began : launch::wall_time()) {
   choose_resume_point(job.model);
 }
 
@@ -108,6 +112,7 @@ void Trainer::add_steps() {
                                        [this](const std::string& line) { log(line); });
   if (plan_.validation.every > 0) {
     validation_ = std::make_unique<Validation>(plan_, *model_, world_);
+    if (resume_point_.resumes()) validation_->resume_from(resume_point_.info);
     log(cat("validation  ", validation_->description()));
   }
 }
@@ -127,27 +132,39 @@ StepReport Trainer::report() {
   report.peak_memory_bytes = tensor::peak_memory_bytes(mesh_.device());
   report.peak_reserved_bytes = tensor::peak_reserved_bytes(mesh_.device());
   if (stop_ == nullptr) return report;
-  report.stop = stop_->requested() || unwritten_ || (saver_ && saver_->failed());
+  report.stop = stop_->requested() || is_late() || unwritten_ || (saver_ && saver_->failed());
   report.save = stop_->take_save_request();
   report.visit = hook_ != nullptr && hook_->wants_visit(step_under_way_ + 1);
   return report;
+}
+
+bool Trainer::is_late() const {
+  const auto& limit = plan_.train.max_time;
+  if (!limit || mesh_.rank() != 0) return false;
+  return launch::wall_time() - began_ >= *limit;
 }
 
 void Trainer::choose_resume_point(const model::ModelConfig& config) {
   const bool batch_given = plan_.train.global_batch_size > 0;
   resume_point_ = train::choose_resume_point(plan_, checkpoints_, world_);
   plan_ = with_batch(std::move(plan_), layout_.mesh.sizes(), resume_point_);
-  auto reader = std::make_unique<data::BatchReader>(data::open_batches(plan_, config.vocab_size));
-  log(cat("data        ", reader->samples().description()));
+  auto reader = std::make_unique<data::BatchReader>(
+      data::open_batches(plan_, config.vocab_size, [this](const std::string& line) { log(line); }));
+  for (const std::string& line : reader->descriptions()) log(cat("data        ", line));
+  plan_ = with_length(std::move(plan_), resume_point_, *reader);
+  if (plan_.scheduler.warmup_steps > plan_.train.max_steps) {
+    log(cat("note        warmup_steps = ", plan_.scheduler.warmup_steps, " is more than the ",
+            plan_.train.max_steps, " steps of the job"));
+  }
   if (!batch_given) {
     log(cat("batch       ", plan_.train.global_batch_size, " sequences per step, ",
             resume_point_.resumes()  ? "as in the checkpoint"
             : plan_.mesh.pp_size > 1 ? "one round of the pipeline on each data-parallel rank"
                                      : "one micro-batch of each data-parallel rank"));
   }
-  facts_ = run_facts(plan_, config, reader->samples());
+  facts_ = run_facts(plan_, config, *reader);
   agree_on_facts(facts_, world_);
-  check_same_run(resume_point_, facts_);
+  check_same_run(resume_point_, facts_, *reader);
   first_step_ = resume_point_.info.step;
   batches_ = std::make_unique<DataBatches>(plan_, std::move(reader), mesh_, first_step_,
                                            first_sample(resume_point_, plan_), config.vocab_size);
@@ -184,6 +201,10 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   if (fault::is_planted(fault::Fault::kSlowRank) && world_.rank() == world_.size() - 1) {
     std::this_thread::sleep_for(std::chrono::milliseconds(20));
   }
+  if (batches_->is_beyond_end(step)) {
+    throw Error(ErrorKind::kUsage, cat("step ", step + 1, " is beyond the end of the data"),
+                "raise train.epochs, or the epochs of a source");
+  }
   const double scale = guard_->loss_scale();
   const StepNumbers numbers = step_->backward(*batches_, step, scale);
   observe::StepMetrics metrics;
@@ -207,9 +228,11 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   metrics.expert_load = numbers.expert_load;
   metrics.aux_loss = numbers.aux_loss;
   metrics.tokens = step_->tokens();
+  metrics.epochs = batches_->epochs(step + 1);
   metrics.step_seconds = seconds_since(start);
   observe::fill_rates(metrics, layout_.mesh.world_size());
-  if (validation_ && validation_->due(step + 1)) metrics.validation_loss = validation_->loss();
+  if (validation_ && validation_->due(step + 1))
+    metrics.validation_loss = validation_->loss(step + 1);
   return metrics;
 }
 
@@ -227,11 +250,12 @@ checkpoint::SavedState Trainer::saved_state(int64_t steps) const {
   run_folder::CheckpointInfo& info = state.info;
   info.step = steps;
   guard_->write_to(info);
+  if (validation_) validation_->write_to(info);
   info.world_size = layout_.mesh.world_size();
   info.mesh = layout_.mesh.sizes();
   info.model_type = model_->config().model_type;
   info.lineage = lineage_of(resume_point_, job_.id);
-  info.samples = batches_->samples_before(steps);
+  info.samples = batches_->samples_read(steps);
   info.facts = facts_;
   state.plan_toml = config::to_toml(plan_);
   state.states = saved_states(*optimizer_, *model_);
@@ -239,7 +263,8 @@ checkpoint::SavedState Trainer::saved_state(int64_t steps) const {
                                          std::max<int64_t>(steps - 1, 0));
   state.require_place = [this] { require_folders(); };
   state.metadata_parts = plan_.checkpoint.metadata_parts;
-  state.optimizer = checkpoint::SavedOptimizer{plan_.optimizer, lr, steps - info.skipped_steps};
+  state.optimizer =
+      checkpoint::SavedOptimizer{plan_.optimizer, lr, steps - info.skipped_steps, peak_lr_};
   return state;
 }
 
@@ -251,7 +276,10 @@ fs::path Trainer::save(int64_t steps) {
   // Deletes older checkpoints. Called on rank 0 when the new checkpoint is written.
   const auto drop_old = [this, lineage = state.info.lineage] {
     require_folders();
-    run_folder::drop_old(checkpoints_, plan_.checkpoint.keep, lineage);
+    const config::CheckpointSection& section = plan_.checkpoint;
+    run_folder::drop_old(checkpoints_, {section.keep, section.keep_every, section.keep_best},
+                         lineage);
+    run_folder::link_checkpoints(run_, checkpoints_, lineage);
   };
   const auto start = std::chrono::steady_clock::now();
   if (saver_) {
@@ -311,6 +339,7 @@ void Trainer::begin() {
         for (const std::string& name : run_folder::set_aside(checkpoints_, first_step_)) {
           log(cat("note        set aside: ", name, " is beyond step ", first_step_));
         }
+        run_folder::link_checkpoints(run_, checkpoints_, lineage_of(resume_point_, job_.id));
         if (first_step_ > 0 || restarted) return;
         const auto kept = observe::set_aside(run_.metrics_file());
         if (kept) log(cat("note        the metrics of an earlier run are in ", kept->string()));
@@ -359,6 +388,7 @@ void Trainer::record_progress(const TrainResult& result) {
 }
 
 void Trainer::export_model(TrainResult& result) const {
+  if (!guard_->allows_writing("the export")) return;
   result.exported = run_.root() / "export" / run_folder::checkpoint_name(result.steps);
   checkpoint::collective_step(
       world_.group(), [] {},
@@ -371,7 +401,7 @@ void Trainer::export_model(TrainResult& result) const {
   try {
     checkpoint::HubExport options;
     if (plan_.lora.merge) options.adapters = checkpoint::AdapterExport::kMerged;
-    if (plan_.data.tokenizer != "bytes") options.tokenizer = plan_.resolve(plan_.data.tokenizer);
+    if (const auto name = data::tokenizer_name(plan_); name != "bytes") options.tokenizer = name;
     checkpoint::export_hf(result.exported, *model_, options);
   } catch (const Error&) {
     require_folders();
@@ -388,8 +418,9 @@ TrainResult Trainer::run(const launch::StopSignal& stop, InspectionHook* hook) {
   hook_ = hook;
   try {
     train_to_the_end(result);
-    if (plan_.checkpoint.export_format == "hf" && !result.stopped &&
-        guard_->allows_writing("the export")) {
+    const bool exported = plan_.checkpoint.export_every > 0 && !result.exported.empty() &&
+                          result.steps % plan_.checkpoint.export_every == 0;
+    if (plan_.checkpoint.export_format == "hf" && !result.stopped && !exported) {
       export_model(result);
     }
   } catch (...) {
@@ -415,7 +446,11 @@ void Trainer::train_to_the_end(TrainResult& result) {
     clock_.save(result.steps);
     record_progress(result);
   };
-  for (int64_t step = first_step_; step < plan_.train.max_steps && !result.stopped; ++step) {
+  const auto goes_on = [&](int64_t step) {
+    const bool over = validation_ && validation_->is_over();
+    return step < plan_.train.max_steps && !result.stopped && !over;
+  };
+  for (int64_t step = first_step_; goes_on(step); ++step) {
     clock_.enter(run_folder::Phase::kSteps);
     observe::StepMetrics metrics = train_step(step);
     const run_folder::JobTime& time = clock_.time();
@@ -436,6 +471,13 @@ void Trainer::train_to_the_end(TrainResult& result) {
       }
       write();
     }
+    const int64_t export_every = plan_.checkpoint.export_every;
+    if (export_every > 0 && result.steps % export_every == 0) {
+      if (result.stopped && !saved) write();
+      saved = saved || result.stopped;
+      clock_.enter(run_folder::Phase::kSaving);
+      export_model(result);
+    }
     if (asked_.visit && !result.stopped && hook_ != nullptr) {
       const auto save_here = [&] {
         if (!saved) write();
@@ -443,11 +485,18 @@ void Trainer::train_to_the_end(TrainResult& result) {
         return result.checkpoint;
       };
       clock_.enter(run_folder::Phase::kVisits);
-      const bool goes_on = hook_->visit({result.steps, metrics, save_here});
-      result.stopped = !goes_on && step + 1 < plan_.train.max_steps;
+      const bool trains_on = hook_->visit({result.steps, metrics, save_here});
+      result.stopped = !trains_on && step + 1 < plan_.train.max_steps;
     }
   }
   clock_.enter(run_folder::Phase::kSaving);  // also counts waiting for saves, and the export
+  if (result.stopped && is_late()) {
+    log(cat("note        train.max_time has passed: the job stops after step ", result.steps));
+  }
+  if (validation_ && validation_->is_over()) {
+    log(cat("note        the last ", plan_.validation.patience,
+            " validations found no lower loss: training ends after step ", result.steps));
+  }
   if (!saved && (plan_.checkpoint.last || result.stopped)) write();
   if (saver_) {
     saver_->finish();

@@ -77,14 +77,15 @@ class Trainer : private StepObserver {
   Trainer(const job::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
           TrainerCallbacks callbacks, std::unique_ptr<parallel::ParallelModel>& model);
 
-  // Trains to max_steps, or until a rank is asked to stop; saves at the end. `hook` may inspect the
+  // Trains to the end of the job (job_length.h, validation.patience), or until a rank is asked to
+  // stop or train.max_time has passed; saves at the end. `hook` may inspect the
   // model between steps; it must be passed on all ranks, or on none. Collective.
   TrainResult run(const launch::StopSignal& stop, InspectionHook* hook = nullptr);
 
   // Runs one optimizer step (counted from 0) and returns its record in metrics.jsonl.
   observe::StepMetrics train_step(int64_t step);
   int64_t first_step() const { return first_step_; }
-  // Returns the plan, with train.global_batch_size set.
+  // Returns the plan, with train.global_batch_size and train.max_steps set.
   const config::Plan& plan() const { return plan_; }
   // Sets optimizer.lr from the next step on, under the current schedule. All ranks must set the
   // same value. Checkpoints record the value, but a job that resumes uses the value in its own
@@ -123,10 +124,12 @@ class Trainer : private StepObserver {
   void train_to_the_end(TrainResult& result);
   std::vector<std::unique_ptr<observe::MetricSink>> open_sinks() const;
   bool save_now(int64_t finished) const;
+  // Whether train.max_time has passed. Always false on ranks other than 0.
+  bool is_late() const;
   // Throws Error(kIo) if one of the folders that the job writes to was removed, moved or replaced
   // since the job began, or if a symbolic link of another user leads to the checkpoints.
   void require_folders() const;
-  // Exports the weights, as checkpoint.export specifies, after the last step. Collective.
+  // Exports the weights, as checkpoint.export specifies. Collective.
   void export_model(TrainResult& result) const;
   // Returns the job's record with the steps and the loss of `result`.
   run_folder::JobRecord record_after(const TrainResult& result);
@@ -148,6 +151,8 @@ class Trainer : private StepObserver {
   runtime::World world_;
   runtime::DeviceMesh mesh_;
   run_folder::JobIdentity job_;
+  double peak_lr_ = 0.0;  // optimizer.lr of the layout, to which the parameters' rates are relative
+  double began_ = 0.0;    // Unix time in seconds at which the job began
   ResumePoint resume_point_;
   Json facts_;  // facts that identify the run (run_facts.h)
   std::unique_ptr<parallel::ParallelModel> model_;

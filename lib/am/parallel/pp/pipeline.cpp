@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -242,9 +243,14 @@ void Pipeline::forward(Stage& stage, const Action& action) {
   if (at::GradMode::is_enabled()) {
     stage.model().decoder().begin_dropout(options_.seed, options_.step, own.first_sequence);
   }
-  const bool twice = fault::is_planted(fault::Fault::kPpLossTwice);
-  const double divisor =
-      options_.divisor * (twice ? static_cast<double>(schedule_.microbatches) : 1.0);
+  double divisor = options_.divisor;
+  if (fault::is_planted(fault::Fault::kPpLossTwice)) {
+    divisor *= static_cast<double>(schedule_.microbatches);
+  }
+  if (fault::is_planted(fault::Fault::kLabelsOfMicroBatch)) {
+    const int64_t counted = own.labels_BT.ne(kIgnoreIndex).sum().item<int64_t>();
+    divisor = static_cast<double>(std::max<int64_t>(1, counted) * batches_->count());
+  }
   const at::Tensor made = stage.forward(m, std::move(own), take(kDown, action), divisor);
   if (stage.is_last()) {
     loss_.add_(made);

@@ -4,6 +4,7 @@
 #include <torch/csrc/autograd/engine.h>
 #include <torch/csrc/autograd/variable.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "am/base/error.h"
@@ -25,7 +26,13 @@ at::Tensor Stage::forward(int64_t m, MicroBatch batch, const at::Tensor& hidden_
   }
   at::Tensor result = output.detach();
   if (is_last()) {
-    const at::Tensor loss = model_->loss_sum(output, model_->own_labels(batch.labels_BT));
+    const at::Tensor labels = model_->own_labels(batch.labels_BT);
+    const at::Tensor loss = model_->loss_sum(output, labels);
+    if (fault::is_planted(fault::Fault::kLabelsOfCpPart)) {
+      const double all = batch.labels_BT.ne(kIgnoreIndex).sum().item<double>();
+      const double own = labels.ne(kIgnoreIndex).sum().item<double>();
+      divisor *= 2.0 * own / std::max(1.0, all);  // for two cp ranks
+    }
     result = loss.detach();
     output = loss / divisor;
     kept.of_loss = at::ones_like(output);

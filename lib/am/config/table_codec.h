@@ -1,0 +1,146 @@
+// Codec of an array of tables, for example [[data.source]].
+//
+//   Tables<DataSourceSection> sources;
+//   sources.add("weight", &DataSourceSection::weight, Number{}, "Share of the samples.");
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "am/base/text.h"
+#include "am/config/codec.h"
+#include "am/config/plan.h"
+
+namespace am::config {
+
+// Reads the members of a table. `assign(key, input)` stores a member; it returns false for a key
+// that it does not know. Returns whether there was no error. `names`: the known keys.
+template <typename Assign>
+bool read_members(const Input& input, const std::vector<std::string>& names, Assign assign) {
+  if (!input.value.is_table()) {
+    input.wrong_type("a table", cat("{ ", join(names, ", "), " }"));
+    return false;
+  }
+  const int errors = input.found.errors();
+  for (const Member& member : input.value.members) {
+    if (assign(member.key, input.part(member.value, member.key))) continue;
+    const auto near = nearest(member.key, names);
+    input.found.error(
+        "plan.key", member.key_span, cat("unknown key \"", member.key, "\" in ", input.key),
+        near ? cat("did you mean \"", *near, "\"?") : cat("its keys: ", join(names, ", ")));
+  }
+  return input.found.errors() == errors;
+}
+
+// Returns the JSON Schema of an object without other members than `properties`.
+inline Json closed_object(Json properties) {
+  Json schema = {{"type", "object"}, {"additionalProperties", false}};
+  schema["properties"] = std::move(properties);
+  return schema;
+}
+
+// Codec of std::vector<T>, where T is a struct with defaults. Each table sets members of a T.
+template <typename T>
+class Tables {
+ public:
+  // Adds a key of the tables. A required key must be in every table.
+  template <typename M, typename Codec>
+  Tables& add(std::string key, M T::*member, Codec codec, std::string help, bool required = false) {
+    Key out;
+    out.name = key;
+    out.required = required;
+    out.schema = codec.schema();
+    out.schema["description"] = std::move(help);
+    out.read = [member, codec](const Input& input, T& value) {
+      if (auto read = codec.read(input)) value.*member = std::move(*read);
+    };
+    out.write = [member, codec](const T& value) { return codec.write(value.*member); };
+    keys_.push_back(std::move(out));
+    return *this;
+  }
+
+  std::optional<std::vector<T>> read(const Input& input) const {
+    if (input.value.kind != Value::Kind::kArray) {
+      input.wrong_type("an array of tables", cat("write [[", input.key, "]]"));
+      return std::nullopt;
+    }
+    const int errors = input.found.errors();
+    std::vector<T> all;
+    for (size_t i = 0; i < input.value.items.size(); ++i) {
+      all.push_back(read_one(input.part(input.value.items[i], std::to_string(i))));
+    }
+    return input.found.errors() == errors ? std::optional(std::move(all)) : std::nullopt;
+  }
+
+  // Leaves keys out that have their defaults.
+  Json write(const std::vector<T>& all) const {
+    Json out = Json::array();
+    for (const T& each : all) {
+      Json table = Json::object();
+      for (const Key& key : keys_) {
+        Json value = key.write(each);
+        if (!value.is_null() && value != key.write(T{})) table[key.name] = std::move(value);
+      }
+      out.push_back(std::move(table));
+    }
+    return out;
+  }
+
+  Json schema() const {
+    Json properties = Json::object();
+    Json required = Json::array();
+    for (const Key& key : keys_) {
+      properties[key.name] = key.schema;
+      if (const Json value = key.write(T{}); !value.is_null() && !key.required) {
+        properties[key.name]["default"] = value;
+      }
+      if (key.required) required.push_back(key.name);
+    }
+    Json table = closed_object(std::move(properties));
+    if (!required.empty()) table["required"] = std::move(required);
+    return {{"type", "array"}, {"items", std::move(table)}};
+  }
+
+  std::string type() const { return cat("tables of ", join(names(), ", ")); }
+
+ private:
+  struct Key {
+    std::string name;
+    bool required = false;
+    Json schema;
+    std::function<void(const Input&, T&)> read;
+    std::function<Json(const T&)> write;
+  };
+
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const Key& key : keys_) all.push_back(key.name);
+    return all;
+  }
+
+  T read_one(const Input& input) const {
+    T value;
+    const auto assign = [&](const std::string& name, const Input& part) {
+      for (const Key& key : keys_) {
+        if (key.name != name) continue;
+        key.read(part, value);
+        return true;
+      }
+      return false;
+    };
+    if (!read_members(input, names(), assign)) return value;
+    for (const Key& key : keys_) {
+      if (!key.required || input.value.find(key.name) != nullptr) continue;
+      input.found.error("plan.required", input.value.span,
+                        cat(input.key, " has no \"", key.name, "\""), "");
+    }
+    return value;
+  }
+
+  std::vector<Key> keys_;
+};
+
+}  // namespace am::config

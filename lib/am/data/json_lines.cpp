@@ -1,0 +1,76 @@
+#include "am/data/json_lines.h"
+
+#include <utility>
+
+#include "am/base/error.h"
+
+namespace am::data {
+
+namespace {
+
+bool is_array(std::string_view text) {
+  const size_t begin = text.find_first_not_of(" \t\r\n");
+  return begin != std::string_view::npos && text[begin] == '[';
+}
+
+void visit_array(const DataFile& file, const std::function<void(JsonObjects)>& visit) {
+  const DataBlock whole = file.whole();
+  Json all = Json::parse(whole.text, nullptr, /*allow_exceptions=*/false);
+  if (!all.is_array()) {
+    throw Error(ErrorKind::kFormat, cat(file.path().string(), ": this is not JSON"));
+  }
+  constexpr size_t kElements = 1000;
+  for (size_t first = 0; first < all.size(); first += kElements) {
+    JsonObjects objects;
+    objects.file = file.path().string();
+    const size_t end = std::min(all.size(), first + kElements);
+    for (size_t i = first; i < end; ++i) {
+      objects.elements.emplace_back(static_cast<int64_t>(i), std::move(all[i]));
+    }
+    objects.file_bytes =
+        whole.file_bytes * static_cast<int64_t>(end) / static_cast<int64_t>(all.size());
+    visit(std::move(objects));
+  }
+}
+
+}  // namespace
+
+void JsonObjects::for_each(
+    const std::function<void(const Json& object, const std::string& where)>& visit) const {
+  for (const auto& [number, line] : lines) {
+    const std::string where = cat(file, ":", number);
+    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    if (object.is_discarded())
+      throw Error(ErrorKind::kFormat, cat(where, ": the line is not JSON"));
+    visit(object, where);
+  }
+  for (const auto& [index, object] : elements) visit(object, cat(file, "[", index, "]"));
+}
+
+void for_each_objects(const DataFile& file, int64_t bytes,
+                      const std::function<void(JsonObjects)>& visit) {
+  if (is_array(file.beginning().text)) return visit_array(file, visit);
+  int64_t number = 1;
+  file.for_each_block([&](const DataBlock& block) {
+    JsonObjects objects;
+    int64_t size = 0;
+    const auto flush = [&](const char* end) {
+      if (objects.lines.empty()) return;
+      objects.file = file.path().string();
+      objects.block = block;
+      // Blocks of files that are not compressed have the file's own bytes.
+      const auto left = static_cast<int64_t>(block.text.data() + block.text.size() - end);
+      objects.file_bytes = block.file_bytes - (block.owner ? 0 : left);
+      visit(std::exchange(objects, {}));
+      size = 0;
+    };
+    number = for_each_line(block.text, number, [&](int64_t line_number, std::string_view line) {
+      objects.lines.emplace_back(line_number, line);
+      size += static_cast<int64_t>(line.size());
+      if (size >= bytes) flush(line.data() + line.size());
+    });
+    flush(block.text.data() + block.text.size());
+  });
+}
+
+}  // namespace am::data
