@@ -168,6 +168,22 @@ class WeightsTest(RunTest):
         result = self.am_run(merged, "--run-dir", exported)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.loss(exported / "export" / "step-2"), loss)
+        # A checkpoint exports its adapters as am-run does, merged or in PEFT's format.
+        checkpoint = self.path / "run" / "checkpoints" / "step-2"
+        self.export(checkpoint, self.path / "rested", "--merge")
+        self.assertEqual((self.path / "rested/model.safetensors").read_bytes(),
+                         (exported / "export/step-2/model.safetensors").read_bytes())
+        self.export(checkpoint, self.path / "apart")
+        config = json.loads((self.path / "apart/adapter_config.json").read_text())
+        self.assertEqual((config["r"], config["lora_alpha"], config["target_modules"]), (2, 4.0, ["q_proj"]))
+        result = self.am_run(merged, "--run-dir", self.path / "exported", "--set", "lora.merge=false")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual((self.path / "apart/adapter_model.safetensors").read_bytes(),
+                         (self.path / "exported/export/step-2/adapter_model.safetensors").read_bytes())
+
+    def export(self, source, folder, *options):
+        result = run_tool("am-repl", source, "-c", " ".join(["export", str(folder), *options]))
+        self.assertEqual(result.status, 0, result.err)
 
     def test_resume_of_what_is_no_checkpoint_names_the_way(self):
         plan = self.write_plan(plan_text(steps=1))

@@ -4,7 +4,7 @@
 //
 //   BackgroundSaver saver(model, state);
 //   saver.save(folder, state, [&] {   // calls this once saved
-//     run_folder::drop_old(checkpoints, 3, lineage);
+//     run_folder::drop_old(checkpoints, {.newest = 3}, lineage);
 //   });
 //   saver.before_update();   // before parameters or optimizer state change
 //   saver.finish();          // before the job ends

@@ -105,8 +105,9 @@ void refuse_adapters(const stored::TensorSource& source) {
       cat(source.path().string(), ": ", found->name,
           " belongs to a LoRA adapter, whose factor (alpha / rank) only the plan that trained it "
           "has"),
-      "open that plan in am-repl with model.weights set to this folder, and export from there; or "
-      "set checkpoint.export = \"hf\" for am-run to export (merged if lora.merge is true)");
+      "a checkpoint of am-run has this plan: export --format hf [--merge], and convert that "
+      "folder; "
+      "with other weights, open the plan in am-repl with model.weights set to this folder");
 }
 
 void require_values(const stored::TensorSource& source, std::optional<at::ScalarType> dtype) {

@@ -3,12 +3,16 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
+#include "am/base/json.h"
 #include "am/base/number.h"
 #include "am/base/random.h"
 #include "am/base/text.h"
+#include "am/chat/chat_template.h"
 #include "am/inspect/render.h"
 #include "am/nn/key_value_cache.h"
 
@@ -235,6 +239,40 @@ int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, doubl
   return ids[std::min(chosen - begin, kept - 1)].item<int64_t>();
 }
 
+std::vector<int64_t> end_tokens(Session& session) {
+  constexpr size_t kMost = 8;
+  std::vector<int64_t> ids(kMost, -1);
+  if (session.tokenizer().name == "bytes") return {};
+  const model::ModelConfig& config = values_of(session).runnable().config();
+  const std::filesystem::path file = folder_of(config.file) / "generation_config.json";
+  std::error_code ignored;
+  Json json;
+  if (std::filesystem::exists(file, ignored))
+    json = parse_json_object(read_file(file), file.string());
+  if (!json.contains("eos_token_id")) json = parse_json_object(config.text, config.file);
+  const Json found = json.value("eos_token_id", Json());
+  const Json list = found.is_array() ? found : Json::array({found});
+  size_t count = 0;
+  for (const Json& each : list) {
+    if (each.is_number_integer() && count < kMost) ids[count++] = each.get<int64_t>();
+  }
+  // All ranks use rank 0's ids, because other ranks may lack the files.
+  ids = session.view().gather_numbers(ids).front();
+  std::erase(ids, -1);
+  return ids;
+}
+
+std::string chat_prompt(Session& session, const std::string& message) {
+  const std::filesystem::path tokenizer = tokenizer_of(session).name();
+  const auto chat_template = chat::ChatTemplate::from_folder(
+      std::filesystem::is_directory(tokenizer) ? tokenizer : folder_of(tokenizer));
+  const Json user = {{"role", "user"}, {"content", message}};
+  chat::ChatRequest request;
+  request.messages = Json::array({user});
+  request.add_generation_prompt = true;
+  return chat_template.render(request).text;
+}
+
 std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prompt,
                               const GenerateOptions& options) {
   if (prompt.empty()) {
@@ -267,6 +305,8 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
       // All ranks use the id that rank 0 drew, so that rounding differences cannot make them
       // diverge.
       ids.push_back(session.view().gather_numbers({own}).front().front());
+      const auto& ends = options.end_tokens;
+      if (std::find(ends.begin(), ends.end(), ids.back()) != ends.end()) break;
     }
   });
   return {ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids.end()};

@@ -48,10 +48,20 @@ struct GenerateOptions {
   double temperature = 0.8;  // divisor of the logits; 0: greedy decoding
   int64_t top_k = 0;         // number of most probable tokens to draw from; 0: all tokens
   int64_t seed = 0;
+  std::vector<int64_t> end_tokens = {};  // ids after which nothing is generated
 };
 
-// Returns the ids that the model generates after `prompt`, which must not be empty. The result
-// depends only on model, prompt and options.
+// Returns the ids of the tokens that end the model's texts: "eos_token_id" of
+// generation_config.json beside the model's config, or of the config. Empty if the session's
+// tokenizer is "bytes". Collective.
+std::vector<int64_t> end_tokens(Session& session);
+
+// Returns the text that the model's chat template makes of a message of the user, ready for the
+// assistant's answer. Throws Error(kFormat) if the tokenizer's folder has no template.
+std::string chat_prompt(Session& session, const std::string& message);
+
+// Returns the ids that the model generates after `prompt`, which must not be empty; the last one
+// may be an end token. The result depends only on model, prompt and options.
 std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prompt,
                               const GenerateOptions& options);
 

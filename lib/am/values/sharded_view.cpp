@@ -299,7 +299,8 @@ void ShardedView::begin_training() {
   job.plan.checkpoint.resume = "none";
   job.plan.checkpoint.async = false;
   job.plan.checkpoint.every = 0;
-  job.plan.validation.every = 0;
+  job.plan.validation = {};
+  job.plan.checkpoint.keep_best = 0;
   Diagnostics found;
   rules::check_model(job.plan, job.model, found);
   if (!found.ok()) {

@@ -207,6 +207,7 @@ parallel::ParallelModel& StoredView::runnable(const Between& between) {
   const config::LoraSection& lora = catalog_.lora();
   plan.lora.rank = lora.rank;
   plan.lora.alpha = lora.alpha;
+  plan.lora.use_rslora = lora.use_rslora;
   plan.lora.target_modules = lora.target_modules;
   Diagnostics found;
   const auto layout = layout::build_layout(plan, *catalog_.config(), mesh::MeshSizes{}, found);
@@ -263,6 +264,12 @@ void StoredView::export_hf(const fs::path& folder, const HubExport& options,
                            const Between& between) {
   HubExport chosen = options;
   chosen.tokenizer = default_tokenizer().path();
+  const bool adapted = catalog_.lora().rank > 0 && !options.weights_only;
+  if (adapted) {
+    // The scale of adapters is in the checkpoint's plan. The model that applies them is built.
+    if (!chosen.dtype) chosen.dtype = tensor::scalar_type(source()->tensors().front().dtype);
+    return checkpoint::export_hf(folder, runnable(between), chosen, between);
+  }
   checkpoint::export_hf(folder, *source(), chosen, between);
 }
 

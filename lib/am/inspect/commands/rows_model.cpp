@@ -19,12 +19,16 @@ constexpr Option kGenerateOptions[] = {
     {"--temperature", "T", "0: always the most likely token (default 0.8)"},
     {"--top-k", "K", "sample from the K most likely tokens; 0: all"},
     {"--seed", "S", "0"},
+    {"--chat", "", "TEXT is a message of the user: put it into the model's chat template"},
+    {"--past-end", "", "go on after the model's end token"},
     kForceModel,
 };
 constexpr Option kExportOptions[] = {
     {"--format", "hf|safetensors|dcp|torchtitan|olmo|megatron", "default hf"},
     {"--dtype", "float32|bfloat16|float16", "or fp32, bf16, fp16; default: as stored"},
     {"--optimizer", "", "also the optimizer states, for dcp"},
+    {"--merge", "",
+     "merge LoRA adapters into the weights, for hf; otherwise they are written in PEFT's format"},
 };
 
 constexpr Command kModelRows[] = {
@@ -107,10 +111,13 @@ constexpr Command kModelRows[] = {
      .operands = "TEXT",
      .summary = "the model's continuation of a text",
      .help = "Samples with a separate random generator: the same seed gives the same text on any "
-             "layout. Control characters\n"
-             "are replaced on a terminal; JSON has them all.\n"
+             "layout. The text ends at the\n"
+             "model's end token (eos_token_id of generation_config.json or config.json). Control "
+             "characters are replaced on\n"
+             "a terminal; JSON has them all.\n"
              "Example:  generate \"The \" --tokens 200 --temperature 0.8",
-     .json = "{prompt: string, text: string (what follows it), tokens: [integer] (ids of that)}",
+     .json = "{prompt: string, text: string (what follows it), tokens: [integer] (ids of that, the "
+             "end token included), ended: boolean (by an end token)}",
      .completes = Operand::kText,
      .words = {1, kAnyNumber},
      .options = kGenerateOptions,

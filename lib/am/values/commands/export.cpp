@@ -35,10 +35,16 @@ void write_export(Session& session, const Arguments& arguments, const fs::path& 
     throw Error(ErrorKind::kUsage, cat("--optimizer: not possible with an export to ", format),
                 "the optimizer states can be exported with --format dcp");
   }
+  const bool merges = arguments.has("--merge");
+  if (merges && format != "hf") {
+    throw Error(ErrorKind::kUsage, cat("--merge: not possible with an export to ", format),
+                "export a merged folder with --format hf first, then export that folder");
+  }
   if (format == "hf" || format == "safetensors") {
     const bool weights_only = format == "safetensors";
-    return values_of(session).export_hf(folder, {.dtype = dtype, .weights_only = weights_only},
-                                        session.between());
+    checkpoint::HubExport options = {.dtype = dtype, .weights_only = weights_only};
+    if (merges) options.adapters = checkpoint::AdapterExport::kMerged;
+    return values_of(session).export_hf(folder, options, session.between());
   }
   for (const ExportFormat& each : kDcpFormats) {
     if (each.name != format) continue;

@@ -1,7 +1,9 @@
 // Defines the commands `loss`, `logprob` and `generate`.
 #include "am/values/language.h"
 
+#include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -69,11 +71,16 @@ Result run_generate(Session& session, const Arguments& arguments) {
   options.top_k = arguments.integer("--top-k", options.top_k, 0);
   options.seed = arguments.integer("--seed", options.seed, 0);
   prepare_model(session, arguments.has("--force"));
-  const std::string prompt = arguments.text();
+  const bool chat = arguments.has("--chat");
+  const std::string prompt = chat ? chat_prompt(session, arguments.text()) : arguments.text();
+  if (!arguments.has("--past-end")) options.end_tokens = end_tokens(session);
   const std::vector<int64_t> ids = generate(session, encode(session, prompt), options);
-  const std::string text = tokenizer_of(session).decode(ids);
+  const auto& ends = options.end_tokens;
+  const bool ended = std::find(ends.begin(), ends.end(), ids.back()) != ends.end();
+  const std::string text =
+      tokenizer_of(session).decode(std::span(ids).first(ids.size() - (ended ? 1 : 0)));
   Result result;
-  result.json = {{"prompt", prompt}, {"text", text}, {"tokens", ids}};
+  result.json = {{"prompt", prompt}, {"text", text}, {"tokens", ids}, {"ended", ended}};
   result.text = cat(
       session.style().paint(term::Role::kBold, inspect::printable_text(prompt, session.style())),
       inspect::printable_text(text, session.style()), "\n");
