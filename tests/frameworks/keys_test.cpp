@@ -69,6 +69,38 @@ TEST_CASE("nemo-automodel: with experts its own path decides whether layers stay
   CHECK_THAT(exported(""), Catch::Contains("moe:\n    reshard_after_forward: true"));
 }
 
+TEST_CASE("nemo-automodel: conversations in files are read with their epochs and validation",
+          "[exchange]") {
+  const Framework& nemo = framework("nemo-automodel");
+  const auto recipe = [](const std::string& path) {
+    return cat(
+        "step_scheduler:\n  num_epochs: 3\n  val_every_steps: 50\n"
+        "packed_sequence:\n  packed_sequence_size: 4096\n"
+        "dataset:\n"
+        "  _target_: nemo_automodel.components.datasets.llm.ColumnMappedTextInstructionDataset\n"
+        "  path_or_dataset_id: ",
+        path,
+        "\n  answer_only_loss_mask: true\n"
+        "  column_mapping: {question: q, answer: a}\n"
+        "validation_dataset:\n"
+        "  _target_: nemo_automodel.components.datasets.llm.ColumnMappedTextInstructionDataset\n"
+        "  path_or_dataset_id: ./held-out.jsonl\n  column_mapping: {question: q, answer: a}\n");
+  };
+  const config::Plan plan = imported(nemo, recipe("./sums.jsonl")).plan;
+  CHECK(plan.data.kind == "chat");
+  CHECK(plan.data.path == std::vector<std::string>{"./sums.jsonl"});
+  CHECK(plan.data.columns == decltype(plan.data.columns){{"prompt", "q"}, {"completion", "a"}});
+  CHECK(plan.data.packing);
+  CHECK(plan.train.seq_len == 4096);
+  CHECK(plan.train.epochs == 3);
+  CHECK(plan.validation.every == 50);
+  CHECK(plan.validation.path == std::vector<std::string>{"./held-out.jsonl"});
+  CHECK(plan.validation.steps == 0);
+  const Imported hub = imported(nemo, recipe("org/sums"));
+  CHECK(hub.plan.data.kind == "synthetic");
+  CHECK(hub.plan.train.epochs == 0);
+}
+
 TEST_CASE("nemo-automodel: layers a stage make stages as AutoModel makes them", "[exchange]") {
   const auto recipe = [](const std::string& pipeline) {
     return cat(
