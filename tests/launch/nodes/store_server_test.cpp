@@ -252,7 +252,7 @@ TEST_CASE("a connection that was closed while another process has a copy is gone
   std::this_thread::sleep_for(milliseconds(50));
   RemoteStore other("127.0.0.1", server.port(), seconds(5));
   other.set("key", "value");
-  CHECK(server.get("key") == "value");
+  CHECK(launch_test::soon([&] { return server.get("key") == "value"; }));
   ::kill(child, SIGKILL);
   ::waitpid(child, nullptr, 0);
 }
