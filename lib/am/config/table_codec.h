@@ -48,12 +48,13 @@ class Tables {
  public:
   // Adds a key of the tables. A required key must be in every table.
   template <typename M, typename Codec>
-  Tables& add(std::string key, M T::*member, Codec codec, std::string help, bool required = false) {
+  Tables& add(const std::string& key, M T::*member, Codec codec, const std::string& help,
+              bool required = false) {
     Key out;
     out.name = key;
     out.required = required;
     out.schema = codec.schema();
-    out.schema["description"] = std::move(help);
+    out.schema["description"] = help;
     out.read = [member, codec](const Input& input, T& value) {
       if (auto read = codec.read(input)) value.*member = std::move(*read);
     };

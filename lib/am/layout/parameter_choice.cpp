@@ -57,7 +57,8 @@ class Choice {
   // Returns the options of a parameter without groups and no_decay.
   OptimizerOptions usual(const ParameterLayout& parameter) const {
     const auto i = static_cast<size_t>(&parameter - layout_.parameters.data());
-    const bool is_b = layout_.inventory.parameters[i].adapter == model::AdapterPart::kB;
+    const auto& specs = layout_.inventory.parameters;  // empty for a torch module
+    const bool is_b = i < specs.size() && specs[i].adapter == model::AdapterPart::kB;
     return {plan_.optimizer.lr * (is_b ? plan_.lora.lr_ratio : 1.0), plan_.optimizer.weight_decay};
   }
 
