@@ -216,17 +216,18 @@ TEST_CASE("checkpoints are kept by their steps and by their validation losses") 
   drop_old(checkpoints, {.newest = 1, .every = 30, .best = 2}, kJobA);
   CHECK(names_in(checkpoints) == std::set<std::string>{"step-20", "step-30", "step-40", "step-60"});
   const RunFolder run(folder.path());
-  link_checkpoints(run, checkpoints, kJobA);
+  const HeldFolder held(folder.path());
+  link_checkpoints(run, held, checkpoints, kJobA);
   CHECK(fs::read_symlink(folder / "latest") == "checkpoints/step-60");
   CHECK(fs::read_symlink(folder / "best") == "checkpoints/step-40");
   CHECK(read_checkpoint_info(folder / "best").step == 40);
   write_step(checkpoints / "step-70", kJobA, "save-1", 0.5);
-  link_checkpoints(run, checkpoints, kJobA);
+  link_checkpoints(run, held, checkpoints, kJobA);
   CHECK(fs::read_symlink(folder / "best") == "checkpoints/step-70");
   SECTION("a file of this name stays") {
     fs::remove(folder / "latest");
     write_file_atomically(folder / "latest", "mine");
-    link_checkpoints(run, checkpoints, kJobA);
+    link_checkpoints(run, held, checkpoints, kJobA);
     CHECK(read_file(folder / "latest") == "mine");
   }
 }

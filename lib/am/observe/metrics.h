@@ -45,7 +45,7 @@ struct StepMetrics {
   std::optional<double> loss_scale;  // loss scale used in this step; float16 only
   int64_t skipped_steps = 0;         // number of steps that were skipped up to this step
   // Passes through the data up to this step, fractions included; one number per source of a
-  // mixture. Empty for synthetic data.
+  // mixture. Empty for plans without train.epochs and data.source.
   std::vector<double> epochs;
   std::optional<double> validation_loss;  // loss after this step, if the step ran validation
   // Load over the global batch; only for models with experts.

@@ -226,9 +226,11 @@ std::vector<size_t> best_of(const std::vector<OwnCheckpoint>& all, size_t count)
 }
 
 // Makes or replaces the link `name` in the run folder; removes it if `target` is empty.
-void make_link(const RunFolder& run, const char* name, const fs::path& target) {
-  const fs::path link = run.root() / name;
-  const fs::path fresh = run.root() / cat(".", name, ".new");
+void make_link(const RunFolder& run, const HeldFolder& held, const char* name,
+               const fs::path& target) {
+  const fs::path place = held.anywhere();
+  const fs::path link = place / name;
+  const fs::path fresh = place / cat(".", name, ".new");
   std::error_code failed;
   if (fs::exists(fs::symlink_status(link, failed)) && !fs::is_symlink(link, failed)) return;
   if (target.empty()) {
@@ -255,12 +257,12 @@ void drop_old(const fs::path& checkpoints, const KeptCheckpoints& kept,
   }
 }
 
-void link_checkpoints(const RunFolder& run, const fs::path& checkpoints,
+void link_checkpoints(const RunFolder& run, const HeldFolder& held, const fs::path& checkpoints,
                       const std::vector<JobStep>& lineage) {
   const std::vector<OwnCheckpoint> own = own_checkpoints(checkpoints, lineage);
   const std::vector<size_t> best = best_of(own, 1);
-  make_link(run, "latest", own.empty() ? fs::path() : own.back().folder);
-  make_link(run, "best", best.empty() ? fs::path() : own[best.front()].folder);
+  make_link(run, held, "latest", own.empty() ? fs::path() : own.back().folder);
+  make_link(run, held, "best", best.empty() ? fs::path() : own[best.front()].folder);
 }
 
 }  // namespace am::run_folder

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "am/run_folder/checkpoint_info.h"
+#include "am/run_folder/held_folder.h"
 #include "am/run_folder/run_folder.h"
 
 namespace am::run_folder {
@@ -69,8 +70,10 @@ void drop_old(const std::filesystem::path& checkpoints, const KeptCheckpoints& k
 
 // Makes the symbolic links RUN/latest, to the newest checkpoint of the history `lineage`, and
 // RUN/best, to the one with the lowest validation loss. Does nothing if the file system has no
-// links, or if a file that is no link has such a name.
-void link_checkpoints(const RunFolder& run, const std::filesystem::path& checkpoints,
+// links, or if a file that is no link has such a name. `held`: the run folder, so that nothing is
+// written to a folder that has replaced it.
+void link_checkpoints(const RunFolder& run, const HeldFolder& held,
+                      const std::filesystem::path& checkpoints,
                       const std::vector<JobStep>& lineage);
 
 }  // namespace am::run_folder

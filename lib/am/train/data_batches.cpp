@@ -95,7 +95,7 @@ int64_t DataBatches::labels(int64_t step) {
 }
 
 std::vector<double> DataBatches::epochs(int64_t step) const {
-  if (plan_.data.is_synthetic()) return {};
+  if (plan_.train.epochs == 0 && plan_.data.sources.empty()) return {};
   return reader_->sampler().epochs_before(samples_before(step));
 }
 

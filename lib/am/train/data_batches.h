@@ -30,7 +30,8 @@ class DataBatches : public BatchSource {
 
   int64_t labels(int64_t step) override;
 
-  // Returns how many epochs of each source the samples before `step` are; empty for synthetic data.
+  // Returns how many epochs of each source the samples before `step` are; empty for plans without
+  // train.epochs and data.source.
   std::vector<double> epochs(int64_t step) const;
   // Returns the index of the first sequence of `step` in the reader's order.
   int64_t samples_before(int64_t step) const;

@@ -279,7 +279,7 @@ fs::path Trainer::save(int64_t steps) {
     const config::CheckpointSection& section = plan_.checkpoint;
     run_folder::drop_old(checkpoints_, {section.keep, section.keep_every, section.keep_best},
                          lineage);
-    run_folder::link_checkpoints(run_, checkpoints_, lineage);
+    link_checkpoints(lineage);
   };
   const auto start = std::chrono::steady_clock::now();
   if (saver_) {
@@ -313,6 +313,11 @@ void Trainer::await_drop() {
   if (dropping_.valid()) dropping_.get();
 }
 
+void Trainer::link_checkpoints(const std::vector<run_folder::JobStep>& lineage) const {
+  if (held_.empty()) return;
+  run_folder::link_checkpoints(run_, held_.front(), checkpoints_, lineage);
+}
+
 void Trainer::require_folders() const {
   for (const auto& folder : held_) folder.require();
   if (checkpoints_ == run_.checkpoints()) behind_own_links(checkpoints_);
@@ -339,7 +344,7 @@ void Trainer::begin() {
         for (const std::string& name : run_folder::set_aside(checkpoints_, first_step_)) {
           log(cat("note        set aside: ", name, " is beyond step ", first_step_));
         }
-        run_folder::link_checkpoints(run_, checkpoints_, lineage_of(resume_point_, job_.id));
+        link_checkpoints(lineage_of(resume_point_, job_.id));
         if (first_step_ > 0 || restarted) return;
         const auto kept = observe::set_aside(run_.metrics_file());
         if (kept) log(cat("note        the metrics of an earlier run are in ", kept->string()));

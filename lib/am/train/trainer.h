@@ -129,6 +129,8 @@ class Trainer : private StepObserver {
   // Throws Error(kIo) if one of the folders that the job writes to was removed, moved or replaced
   // since the job began, or if a symbolic link of another user leads to the checkpoints.
   void require_folders() const;
+  // Makes the links RUN/latest and RUN/best. Called on rank 0.
+  void link_checkpoints(const std::vector<run_folder::JobStep>& lineage) const;
   // Exports the weights, as checkpoint.export specifies. Collective.
   void export_model(TrainResult& result) const;
   // Returns the job's record with the steps and the loss of `result`.
