@@ -37,13 +37,15 @@ class Choice {
 
   void group_for_optimizer() {
     const config::OptimizerSection& section = plan_.optimizer;
-    for (ParameterLayout& parameter : layout_.parameters) parameter.optimizer = usual(parameter);
+    for (ParameterLayout& parameter : layout_.parameters) {
+      parameter.optimizer = usual(parameter);
+      parameter.orthogonalized = suits_muon(parameter);
+    }
     for (const std::string& pattern : section.no_decay) {
       for (ParameterLayout* parameter : matches("optimizer.no_decay", pattern)) {
         parameter->optimizer.weight_decay = 0.0;
       }
     }
-    choose_orthogonalized();
     // Later groups are applied first, so that the first group that matches a parameter decides.
     for (size_t g = section.groups.size(); g-- > 0;) {
       for (const std::string& pattern : section.groups[g].match) {
@@ -54,34 +56,34 @@ class Choice {
     }
   }
 
+  // Returns the specification of a parameter; null for a parameter of a torch module.
+  const model::ParameterSpec* spec_of(const ParameterLayout& parameter) const {
+    const auto i = static_cast<size_t>(&parameter - layout_.parameters.data());
+    const auto& specs = layout_.inventory.parameters;
+    return i < specs.size() ? &specs[i] : nullptr;
+  }
+
   // Returns the options of a parameter without groups and no_decay.
   OptimizerOptions usual(const ParameterLayout& parameter) const {
-    const auto i = static_cast<size_t>(&parameter - layout_.parameters.data());
-    const auto& specs = layout_.inventory.parameters;  // empty for a torch module
-    const bool is_b = i < specs.size() && specs[i].adapter == model::AdapterPart::kB;
+    const model::ParameterSpec* spec = spec_of(parameter);
+    const bool is_b = spec != nullptr && spec->adapter == model::AdapterPart::kB;
     return {plan_.optimizer.lr * (is_b ? plan_.lora.lr_ratio : 1.0), plan_.optimizer.weight_decay};
+  }
+
+  // Whether muon updates a parameter that no group excludes. Muon's authors recommend Muon for the
+  // matrices between the embedding and the head. Biases of stacked experts are 2-D too, but are not
+  // matrices.
+  bool suits_muon(const ParameterLayout& parameter) const {
+    const model::ParameterSpec* spec = spec_of(parameter);
+    return plan_.optimizer.name == "muon" && spec != nullptr && parameter.trainable &&
+           parameter.shape.size() == 2 && spec->layer >= 0 && !spec->bias;
   }
 
   void apply(const config::OptimizerGroup& group, ParameterLayout& parameter) const {
     const OptimizerOptions options = usual(parameter);
     parameter.optimizer = {group.lr.value_or(options.lr),
                            group.weight_decay.value_or(options.weight_decay)};
-    const auto i = static_cast<size_t>(&parameter - layout_.parameters.data());
-    parameter.orthogonalized = muon_[i] && !group.name;
-  }
-
-  void choose_orthogonalized() {
-    muon_.assign(layout_.parameters.size(), false);
-    if (plan_.optimizer.name != "muon") return;
-    for (size_t i = 0; i < layout_.parameters.size(); ++i) {
-      ParameterLayout& parameter = layout_.parameters[i];
-      // Muon's authors recommend Muon for the matrices between the embedding and the head. Biases
-      // of stacked experts are 2-D too, but are not matrices.
-      const model::ParameterSpec& spec = layout_.inventory.parameters[i];
-      parameter.orthogonalized =
-          parameter.trainable && parameter.shape.size() == 2 && spec.layer >= 0 && !spec.bias;
-      muon_[i] = parameter.orthogonalized;
-    }
+    parameter.orthogonalized = suits_muon(parameter) && !group.name;
   }
 
   void place(const config::FSDP2Config& strategy) {
@@ -180,7 +182,6 @@ class Choice {
   Layout& layout_;
   Diagnostics& found_;
   std::unordered_map<std::string_view, ParameterLayout*> by_name_;
-  std::vector<bool> muon_;  // for each parameter: whether muon updates it without groups
   int refused_ = 0;
 };
 
