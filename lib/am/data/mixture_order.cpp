@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <numeric>
 
 #include "am/base/error.h"
 
@@ -25,56 +24,53 @@ MixtureOrder::MixtureOrder(const std::vector<Source>& sources) {
     most_.push_back(source.most);
   }
   last_.counts.resize(sources.size());
-  last_.credits.resize(sources.size());
+  share_out(last_);
   marks_.push_back(last_);
 }
 
-MixtureOrder::Shares MixtureOrder::shares_at(const State& state) const {
-  Shares shares;
+void MixtureOrder::share_out(State& state) const {
+  state.credits.assign(units_.size(), 0);
+  state.active.clear();
+  state.total = 0;
   for (size_t i = 0; i < units_.size(); ++i) {
     const bool left = most_[i] == 0 || state.counts[i] < most_[i];
     if (units_[i] == 0 || !left) continue;
-    shares.active.push_back(i);
-    shares.total += units_[i];
+    state.active.push_back(i);
+    state.total += units_[i];
   }
-  return shares;
 }
 
 // Chooses the source of the next place: among the sources that may have the place, the one whose
 // share requires a sample soonest. Returns nothing if all sources have given their last sample.
-std::optional<size_t> MixtureOrder::advance(State& state, Shares& shares) const {
+std::optional<size_t> MixtureOrder::advance(State& state) const {
   __extension__ using Wide = __int128;
-  if (shares.active.empty()) return std::nullopt;
-  const auto sources = static_cast<int64_t>(shares.active.size());
+  if (state.active.empty()) return std::nullopt;
+  const auto sources = static_cast<int64_t>(state.active.size());
   const int64_t parts = std::max<int64_t>(1, 2 * sources - 2);
   std::optional<size_t> chosen;
   Wide slack = 0;  // of the chosen source: units until it must have a sample, times `parts`
-  for (const size_t i : shares.active) {
+  for (const size_t i : state.active) {
     state.credits[i] += units_[i];
     const Wide credit = static_cast<Wide>(state.credits[i]) * parts;
-    if (credit < shares.total && sources > 1) continue;
-    const Wide own = static_cast<Wide>(shares.total) * (parts - 1) - credit;
+    if (credit < state.total && sources > 1) continue;
+    const Wide own = static_cast<Wide>(state.total) * (parts - 1) - credit;
     if (!chosen || own * units_[*chosen] < slack * units_[i]) {
       chosen = i;
       slack = own;
     }
   }
   AM_ASSERT(chosen.has_value(), "some source has at least its mean share");
-  state.credits[*chosen] -= shares.total;
+  state.credits[*chosen] -= state.total;
   ++state.counts[*chosen];
   ++state.place;
-  if (state.counts[*chosen] == most_[*chosen]) {
-    std::fill(state.credits.begin(), state.credits.end(), 0);
-    shares = shares_at(state);
-  }
+  if (state.counts[*chosen] == most_[*chosen]) share_out(state);
   return chosen;
 }
 
 const MixtureOrder::State& MixtureOrder::walk_to(int64_t place) const {
   const auto mark = std::min(static_cast<size_t>(place / kBetweenMarks), marks_.size() - 1);
   if (place < last_.place || marks_[mark].place > last_.place) last_ = marks_[mark];
-  Shares shares = shares_at(last_);
-  while (last_.place < place && advance(last_, shares)) {
+  while (last_.place < place && advance(last_)) {
     if (last_.place == static_cast<int64_t>(marks_.size()) * kBetweenMarks) marks_.push_back(last_);
   }
   return last_;
@@ -84,8 +80,7 @@ std::optional<MixtureOrder::Turn> MixtureOrder::turn(int64_t place) const {
   const std::lock_guard lock(mutex_);
   if (walk_to(place).place < place) return std::nullopt;
   State next = last_;
-  Shares shares = shares_at(next);
-  const auto source = advance(next, shares);
+  const auto source = advance(next);
   if (!source) return std::nullopt;
   return Turn{*source, last_.counts[*source]};
 }

@@ -44,15 +44,14 @@ class MixtureOrder {
   struct State {
     int64_t place = 0;
     std::vector<int64_t> counts;
-    std::vector<int64_t> credits;  // share minus samples, in units of 1 / total_
-  };
-  struct Shares {
-    std::vector<size_t> active;
-    int64_t total = 0;  // sum of the active sources' units
+    std::vector<int64_t> credits;  // share minus samples, in units of 1 / total
+    std::vector<size_t> active;    // sources that have samples left
+    int64_t total = 0;             // sum of the active sources' units
   };
 
-  Shares shares_at(const State& state) const;
-  std::optional<size_t> advance(State& state, Shares& shares) const;
+  // Begins to count the shares of the sources that have samples left.
+  void share_out(State& state) const;
+  std::optional<size_t> advance(State& state) const;
   // Returns the state before `place`, or at the end of the order. Requires the lock.
   const State& walk_to(int64_t place) const;
 
