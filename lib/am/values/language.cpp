@@ -263,9 +263,8 @@ std::vector<int64_t> end_tokens(Session& session) {
 }
 
 std::string chat_prompt(Session& session, const std::string& message) {
-  const std::filesystem::path tokenizer = tokenizer_of(session).name();
-  const auto chat_template = chat::ChatTemplate::from_folder(
-      std::filesystem::is_directory(tokenizer) ? tokenizer : folder_of(tokenizer));
+  const auto chat_template =
+      chat::ChatTemplate::from_folder(folder_of(tokenizer_of(session).name()));
   const Json user = {{"role", "user"}, {"content", message}};
   chat::ChatRequest request;
   request.messages = Json::array({user});

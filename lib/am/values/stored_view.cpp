@@ -204,11 +204,8 @@ parallel::ParallelModel& StoredView::runnable(const Between& between) {
         catalog_.config() ? std::string() : "put the model's config.json beside its weights");
   }
   config::Plan plan = plan_of_one(catalog_.compute_dtype());
-  const config::LoraSection& lora = catalog_.lora();
-  plan.lora.rank = lora.rank;
-  plan.lora.alpha = lora.alpha;
-  plan.lora.use_rslora = lora.use_rslora;
-  plan.lora.target_modules = lora.target_modules;
+  plan.lora = catalog_.lora();
+  plan.lora.dropout = 0.0;
   Diagnostics found;
   const auto layout = layout::build_layout(plan, *catalog_.config(), mesh::MeshSizes{}, found);
   if (!layout)
