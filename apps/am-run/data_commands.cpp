@@ -11,6 +11,7 @@
 #include "am/base/units.h"
 #include "am/config/batch.h"
 #include "am/data/from_plan.h"
+#include "am/data/paths.h"
 #include "am/data/prepared.h"
 #include "am/data/tokenizer.h"
 #include "am/term/printable.h"
@@ -73,8 +74,8 @@ int prepare(const DataOptions& options, const job::Job& job) {
                     {"tokens", done.tokens},
                     {"was_there", done.was_there}});
     text +=
-        cat(done.was_there ? "was there   " : "prepared    ", spec.paths.front().string(),
-            spec.paths.size() > 1 ? cat(" and ", spec.paths.size() - 1, " more") : "", ": ",
+        cat(done.was_there ? "was there   " : "prepared    ",
+            data::files_text(spec.paths.front(), spec.paths.size()), ": ",
             format_count(done.documents), spec.kind == "chat" ? " conversations, " : " documents, ",
             format_count(done.tokens), " tokens in ", done.folder.string(), "\n");
   }

@@ -35,9 +35,7 @@ ExampleOptions example_options(const DataSpec& spec, const SampleOptions& option
 // Returns the chat template beside a tokenizer; nothing if its folder has none.
 std::optional<chat::ChatTemplate> template_beside(const std::string& tokenizer) {
   if (tokenizer == "bytes") return std::nullopt;
-  const fs::path path = tokenizer;
-  const fs::path folder = fs::is_directory(path) ? path : folder_of(path);
-  return chat::ChatTemplate::find_in(folder);
+  return chat::ChatTemplate::find_in(folder_of(tokenizer));
 }
 
 // Returns the examples of some conversations.
@@ -87,14 +85,13 @@ Examples read_chat(const DataSpec& spec, const Tokenizer& tokenizer,
 }
 
 std::unique_ptr<SampleSource> open_chat(const DataSpec& spec, const SampleOptions& options) {
-  const std::unique_ptr<Tokenizer> tokenizer = make_tokenizer(spec.tokenizer);
   const std::vector<fs::path> files = expand_paths(spec.paths);
-  auto prepared = read_prepared_chat(spec);
-  const std::string what = cat("chat: ", files.front().string(),
-                               files.size() > 1 ? cat(" and ", files.size() - 1, " more") : "",
-                               " (", tokenizer->name(), prepared ? "; prepared" : "", ")");
-  return pack_examples(prepared ? *std::move(prepared) : read_chat(spec, *tokenizer, files),
-                       example_options(spec, options), what);
+  auto examples = read_prepared_chat(spec);
+  const std::string what =
+      cat("chat: ", files_text(files.front(), files.size()), " (",
+          tokenizer_file(spec.tokenizer).string(), examples ? "; prepared" : "", ")");
+  if (!examples) examples = read_chat(spec, *make_tokenizer(spec.tokenizer), files);
+  return pack_examples(*std::move(examples), example_options(spec, options), what);
 }
 
 std::unique_ptr<SampleSource> make_synthetic_chat(const DataSpec& spec,

@@ -10,6 +10,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/data/file_format.h"
+#include "am/data/paths.h"
 
 namespace am::data {
 namespace {
@@ -153,9 +154,8 @@ void MappedTokens::read(int64_t first, std::span<int64_t> out) const {
 
 std::string MappedTokens::description() const {
   if (!description_.empty()) return description_;
-  return cat(kind_, ": ", files_.front().path.string(),
-             files_.size() > 1 ? cat(" and ", files_.size() - 1, " more") : "", ", ",
-             format_count(size_), " tokens");
+  return cat(kind_, ": ", files_text(files_.front().path, files_.size()), ", ", format_count(size_),
+             " tokens");
 }
 
 }  // namespace am::data

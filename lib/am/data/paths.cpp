@@ -102,4 +102,8 @@ std::vector<fs::path> expand_paths(const std::vector<fs::path>& paths) {
   return files;
 }
 
+std::string files_text(const fs::path& first, size_t files) {
+  return cat(first.string(), files > 1 ? cat(" and ", files - 1, " more") : "");
+}
+
 }  // namespace am::data

@@ -4,7 +4,9 @@
 //   expand_path("/usr/share/doc/*/copyright");       // a glob
 #pragma once
 
+#include <cstddef>
 #include <filesystem>
+#include <string>
 #include <vector>
 
 namespace am::data {
@@ -15,6 +17,8 @@ namespace am::data {
 // already in the list is dropped, and links to folders inside a folder are not followed. Throws
 // Error(kIo) if the file does not exist or nothing matches.
 std::vector<std::filesystem::path> expand_path(const std::filesystem::path& path);
+// Returns the first file and the number of others, for messages: "a.txt and 3 more".
+std::string files_text(const std::filesystem::path& first, size_t files);
 // Expands all paths, in order.
 std::vector<std::filesystem::path> expand_paths(const std::vector<std::filesystem::path>& paths);
 

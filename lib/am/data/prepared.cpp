@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -33,8 +32,7 @@ constexpr const char* kFacts = "prepared.json";
 // Returns a hash of the tokenizer's file and of the files beside it that tokens may depend on.
 std::string tokenizer_hash(const std::string& name) {
   if (name == "bytes") return name;
-  fs::path file = name;
-  if (fs::is_directory(file)) file = find_tokenizer(file).value_or(file);
+  const fs::path file = tokenizer_file(name);
   std::string all = read_file(file);
   for (const char* beside : {"chat_template.jinja", "tokenizer_config.json",
                              "special_tokens_map.json", "added_tokens.json"}) {
@@ -219,7 +217,7 @@ std::unique_ptr<TokenSource> open_prepared_text(const DataSpec& spec) {
   if (files.front().size != prepared.tokens) fail_damaged(prepared.folder);
   const std::string what = describe_text(
       place.files, prepared.documents, prepared.tokens, spec.eod_token.has_value(),
-      cat(make_tokenizer(spec.tokenizer)->name(), "; from ", prepared.folder.string()));
+      cat(tokenizer_file(spec.tokenizer).string(), "; from ", prepared.folder.string()));
   return std::make_unique<MappedTokens>("text", std::move(files), spec.vocab_size, what);
 }
 

@@ -61,7 +61,7 @@ class TextReader {
       : spec_(spec),
         tokenizer_(tokenizer),
         progress_("tokenising", files, spec.log),
-        work_(spec.threads, [&consume](TokenizedText text) { consume(std::move(text)); }) {
+        work_(spec.threads, consume) {
     if (spec.eod_token && *spec.eod_token >= spec.vocab_size) {
       throw Error(ErrorKind::kPlan,
                   cat("data.eod_token = ", *spec.eod_token,
@@ -143,8 +143,7 @@ std::unique_ptr<TokenSource> read_text(const DataSpec& spec, const Tokenizer& to
 std::string describe_text(const std::vector<fs::path>& files, int64_t documents, int64_t tokens,
                           bool separated, const std::string& tokenizer) {
   const char* ends = separated ? " documents" : " documents without a separator";
-  return cat("text: ", files.front().string(),
-             files.size() > 1 ? cat(" and ", files.size() - 1, " more") : "", ", ",
+  return cat("text: ", files_text(files.front(), files.size()), ", ",
              documents > 1 ? cat(format_count(documents), ends, ", ") : "", format_count(tokens),
              " tokens (", tokenizer, ")");
 }

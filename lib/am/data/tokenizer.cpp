@@ -91,6 +91,12 @@ std::optional<fs::path> find_tokenizer(const fs::path& folder) {
   return std::nullopt;
 }
 
+fs::path tokenizer_file(const std::string& name) {
+  const fs::path path = name;
+  if (!fs::is_directory(path)) return path;
+  return find_tokenizer(path).value_or(path / kFileNames.front());
+}
+
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view content, const std::string& file) {
   if (is_rank_lines(content)) return parse_rank_lines(content, file);
   if (is_sentencepiece(content)) return parse_sentencepiece(content, file);
@@ -102,8 +108,7 @@ std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view content, const std::
 
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name) {
   if (name == "bytes") return std::make_unique<ByteTokenizer>();
-  fs::path file = name;
-  if (fs::is_directory(file)) file = find_tokenizer(file).value_or(file / kFileNames.front());
+  const fs::path file = tokenizer_file(name);
   return parse_tokenizer(read_file(file), file.string());
 }
 

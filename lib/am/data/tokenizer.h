@@ -90,5 +90,8 @@ std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view content, const std::
 
 // Returns the path of the tokenizer file in a folder; nothing if there is none.
 std::optional<std::filesystem::path> find_tokenizer(const std::filesystem::path& folder);
+// Returns the file that make_tokenizer() reads for a name: the name itself or, for a folder, the
+// tokenizer file in it. The result is also Tokenizer::name(), so "bytes" stays "bytes".
+std::filesystem::path tokenizer_file(const std::string& name);
 
 }  // namespace am::data

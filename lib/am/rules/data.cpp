@@ -3,7 +3,6 @@
 
 #include <array>
 #include <filesystem>
-#include <optional>
 #include <variant>
 
 #include "am/base/error.h"
@@ -31,12 +30,14 @@ bool glob_finds(const std::string& pattern) {
   return any;
 }
 
+bool is_synthetic(std::string_view kind) { return starts_with(kind, "synthetic"); }
+
 // Reports an error if section [SECTION] needs a path and `given`, the value of its key "path", is
 // empty.
 void require_path(const RuleContext& context, const std::string& section,
                   const std::vector<std::string>& given, const Span& where, Diagnostics& found) {
   const std::string& kind = context.plan.data.kind;
-  if (kind == "synthetic" || kind == "synthetic_chat" || !given.empty()) return;
+  if (is_synthetic(kind) || !given.empty()) return;
   found.error(
       section + ".path", where, cat(section, " of kind \"", kind, "\" needs a path"),
       cat("add path = \"...\" or a list of paths to [", section, "], or kind = ", "\"synthetic\""));
@@ -50,7 +51,7 @@ void check_path(const RuleContext& context, Diagnostics& found) {
 void check_validation_path(const RuleContext& context, Diagnostics& found) {
   const config::ValidationSection& validation = context.plan.validation;
   if (validation.every == 0) return;
-  if (!context.plan.data.sources.empty() && starts_with(context.plan.data.kind, "synthetic")) {
+  if (!context.plan.data.sources.empty() && is_synthetic(context.plan.data.kind)) {
     found.error("validation.path", context.plan.span("validation.every"),
                 "the kind of the validation data is that of [data], which has none",
                 "kind = \"text\" in [data], beside the sources");
@@ -70,7 +71,7 @@ bool data_is_there(const std::string& kind, const std::filesystem::path& path) {
 // Reports each path of the key `key` that does not exist.
 void look_up(const RuleContext& context, const std::string& section, const std::string& key,
              const std::string& kind, const std::vector<std::string>& paths, Diagnostics& found) {
-  if (kind == "synthetic" || kind == "synthetic_chat") return;
+  if (is_synthetic(kind)) return;
   for (const std::string& path : paths) {
     const std::filesystem::path resolved = context.plan.resolve(path);
     if (data_is_there(kind, resolved)) continue;
@@ -113,7 +114,7 @@ void check_sources(const RuleContext& context, Diagnostics& found) {
       found.error("data.source", plan.span(cat("data.source.", i)), "the source has no path",
                   "path = \"...\" in the source");
     }
-    if (data.sources[i].kind || !starts_with(data.kind, "synthetic")) continue;
+    if (data.sources[i].kind || !is_synthetic(data.kind)) continue;
     found.error("data.source", plan.span(cat("data.source.", i)), "the source has no kind",
                 "kind = \"text\" in the source, or in [data] for all sources");
   }
@@ -183,11 +184,9 @@ void note_foreign(const RuleContext& context, const std::filesystem::path& path,
   const config::Plan& plan = context.plan;
   const auto own = data::find_tokenizer(folder_of(plan.resolve(plan.model.path)));
   if (!own || !loads_weights(plan)) return;
-  const auto given =
-      std::filesystem::is_directory(path) ? data::find_tokenizer(path) : std::optional(path);
-  if (!given || given->filename() != own->filename() || read_file(*given) == read_file(*own)) {
-    return;
-  }
+  const std::filesystem::path given = data::tokenizer_file(path.string());
+  if (!is_there(given) || given.filename() != own->filename()) return;
+  if (read_file(given) == read_file(*own)) return;
   found.add({"data.tokenizer", Severity::kNote, plan.span("data.tokenizer"),
              cat("the model's folder has another tokenizer, ", own->string()),
              "tokenizer = \"auto\" is the model's own"});

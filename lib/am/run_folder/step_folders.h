@@ -58,6 +58,7 @@ std::vector<std::string> set_aside(const std::filesystem::path& checkpoints, int
 // Whether the checkpoint belongs to the training history `lineage`: a job of `lineage` wrote it,
 // and its step is not after the step from which the next job resumed.
 bool is_ancestor(const CheckpointInfo& info, const std::vector<JobStep>& lineage);
+
 struct KeptCheckpoints {
   int64_t newest = 0;  // number of newest checkpoints; 0: all
   int64_t every = 0;   // steps that this number divides are kept too; 0: none
