@@ -92,9 +92,8 @@ std::optional<fs::path> find_tokenizer(const fs::path& folder) {
 }
 
 fs::path tokenizer_file(const std::string& name) {
-  const fs::path path = name;
-  if (!fs::is_directory(path)) return path;
-  return find_tokenizer(path).value_or(path / kFileNames.front());
+  if (!fs::is_directory(name)) return name;
+  return find_tokenizer(name).value_or(fs::path(name) / kFileNames.front());
 }
 
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view content, const std::string& file) {
