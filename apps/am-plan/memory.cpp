@@ -50,12 +50,15 @@ std::string sharding_text(const PlanInput& input) {
 
 // Returns the optimizer's states as text, for example "AdamW: two moments".
 std::string states_text(const am::config::OptimizerSection& optimizer) {
+  std::string text;
   if (optimizer.name == "muon") {
-    return "Muon: momentum of the layers' matrices; AdamW: two moments of all other parameters";
+    text = "Muon: momentum of the layers' matrices; AdamW: two moments of all other parameters";
+  } else if (optimizer.name == "sgd") {
+    text = am::config::momentum_of(optimizer) > 0.0 ? "SGD: momentum" : "SGD has no state";
+  } else {
+    text = am::cat(optimizer.name == "adam" ? "Adam" : "AdamW", ": two moments");
   }
-  if (optimizer.name != "sgd")
-    return am::cat(optimizer.name == "adam" ? "Adam" : "AdamW", ": two moments");
-  return am::config::state_names(optimizer, false).empty() ? "SGD has no state" : "SGD: momentum";
+  return optimizer.ema_decay > 0.0 ? text + "; the average of the parameters" : text;
 }
 
 // Returns the memory components of a plan for an implementation other than automesh, which are

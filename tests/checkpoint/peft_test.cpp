@@ -88,6 +88,23 @@ TEST_CASE("without an adapter's weights the model is what it was") {
                                   checkpoint::read_all(*plain, "logits")) < 1e-5);
 }
 
+TEST_CASE("DoRA's magnitudes begin as the norms of the weights") {
+  const auto plain =
+      frameworks::open_tensor_source(test::data_path("hf/llama/reference.safetensors"));
+  for (const auto& [layout, ranks] :
+       {std::pair{test::float32_fsdp2(1), 1},
+        {test::float32_fsdp2(4, "tp_size = 2\n", "sequence_parallel = true\n"), 4}}) {
+    const config::Plan plan =
+        test::parse(plan_text("llama", cat(kLlamaLora, "use_dora = true\n"), layout));
+    runtime::run_ranks(ranks, [&](const runtime::World& world) {
+      test::RankModel rank(plan, world);
+      load_or_initialize(*rank.model, plan);
+      CHECK(test::relative_difference(logits_of(*rank.model, "llama"),
+                                      checkpoint::read_all(*plain, "logits")) < 1e-5);
+    });
+  }
+}
+
 TEST_CASE("an adapter that is not the plan's is refused, with what the plan should say") {
   const TemporaryFolder temp;
   const auto contains = [](const std::string& said, const std::string& text) {
@@ -104,7 +121,11 @@ TEST_CASE("an adapter that is not the plan's is refused, with what the plan shou
   contains(refusal(peft, "rank = 4\nalpha = 6\ntarget_modules = [\"q_proj\"]\n"),
            "the model has no parameter base_model.model.model.layers.0.");
   contains(refusal(adapter("llama-head"), kLlamaLora), "q_proj.lora_A.weight is missing");
-  contains(refusal(changed(temp, "use_dora", true), kLlamaLora), "use_dora is not supported");
+  contains(refusal(changed(temp, "use_dora", true), kLlamaLora), "lora.use_dora = true");
+  contains(refusal(peft, cat(kLlamaLora, "use_dora = true\n")), "lora.use_dora = false");
+  contains(refusal(adapter("llama-saved"),
+                   "rank = 4\nalpha = 6\ntarget_modules = [\"q_proj\", \"v_proj\"]\n"),
+           "lm_head.weight is stored, but lora.modules_to_save does not name its module");
   contains(refusal(changed(temp, "rank_pattern", {{"q_proj", 8}}), kLlamaLora), "rank_pattern");
   for (const char* begun : {"pissa", "pissa_niter_16", "olora", "corda", "loftq", "lora_ga"}) {
     const TemporaryFolder own;
@@ -115,7 +136,8 @@ TEST_CASE("an adapter that is not the plan's is refused, with what the plan shou
            "alora_invocation_tokens is not supported");
   contains(refusal(changed(temp, "a_key_of_later_versions", true), kLlamaLora),
            "a_key_of_later_versions is not supported");
-  contains(refusal(changed(temp, "modules_to_save", {"lm_head"}), kLlamaLora), "modules_to_save");
+  contains(refusal(peft, cat(kLlamaLora, "modules_to_save = [\"embed_tokens\"]\n")),
+           "model.embed_tokens.weight is missing");
   contains(refusal(changed(temp, "bias", "all"), kLlamaLora), "bias = \"all\" is not supported");
   contains(refusal(changed(temp, "peft_type", "IA3"), kLlamaLora), "peft_type is \"IA3\"");
   // With rsLoRA, the factor of an adapter is alpha / sqrt(rank).
@@ -126,19 +148,26 @@ TEST_CASE("an adapter that is not the plan's is refused, with what the plan shou
 
 TEST_CASE("an export is PEFT's, from any layout") {
   const TemporaryFolder temp;
-  for (const auto& [name, layout, ranks] : {std::tuple{"one", test::float32_fsdp2(1), 1},
-                                            {"fsdp", test::float32_fsdp2(3), 3},
-                                            {"tp", test::float32_fsdp2(2, "tp_size = 2\n"), 2}}) {
-    const config::Plan plan = test::parse(plan_text("llama", kLlamaLora, layout));
+  const std::string dora = cat(kLlamaLora, "use_dora = true\n");
+  const std::string saved =
+      "rank = 4\nalpha = 6\ntarget_modules = [\"q_proj\", \"v_proj\"]\n"
+      "modules_to_save = [\"lm_head\", \"embed_tokens\"]\n";
+  for (const auto& [name, peft, lora, layout, ranks] :
+       {std::tuple{"one", "llama", std::string(kLlamaLora), test::float32_fsdp2(1), 1},
+        {"fsdp", "llama", kLlamaLora, test::float32_fsdp2(3), 3},
+        {"tp", "llama", kLlamaLora, test::float32_fsdp2(2, "tp_size = 2\n"), 2},
+        {"dora", "llama-dora", dora, test::float32_fsdp2(4, "tp_size = 2\n"), 4},
+        {"saved", "llama-saved", saved, test::float32_fsdp2(4, "tp_size = 2\n"), 4}}) {
+    const config::Plan plan = test::parse(plan_text("llama", lora, layout));
     const fs::path folder = temp / name;
-    runtime::run_ranks(ranks, [&](const runtime::World& world) {
+    runtime::run_ranks(ranks, [&, peft = peft](const runtime::World& world) {
       test::RankModel rank(plan, world);
-      load_adapter(*rank.model, adapter("llama"));
+      load_adapter(*rank.model, adapter(peft));
       export_hf(folder, *rank.model);
     });
     INFO(name);
     const auto theirs =
-        frameworks::open_tensor_source(adapter("llama") + "/adapter_model.safetensors");
+        frameworks::open_tensor_source(adapter(peft) + "/adapter_model.safetensors");
     const auto ours = frameworks::open_tensor_source(folder / "adapter_model.safetensors");
     CHECK(!fs::exists(folder / "config.json"));
     REQUIRE(ours->tensors().size() == theirs->tensors().size());
@@ -152,10 +181,17 @@ TEST_CASE("an export is PEFT's, from any layout") {
     CHECK(config.at("r") == 4);
     CHECK(config.at("lora_alpha") == 6.0);
     CHECK(config.at("peft_type") == "LORA");
-    CHECK(config.at("target_modules") ==
-          Json({"down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"}));
     CHECK(config.at("fan_in_fan_out") == false);
-    CHECK(refusal(folder, kLlamaLora).empty());
+    CHECK(config.at("use_dora") == (lora == dora));
+    if (lora == saved) {
+      CHECK(config.at("target_modules") == Json({"q_proj", "v_proj"}));
+      CHECK(config.at("modules_to_save") == Json({"lm_head", "model.embed_tokens"}));
+    } else {
+      CHECK(config.at("target_modules") ==
+            Json({"down_proj", "gate_proj", "k_proj", "o_proj", "q_proj", "up_proj", "v_proj"}));
+      CHECK(config.at("modules_to_save").is_null());
+    }
+    CHECK(refusal(folder, lora).empty());
   }
 }
 
@@ -175,27 +211,33 @@ TEST_CASE("targets are named whole where the end of a name has other modules too
 
 TEST_CASE("a merged export gives the adapter's logits without it") {
   const TemporaryFolder temp;
-  for (const auto& [family, targets, ranks] : {std::tuple{"llama", R"(["all-linear"])", 2},
-                                               {"phi3", R"(["all-linear"])", 1},
-                                               {"gpt2", R"(["c_attn", "c_fc", "c_proj"])", 3}}) {
-    const std::string lora = cat("rank = 4\nalpha = 6\ntarget_modules = ", targets, "\n");
+  for (const auto& [name, targets, ranks] :
+       {std::tuple{"llama", "[\"all-linear\"]\n", 2},
+        {"phi3", "[\"all-linear\"]\n", 1},
+        {"gpt2", "[\"c_attn\", \"c_fc\", \"c_proj\"]\n", 3},
+        {"llama-dora", "[\"all-linear\"]\nuse_dora = true\n", 2},
+        {"gpt2-dora", "[\"c_attn\", \"c_fc\", \"c_proj\"]\nuse_dora = true\n", 3},
+        {"llama-saved",
+         "[\"q_proj\", \"v_proj\"]\nmodules_to_save = [\"embed_tokens\", \"lm_head\"]\n", 2}}) {
+    const std::string family = split(name, '-').front();
+    const std::string lora = cat("rank = 4\nalpha = 6\ntarget_modules = ", targets);
     const config::Plan plan = test::parse(plan_text(family, lora, test::float32_fsdp2(ranks)));
-    const fs::path folder = temp / family;
-    runtime::run_ranks(ranks, [&](const runtime::World& world) {
+    const fs::path folder = temp / name;
+    runtime::run_ranks(ranks, [&, name = name](const runtime::World& world) {
       test::RankModel rank(plan, world);
       load(*rank.model, *frameworks::open_tensor_source(
                             test::data_path(cat("hf/", family, "/model.safetensors"))));
-      load_adapter(*rank.model, adapter(family));
+      load_adapter(*rank.model, adapter(name));
       export_hf(folder, *rank.model, {.adapters = AdapterExport::kMerged});
     });
-    INFO(family);
+    INFO(name);
     CHECK(!fs::exists(folder / "adapter_config.json"));
     const config::Plan merged =
         test::parse(cat("[model]\npath = \"", folder.string(), "\"\n[train]\nseq_len = 16\n",
                         "micro_batch_size = 2\n", test::float32_fsdp2(1)));
     test::RankModel rank(merged, runtime::World::single());
     load_or_initialize(*rank.model, merged);
-    CHECK(test::relative_difference(logits_of(*rank.model, family), peft_logits(family)) < 1e-5);
+    CHECK(test::relative_difference(logits_of(*rank.model, name), peft_logits(name)) < 1e-5);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "am/optim/averaged.h"
 #include "am/optim/clip.h"
 #include "am/optim/elementwise.h"
 #include "am/optim/schedule.h"
@@ -59,6 +60,30 @@ TEST_CASE("the first AdamW step moves by lr against the gradient's sign, after d
   CHECK(parameter[0].item<double>() == Approx(2.0 * (1 - 0.001) - 0.01).epsilon(1e-6));
   CHECK(parameter[1].item<double>() == Approx(2.0 * (1 - 0.001) + 0.01).epsilon(1e-6));
   CHECK(optimizer.steps() == 1);
+}
+
+TEST_CASE("an average follows the parameters, and takes their place on request") {
+  const at::Tensor flat = at::full({6}, 2.0F);
+  auto inner = std::make_unique<Elementwise>(std::vector{flat}, ElementwiseOptions());
+  Averaged optimizer(std::move(inner), {flat}, {{0, 0, 4}, {0, 4, 2}}, 0.9, false);
+  optimizer.swap_average();
+  CHECK(at::equal(flat, at::full({6}, 2.0F)));
+  at::Tensor wanted;
+  for (int step = 0; step < 5; ++step) {
+    optimizer.step({at::randn({6})}, 0.1);
+    wanted = step == 0 ? flat.clone() : wanted * 0.9 + flat * 0.1;
+  }
+  const at::Tensor trained = flat.clone();
+  const auto states = optimizer.state_of({0, 1, 3});
+  REQUIRE(states.size() == 3);
+  CHECK(states[0].name == "exp_avg");
+  CHECK(states[2].name == "ema");
+  CHECK(at::allclose(states[2].value, wanted.narrow(0, 1, 3)));
+  optimizer.swap_average();
+  CHECK(at::allclose(flat, wanted));
+  CHECK(!at::allclose(flat, trained));
+  optimizer.swap_average();
+  CHECK(at::equal(flat, trained));
 }
 
 TEST_CASE("a parameter without a gradient is left alone") {

@@ -1,6 +1,6 @@
 // Adapters compared with PEFT's on the same weights (tests/data/lora, made by
-// scripts/fixtures/make_adapters.py): logits, loss and the gradient of each A and B, on one rank
-// and under layouts that shard all dims; and the initial values of a new adapter.
+// scripts/fixtures/make_adapters.py): logits, loss and the gradient of each trained parameter, on
+// one rank and under layouts that shard all dims; and the initial values of a new adapter.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -27,6 +27,7 @@ struct AdapterCase {
   std::string family;
   int64_t rank;
   std::string targets;
+  std::string more = {};  // further keys of [lora]
 };
 
 const std::vector<AdapterCase>& adapter_cases() {
@@ -40,6 +41,11 @@ const std::vector<AdapterCase>& adapter_cases() {
       {"qwen2_moe", "qwen2_moe", 4,
        R"(["k_proj", "*.shared_expert.*_proj", "shared_expert_gate"])"},
       {"llama-head", "llama", 4, R"(["lm_head", "v_proj"])"},
+      {"llama-dora", "llama", 4, R"(["all-linear"])", "use_dora = true\n"},
+      {"phi3-dora", "phi3", 4, R"(["all-linear"])", "use_dora = true\n"},
+      {"gpt2-dora", "gpt2", 4, R"(["c_attn", "c_fc", "c_proj"])", "use_dora = true\n"},
+      {"llama-saved", "llama", 4, R"(["q_proj", "v_proj"])",
+       "modules_to_save = [\"embed_tokens\", \"lm_head\"]\n"},
   };
   return all;
 }
@@ -47,7 +53,8 @@ const std::vector<AdapterCase>& adapter_cases() {
 std::string adapter_plan(const AdapterCase& one, const std::string& layout, double dropout = 0.0) {
   return cat("[model]\npath = \"hf/", one.family,
              "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n[lora]\nrank = ", one.rank,
-             "\nalpha = 6\ndropout = ", dropout, "\ntarget_modules = ", one.targets, "\n", layout);
+             "\nalpha = 6\ndropout = ", dropout, "\ntarget_modules = ", one.targets, "\n", one.more,
+             layout);
 }
 
 std::vector<test::LayoutCase> adapter_layouts() {
@@ -158,6 +165,7 @@ TEST_CASE("what adapters drop is the same under every layout") {
                      float32_fsdp2(2, "tp_size = 2\n",
                                    "sequence_parallel = true\nactivation_checkpointing = true\n")});
   for (const AdapterCase& one : adapter_cases()) {
+    if (starts_with(one.more, "use_dora")) continue;  // DoRA has no dropout
     const ComputedAdapters wanted = compute_adapters(one, layouts.front(), 0.25);
     const ComputedAdapters whole = compute_adapters(one, layouts.front());
     CHECK(test::relative_difference(wanted.logits, whole.logits) > 1e-4);

@@ -103,6 +103,18 @@ Combination adapted(Combination combination, double dropout = 0.0) {
   return combination;
 }
 
+Combination magnified(Combination combination) {
+  combination = adapted(std::move(combination));
+  combination.lora += "use_dora = true\n";
+  return combination;
+}
+
+// Label smoothing and z-loss in the gradients, and NEFTune's noise on the embeddings.
+Combination smoothed(Combination combination) {
+  combination.train = "label_smoothing = 0.1\nz_loss = 0.01\nneftune_noise_alpha = 3.0\n";
+  return combination;
+}
+
 }  // namespace
 
 std::vector<Combination> layouts() {
@@ -268,6 +280,13 @@ std::vector<Combination> layouts() {
                             {.tp = 2, .cp = 2, .method = "all_gather"}, one, sp + full),
                      0.25)),
       adapted(layout("cp 2, ring, lora", {.cp = 2}, one)),
+      magnified(layout("tp 2 x fsdp 2, dora, SP", {.dp = 2, .tp = 2}, one, sp)),
+      magnified(layout("tp 2, dora, checkpointing full", {.tp = 2}, one, full)),
+      magnified(layout("pp 2, 1f1b, dora", two, {})),
+      smoothed(layout("fsdp 2, smoothed", {.dp = 2}, one)),
+      smoothed(layout("tp 2 x pp 2, zbv_zero_bubble, smoothed, SP", {.pp = 2, .tp = 2}, zbv, sp)),
+      padded(smoothed(layout("tp 2 x cp 2, all_gather, smoothed, padded",
+                             {.tp = 2, .cp = 2, .method = "all_gather"}, one))),
   };
 }
 

@@ -227,9 +227,10 @@ std::string drawn_plan(Draw& draw, const model::ModelConfig& config, std::string
   }
   if (draw.once_in(5)) {
     const auto* targets = draw.any({"all-linear", "q_proj", "v_proj\", \"o_proj", "down_proj"});
-    const auto* dropout = draw.any({"0", "0", "0.3"});
-    text.line(cat("[lora]\nrank = 3\ntarget_modules = [\"", targets, "\"]\ndropout = ", dropout));
-    text.say(cat("lora of \"", targets, "\" with dropout ", dropout));
+    const auto* more = draw.any(
+        {"dropout = 0", "dropout = 0.3", "use_dora = true", "modules_to_save = [\"norm\"]"});
+    text.line(cat("[lora]\nrank = 3\ntarget_modules = [\"", targets, "\"]\n", more));
+    text.say(cat("lora of \"", targets, "\" with ", more));
   }
   if (draw.once_in(6)) {
     text.line("[optimizer]\nname = \"muon\"");
@@ -241,6 +242,10 @@ std::string drawn_plan(Draw& draw, const model::ModelConfig& config, std::string
   text.line(
       cat("[train]\nseq_len = ", length, "\nmicro_batch_size = ", micro_batch,
           "\nglobal_batch_size = ", micro_batches * micro_batch * axes.replicas * axes.shards));
+  if (draw.once_in(4)) {
+    text.line("label_smoothing = 0.1\nz_loss = 0.01\nneftune_noise_alpha = 5");
+    text.say("smoothed");
+  }
   name += ":" + text.name().substr(1);
   return text.plan();
 }

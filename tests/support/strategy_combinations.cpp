@@ -86,6 +86,17 @@ Combination lora(Combination combination, const std::string& targets = "\"all-li
   return combination;
 }
 
+Combination dora(Combination combination) {
+  combination = lora(std::move(combination));
+  combination.lora += "use_dora = true\n";
+  return combination;
+}
+
+Combination averaged(Combination combination) {
+  combination.ema_decay = 0.9;
+  return combination;
+}
+
 Combination stored_as(Combination combination, const std::string& dtype) {
   combination.storage = dtype;
   combination.exact = false;
@@ -164,6 +175,11 @@ std::vector<Combination> combinations() {
       stacked_experts(
           fsdp2("fsdp2, stacked experts, autocast", 2, "autocast_dtype = \"bfloat16\"\n")),
       lora(fsdp2("fsdp2, lora", 2)),
+      dora(fsdp2("fsdp2, dora", 2)),
+      dora(fsdp2("fsdp2, dora, uneven, checkpointing full", 3, full)),
+      averaged(fsdp2("fsdp2, averaged", 2)),
+      averaged(ddp("ddp, averaged", 2)),
+      averaged(megatron("megatron_fsdp optim, averaged", 2, 1)),
       lora(fsdp2("fsdp2, lora of q and v, never resharded", 2, "reshard_after_forward = false\n"),
            "\"q_proj\", \"v_proj\""),
       lora(fsdp2("fsdp2, lora of down, uneven, prefetch", 3, prefetch), "\"down_proj\""),

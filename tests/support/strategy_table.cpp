@@ -41,9 +41,10 @@ std::string plan_text(const Combination& combination, int64_t world, const std::
              large && combination.has_large ? "_large" : "", "\"\ndtype = \"", combination.storage,
              "\"\nfreeze_params = ", combination.frozen, "\n[train]\nseq_len = ", length,
              "\nglobal_batch_size = ", global_batch, "\nmicro_batch_size = ", micro_batch,
-             "\nmax_steps = ", kSteps,
-             "\nmax_grad_norm = 0.0\n[optimizer]\nlr = 1e-3\neps = ", combination.optimizer_eps,
-             "\n[data]\nkind = \"synthetic\"\n", combination.lora, combination.experts, layout);
+             "\nmax_steps = ", kSteps, "\nmax_grad_norm = 0.0\n", combination.train,
+             "[optimizer]\nlr = 1e-3\neps = ", combination.optimizer_eps,
+             "\nema_decay = ", combination.ema_decay, "\n[data]\nkind = \"synthetic\"\n",
+             combination.lora, combination.experts, layout);
 }
 
 using NamedTensors = std::map<std::string, at::Tensor>;

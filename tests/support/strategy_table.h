@@ -28,6 +28,8 @@ struct Combination {
   std::string frozen = "[]";  // model.freeze_params; applies to the one rank too
   std::string lora = {};      // text of [lora]; applies to the one rank too
   std::string experts = {};   // text of [experts]; applies to the one rank too
+  std::string train = {};     // further keys of [train]; apply to the one rank too
+  double ema_decay = 0.0;     // optimizer.ema_decay; applies to the one rank too
   bool skewed = false;        // correction biases route all tokens to the first two experts
   // Whether memory and messages are measured with tokens routed to all experts in turn, as the
   // predictions assume, because the received bytes depend on the routing.

@@ -212,8 +212,8 @@ class RowsAtRest {
 ExportTensors adapters_of(const parallel::ParallelModel& model, at::ScalarType dtype) {
   ExportTensors out;
   std::map<std::string, std::string> own_names;
-  for (const model::ParameterSpec& parameter : model.layout().inventory.parameters) {
-    if (parameter.adapter == model::AdapterPart::kNone) continue;
+  for (const size_t i : parameters_of_adapter(model.layout())) {
+    const model::ParameterSpec& parameter = model.layout().inventory.parameters[i];
     out.items.push_back({cat(stored::kPeftPrefix, parameter.name), parameter.shape, dtype});
     own_names.emplace(out.items.back().name, parameter.name);
   }

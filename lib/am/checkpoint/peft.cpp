@@ -51,11 +51,11 @@ model::AdapterSpec adapter_of(const model::Inventory& inventory) {
               "set lora.rank in the plan to add adapters");
 }
 
-void check_tensors(const model::Inventory& inventory, const stored::TensorSource& named) {
+void check_tensors(const layout::Layout& layout, const stored::TensorSource& named) {
   std::vector<std::string> wrong;
   std::set<std::string_view> wanted;
-  for (const model::ParameterSpec& parameter : inventory.parameters) {
-    if (parameter.adapter == AdapterPart::kNone) continue;
+  for (const size_t i : parameters_of_adapter(layout)) {
+    const model::ParameterSpec& parameter = layout.inventory.parameters[i];
     wanted.insert(parameter.name);
     const stored::StoredTensor* stored = named.find(parameter.name);
     if (stored == nullptr) {
@@ -69,9 +69,12 @@ void check_tensors(const model::Inventory& inventory, const stored::TensorSource
     // PEFT also stores the unchanged weight of an embedding or head that has an adapter; it is
     // ignored.
     const bool copy = stored.name.find(".base_layer.") != std::string::npos;
-    if (wanted.count(stored.name) == 0 && !copy) {
-      wrong.push_back(cat("the model has no parameter ", stored.name));
-    }
+    if (wanted.count(stored.name) > 0 || copy) continue;
+    std::string_view own = stored.name;
+    if (starts_with(own, stored::kPeftPrefix)) own.remove_prefix(stored::kPeftPrefix.size());
+    wrong.push_back(layout.inventory.find(own) != nullptr
+                        ? cat(own, " is stored, but lora.modules_to_save does not name its module")
+                        : cat("the model has no parameter ", stored.name));
   }
   if (wrong.empty()) return;
   constexpr size_t kShown = 4;
@@ -115,7 +118,32 @@ Json target_modules(const model::Inventory& inventory) {
   return clear ? Json(ends) : Json(targets.names);
 }
 
+// Returns the names of the base model's modules that are trained.
+Json modules_to_save(const layout::Layout& layout) {
+  std::set<std::string> modules;
+  for (const size_t i : parameters_of_adapter(layout)) {
+    const model::ParameterSpec& parameter = layout.inventory.parameters[i];
+    if (parameter.adapter == AdapterPart::kNone) modules.insert(parameter.module());
+  }
+  return modules.empty() ? Json() : Json(modules);
+}
+
+// Returns the norms of the rows of a full weight, [out], in float32.
+at::Tensor row_norms(const at::Tensor& weight, bool in_out) {
+  return at::linalg_vector_norm(weight, 2, at::IntArrayRef{in_out ? 0 : 1}, /*keepdim=*/false,
+                                at::kFloat);
+}
+
 }  // namespace
+
+std::vector<size_t> parameters_of_adapter(const layout::Layout& layout) {
+  std::vector<size_t> found;
+  for (size_t i = 0; i < layout.parameters.size(); ++i) {
+    const bool adapter = layout.inventory.parameters[i].adapter != AdapterPart::kNone;
+    if (adapter || layout.parameters[i].trainable) found.push_back(i);
+  }
+  return found;
+}
 
 bool has_adapters(const model::Inventory& inventory) {
   return std::any_of(inventory.parameters.begin(), inventory.parameters.end(),
@@ -136,10 +164,29 @@ void load_adapter(parallel::ParallelModel& model, const fs::path& path) {
   }
   const auto source = frameworks::open_tensor_source(file);
   const stored::HubNames named(*source, inventory);
-  check_tensors(inventory, named);
+  check_tensors(model.layout(), named);
+  std::set<std::string_view> wanted;
+  for (const size_t i : parameters_of_adapter(model.layout())) {
+    wanted.insert(inventory.parameters[i].name);
+  }
   model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
-    if (inventory.find(owned.name)->adapter == AdapterPart::kNone) return;
-    read(named, owned.name, owned.box, owned.value);
+    if (wanted.contains(owned.name)) read(named, owned.name, owned.box, owned.value);
+  });
+}
+
+void initialize_magnitudes(parallel::ParallelModel& model) {
+  const at::NoGradGuard no_grad;
+  const model::Inventory& inventory = model.layout().inventory;
+  std::map<std::string_view, at::Tensor> norms;
+  for (const model::ParameterSpec& parameter : inventory.parameters) {
+    if (parameter.adapter != AdapterPart::kMagnitude) continue;
+    const at::Tensor weight = model.full_parameter(cat(parameter.module(), ".weight"));
+    norms[parameter.name] = row_norms(weight, module_of(inventory, parameter).in_out);
+  }
+  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
+    const auto found = norms.find(owned.name);
+    if (found == norms.end()) return;
+    owned.value.copy_(found->second.narrow(0, owned.box.offset[0], owned.box.shape[0]));
   });
 }
 
@@ -162,6 +209,8 @@ std::string adapter_config(const parallel::ParallelModel& model) {
       {"fan_in_fan_out", in_out},
       {"inference_mode", true},
       {"target_modules", target_modules(inventory)},
+      {"modules_to_save", modules_to_save(model.layout())},
+      {"use_dora", adapter.dora},
   };
   return config.dump(2) + "\n";
 }
@@ -178,9 +227,13 @@ at::Tensor merged_parameter(const parallel::ParallelModel& model, const std::str
   const at::Tensor a_RI = model.full_parameter(prefix + ".lora_A.weight").to(at::kFloat);
   const at::Tensor b_OR = model.full_parameter(prefix + ".lora_B.weight").to(at::kFloat);
   const at::Tensor added_OI = b_OR.mm(a_RI).mul_(module.adapter->scale);
-  return weight.to(at::kFloat)
-      .add(module.in_out ? added_OI.t() : added_OI)
-      .to(weight.scalar_type());
+  at::Tensor merged = weight.to(at::kFloat).add(module.in_out ? added_OI.t() : added_OI);
+  if (module.adapter->dora) {
+    const at::Tensor magnitudes_O = model.full_parameter(prefix + ".lora_magnitude_vector");
+    const at::Tensor factors_O = magnitudes_O.to(at::kFloat) / row_norms(merged, module.in_out);
+    merged.mul_(module.in_out ? factors_O : factors_O.unsqueeze(1));
+  }
+  return merged.to(weight.scalar_type());
 }
 
 }  // namespace am::checkpoint

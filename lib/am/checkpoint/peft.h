@@ -5,9 +5,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstddef>
 #include <filesystem>
 #include <string>
+#include <vector>
 
+#include "am/layout/layout.h"
 #include "am/model/inventory.h"
 #include "am/parallel/parallel_model.h"
 
@@ -15,17 +18,24 @@ namespace am::checkpoint {
 
 bool has_adapters(const model::Inventory& inventory);
 
-// Reads this rank's boxes of the adapters' matrices A and B into the model. `path`: the adapter's
-// folder, or the adapter_model.safetensors or .bin in it. Throws Error(kFormat) if the stored
-// adapters and the model's differ in targets, rank or scale, or if the stored adapters have more
-// than A and B.
+// Returns the parameters that an adapter's files hold, as indices in layout().parameters: the
+// adapters' own, and the trained parameters of the base model (lora.modules_to_save).
+std::vector<size_t> parameters_of_adapter(const layout::Layout& layout);
+
+// Reads this rank's boxes of parameters_of_adapter() into the model. `path`: the adapter's folder,
+// or the adapter_model.safetensors or .bin in it. Throws Error(kFormat) if the stored adapters and
+// the model's differ in targets, rank, scale or kind.
 void load_adapter(parallel::ParallelModel& model, const std::filesystem::path& path);
 
 // Returns the text of an adapter_config.json for the model's adapters.
 std::string adapter_config(const parallel::ParallelModel& model);
 
-// Returns a full parameter of the base model, to which its adapter's product of B and A is added.
+// Sets DoRA's magnitudes to the norms of the base weights' rows. Does nothing without DoRA.
 // Collective.
+void initialize_magnitudes(parallel::ParallelModel& model);
+
+// Returns a full parameter of the base model, in which its adapter is merged: W + scale * B A, with
+// DoRA's magnitudes as the norms of its rows. Collective.
 at::Tensor merged_parameter(const parallel::ParallelModel& model, const std::string& name);
 
 }  // namespace am::checkpoint

@@ -208,6 +208,7 @@ std::string load_or_initialize(parallel::ParallelModel& model, const config::Pla
     initialize(model, plan.model.seed);
     done = cat("initialised with seed ", plan.model.seed);
   }
+  initialize_magnitudes(model);
   if (plan.lora.rank == 0 || plan.lora.weights.empty()) return done;
   const fs::path adapter = plan.resolve(plan.lora.weights);
   load_adapter(model, adapter);

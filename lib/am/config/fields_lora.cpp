@@ -28,6 +28,14 @@ void add_lora_fields(std::vector<FieldSpec>& out) {
            "module whose name ends with it, \"all-linear\" every linear layer but the head. Or a "
            "glob over whole names: \"model.layers.[0-3].self_attn.*\". Routed experts, routers, "
            "norms and embeddings never get one.");
+  lora.add("modules_to_save", &S::modules_to_save, Texts{},
+           "Modules that are trained in full beside the adapters, named as in target_modules, for "
+           "example [\"embed_tokens\", \"lm_head\"]. Adapter files hold their weights too, as "
+           "PEFT's do.");
+  lora.add("use_dora", &S::use_dora, Boolean{},
+           "Train a magnitude for each output of a target module too (DoRA): y = m / |W + s B A| "
+           "* (W + s B A) x, with the 2-norm of each output's row, which counts as a constant in "
+           "backward.");
   lora.add("weights", &S::weights, Text{Text::Empty::kAllowed, "path"},
            "Adapter of PEFT or am-run from which training starts: its folder, or its "
            "adapter_model.safetensors. Empty: a new adapter, which at first does not change the "

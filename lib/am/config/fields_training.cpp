@@ -93,6 +93,21 @@ void add_train(std::vector<FieldSpec>& out) {
       .add("max_grad_norm", &S::max_grad_norm, Number{},
            "Gradients are scaled down to this global norm. 0: no clipping.")
       .also = {"clip_grad", "max_norm", "gradient_clipping"};
+  train
+      .add("label_smoothing", &S::label_smoothing, Number{0.0, 1.0},
+           "Share of each label that is divided equally among all tokens of the vocabulary. "
+           "Gradients contain it; the reported loss is the cross-entropy without it.")
+      .also = {"label_smoothing_factor"};
+  train
+      .add("z_loss", &S::z_loss, Number{},
+           "Factor of the z-loss: the mean, over the labels, of the squared logarithm of the "
+           "logits' sum of exponentials. Gradients contain it; the reported loss does not.")
+      .also = {"z_loss_multiplier", "z_loss_weight", "z_loss_coefficient"};
+  train
+      .add("neftune_noise_alpha", &S::neftune_noise_alpha, Number{},
+           "NEFTune: training adds uniform noise in +-alpha / sqrt(seq_len * hidden_size) to the "
+           "embeddings of tokens. The noise does not depend on the layout. 0: no noise.")
+      .also = {"neftune_alpha", "noise_alpha"};
   train.add(
       "on_nonfinite", &S::on_nonfinite, Choice{{"stop", "skip", "continue"}},
       "What happens at a step whose loss or gradient norm is not finite. stop: the job fails and "
@@ -138,6 +153,12 @@ void add_optimizer(std::vector<FieldSpec>& out) {
                 "Factor of muon's learning rate for an A x B matrix. original: sqrt(max(1, A / "
                 "B)); match_rms_adamw: 0.2 sqrt(max(A, B)), for a learning rate and a decay that "
                 "suit adamw.");
+  optimizer
+      .add("ema_decay", &S::ema_decay, Number{0.0, 1.0},
+           "Decay of the moving average of the parameters, a state of the optimizer: average <- "
+           "decay * average + (1 - decay) * parameter after each step. Validation and exports use "
+           "the average. 0: no average.")
+      .also = {"ema", "ema_alpha"};
   Tables<OptimizerGroup> groups;
   groups.add("match", &OptimizerGroup::match, Texts{},
              "Globs over the names of parameters, in which * also matches dots.",
@@ -245,6 +266,9 @@ void add_data(std::vector<FieldSpec>& out) {
       .is_path = [](std::string_view text) { return !text.empty() && text != "none"; };
   data.add("token_dtype", &S::token_dtype, Choice{{"uint16", "uint32"}},
            "Integer type of the files of kind tokens.");
+  data.add("split_special_tokens", &S::split_special_tokens, Boolean{},
+           "Treat special tokens that occur in texts and in the content of messages as text like "
+           "any other. Those of the chat template stay tokens.");
   data.add("reset_position_ids", &S::reset_position_ids, Boolean{},
            "Treat sequences as packed documents: position ids restart after each eod_token, and "
            "attention stays inside a document.");

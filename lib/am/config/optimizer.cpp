@@ -18,14 +18,12 @@ double parameter_lr(double lr, double peak, double own_peak) {
 
 std::span<const std::string_view> state_names(const OptimizerSection& optimizer,
                                               bool orthogonalized) {
-  static constexpr std::array<std::string_view, 1> kMomentum = {"momentum_buffer"};
-  static constexpr std::array<std::string_view, 2> kAdam = {"exp_avg", "exp_avg_sq"};
-  if (optimizer.name == "sgd") {
-    if (momentum_of(optimizer) > 0.0) return kMomentum;
-    return {};
-  }
-  if (optimizer.name == "muon" && orthogonalized) return kMomentum;
-  return kAdam;
+  static constexpr std::array<std::string_view, 2> kMomentum = {"momentum_buffer", kAverageState};
+  static constexpr std::array<std::string_view, 3> kAdam = {"exp_avg", "exp_avg_sq", kAverageState};
+  std::span<const std::string_view> names = kAdam;
+  if (optimizer.name == "sgd" || (optimizer.name == "muon" && orthogonalized)) names = kMomentum;
+  if (optimizer.name == "sgd" && momentum_of(optimizer) == 0.0) names = names.last(1);
+  return optimizer.ema_decay > 0.0 ? names : names.first(names.size() - 1);
 }
 
 }  // namespace am::config

@@ -18,9 +18,12 @@ bool nesterov_of(const OptimizerSection& optimizer);
 // peak is `peak`; `own_peak`: the parameter's own peak.
 double parameter_lr(double lr, double peak, double own_peak);
 
-// Returns PyTorch's names of a parameter's optimizer states: "exp_avg" and "exp_avg_sq", or
-// "momentum_buffer", or none. Each state is a tensor of the parameter's shape. `orthogonalized`
-// means that muon updates the parameter as a matrix.
+// Name of the optimizer state that holds the moving average of a parameter (optimizer.ema_decay).
+inline constexpr std::string_view kAverageState = "ema";
+
+// Returns the names of a parameter's optimizer states: PyTorch's "exp_avg" and "exp_avg_sq", or
+// "momentum_buffer", or none; and kAverageState if the plan has an average. Each state is a tensor
+// of the parameter's shape. `orthogonalized` means that muon updates the parameter as a matrix.
 std::span<const std::string_view> state_names(const OptimizerSection& optimizer,
                                               bool orthogonalized);
 

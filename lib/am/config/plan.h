@@ -70,8 +70,11 @@ struct LoraSection {
   double lr_ratio = 1.0;  // the key loraplus_lr_ratio: learning rate of lora_B over that of lora_A
   double dropout = 0.0;   // dropout probability of the adapters' input
   std::vector<std::string> target_modules = {"q_proj", "v_proj"};
-  std::string weights;  // path of a PEFT adapter to start from; empty: new adapters
-  bool merge = false;   // whether an export merges the adapters into the weights
+  // Modules that are trained in full beside the adapters, named as in target_modules.
+  std::vector<std::string> modules_to_save;
+  bool use_dora = false;  // whether a magnitude per output is trained too, as in DoRA
+  std::string weights;    // path of a PEFT adapter to start from; empty: new adapters
+  bool merge = false;     // whether an export merges the adapters into the weights
 };
 
 struct TrainSection {
@@ -81,10 +84,13 @@ struct TrainSection {
   // pipeline, the micro-batches of one run of the schedule.
   int64_t global_batch_size = 0;
   int64_t max_steps = 100;
-  int64_t epochs = 0;              // passes through the data; 0: no limit
-  int64_t max_tokens = 0;          // tokens of all steps; 0: no limit
-  std::optional<double> max_time;  // seconds after which the job stops
-  double max_grad_norm = 1.0;      // norm to which larger gradients are clipped; 0: no clipping
+  int64_t epochs = 0;                // passes through the data; 0: no limit
+  int64_t max_tokens = 0;            // tokens of all steps; 0: no limit
+  std::optional<double> max_time;    // seconds after which the job stops
+  double max_grad_norm = 1.0;        // norm to which larger gradients are clipped; 0: no clipping
+  double label_smoothing = 0.0;      // share of each label that all tokens of the vocabulary have
+  double z_loss = 0.0;               // factor of the squared log-sum of each label's logits
+  double neftune_noise_alpha = 0.0;  // NEFTune: noise on the embeddings; 0: none
   // Action if the loss or the gradients' norm is not finite: stop | skip | continue.
   std::string on_nonfinite = "stop";
   double loss_scale = 0.0;     // factor of the loss in float16 training; 0: dynamic
@@ -111,6 +117,7 @@ struct OptimizerSection {
   std::optional<double> momentum;  // for sgd and muon; config/optimizer.h has the defaults
   std::optional<bool> nesterov;
   std::string adjust_lr = "original";  // factor of muon's lr: original | match_rms_adamw
+  double ema_decay = 0.0;              // decay of the parameters' moving average; 0: no average
   // Options of some parameters. The first group that matches a parameter applies.
   std::vector<OptimizerGroup> groups;  // the key `group`
 };
@@ -145,6 +152,8 @@ struct DataSection {
   // Folder of am-run prepare: a path | none; empty: prepared/ beside the plan file.
   std::string prepared;
   std::string token_dtype = "uint16";
+  // Whether special tokens that occur in the data's texts are text like any other.
+  bool split_special_tokens = false;
   // Whether position ids restart at 0 after each eod_token. This key and eod_token have the names
   // of Megatron's options.
   bool reset_position_ids = false;

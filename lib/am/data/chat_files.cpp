@@ -60,8 +60,9 @@ std::vector<Example> read_examples(const ConversationReader& reader, const JsonO
 Examples read_chat(const DataSpec& spec, const Tokenizer& tokenizer,
                    const std::vector<fs::path>& files) {
   const auto chat_template = template_beside(spec.tokenizer);
-  const ConversationReader reader(tokenizer, chat_template ? &*chat_template : nullptr,
-                                  {spec.loss_on, spec.columns, spec.eod_token});
+  const ConversationReader reader(
+      tokenizer, chat_template ? &*chat_template : nullptr,
+      {spec.loss_on, spec.columns, spec.eod_token, spec.splits_special});
   Examples examples;
   FileProgress progress("tokenising", files, spec.log);
   InOrder<std::vector<Example>> work(spec.threads, [&](const std::vector<Example>& some) {

@@ -5,6 +5,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/data/guarded_text.h"
 
 namespace am::data {
 namespace {
@@ -96,9 +97,12 @@ Example ConversationReader::of_ids(const Json& ids, const Json* labels,
 Example ConversationReader::of_texts(const std::string& prompt,
                                      const std::string& completion) const {
   Example example;
-  example.ids = tokenizer_.encode(prompt, {.add_special_tokens = true});
+  const bool splits = options_.split_special_tokens;
+  example.ids =
+      tokenizer_.encode(prompt, {.add_special_tokens = true, .split_special_tokens = splits});
   example.counted.resize(example.ids.size(), options_.loss_on == LossOn::kAll);
-  const std::vector<int64_t> answer = tokenizer_.encode(completion);
+  const std::vector<int64_t> answer =
+      tokenizer_.encode(completion, {.split_special_tokens = splits});
   example.ids.insert(example.ids.end(), answer.begin(), answer.end());
   if (options_.end_token) example.ids.push_back(*options_.end_token);
   example.counted.resize(example.ids.size(), true);
@@ -116,6 +120,12 @@ Example ConversationReader::of_messages(const Json& messages, const Json* tools,
   chat::ChatRequest request;
   request.messages = messages;
   if (tools != nullptr) request.tools = *tools;
+  std::optional<TextGuard> guard;
+  if (options_.split_special_tokens) {
+    guard.emplace(tokenizer_.special_tokens(), Json::array({request.messages, request.tools}));
+    request.messages = guard->guarded(request.messages);
+    request.tools = guard->guarded(request.tools);
+  }
   std::vector<Span> spans;
   std::string text;
   try {
@@ -131,7 +141,15 @@ Example ConversationReader::of_messages(const Json& messages, const Json* tools,
     throw Error(error.kind(), cat(where, ": ", error.what()), error.hint());
   }
   Example example;
-  for (const TokenPlace& token : tokenizer_.encode_with_offsets(text)) {
+  std::vector<size_t> guards;
+  if (guard) {
+    guards = guard->remove(text);
+    for (auto& [begin, end] : spans) {
+      begin = guard->without_guards(begin, guards);
+      end = guard->without_guards(end, guards);
+    }
+  }
+  for (const TokenPlace& token : tokenizer_.encode_with_offsets(text, {.inside_text = guards})) {
     const bool counted = std::any_of(spans.begin(), spans.end(), [&](const Span& span) {
       return token.begin < span.second && token.end > span.first;
     });

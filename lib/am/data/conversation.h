@@ -33,6 +33,8 @@ struct ConversationOptions {
   // Names of the file's keys, by the names above, for example {"messages", "conversations"}.
   std::vector<std::pair<std::string, std::string>> columns = {};
   std::optional<int64_t> end_token = {};  // follows a completion if there is no template
+  // Whether special tokens in the content of messages, and in texts, are text like any other.
+  bool split_special_tokens = false;
 };
 
 class ConversationReader {

@@ -40,6 +40,7 @@ std::vector<DataSpec> data_specs(const config::Plan& plan, int64_t vocab_size) {
   spec.drops_long = plan.data.on_long == "drop";
   spec.packs = plan.data.packing;
   spec.columns = plan.data.columns;
+  spec.splits_special = plan.data.split_special_tokens;
   const std::string& prepared = plan.data.prepared;
   if (prepared != "none") spec.prepared = plan.resolve(prepared.empty() ? "prepared" : prepared);
   // All ranks of a node tokenise at the same time.

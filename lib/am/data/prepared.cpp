@@ -60,6 +60,7 @@ Json source_facts(const DataSpec& spec, const std::vector<fs::path>& files) {
                {"kind", spec.kind},
                {"tokenizer", tokenizer_hash(spec.tokenizer)},
                {"eod_token", spec.eod_token ? Json(*spec.eod_token) : Json()}};
+  if (spec.splits_special) json["split_special_tokens"] = true;
   if (spec.kind == "chat") {
     json["loss_on"] = static_cast<int>(spec.loss_on);
     json["columns"] = spec.columns;

@@ -104,7 +104,7 @@ class TextReader {
   // Appends the tokens of a document. `where` names it in messages.
   void append(const std::string& where, std::string_view text, TokenizedText& out) const {
     const size_t before = out.ids.size();
-    tokenizer_.append_tokens(text, {}, out.ids);
+    tokenizer_.append_tokens(text, {.split_special_tokens = spec_.splits_special}, out.ids);
     const auto largest =
         std::max_element(out.ids.begin() + static_cast<ptrdiff_t>(before), out.ids.end());
     if (largest != out.ids.end() && *largest >= spec_.vocab_size) {

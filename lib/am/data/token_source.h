@@ -51,6 +51,7 @@ struct DataSpec {
   bool drops_long = false;
   bool packs = true;
   std::vector<std::pair<std::string, std::string>> columns = {};
+  bool splits_special = false;  // whether special tokens in texts are text like any other
   // Folder of tokens that am-run prepare wrote (prepared.h); empty: none.
   std::filesystem::path prepared = {};
   int threads = 1;                                   // threads that tokenise

@@ -27,6 +27,9 @@ struct EncodeOptions {
   bool add_special_tokens = false;
   // Whether special tokens that occur in the text are text like any other, and not tokens.
   bool split_special_tokens = false;
+  // Ascending byte offsets of the text. A special token that begins before one of them and ends
+  // behind it is text like any other. Only places() knows where tokens begin.
+  std::span<const size_t> inside_text = {};
 };
 
 // A token, and the bytes [begin, end) of the text that it stands for. An added special token has

@@ -32,13 +32,30 @@ void check_targets(const config::Plan& plan, const model::DecoderSpec& spec,
   }
 }
 
+void check_saved(const config::Plan& plan, const model::DecoderSpec& spec,
+                 const model::LoraConfig& lora, Diagnostics& found) {
+  const char* key = "lora.modules_to_save";
+  for (const model::BadTarget& bad : model::find_bad_saved(spec, lora)) {
+    found.error(key, plan.span(key),
+                bad.matched
+                    ? cat("\"", bad.target, "\" matches ", *bad.matched, ", which ", bad.why)
+                    : cat("no module matches \"", bad.target, "\""),
+                cat("name modules without an adapter, for example \"", spec.names.embedding, "\""));
+  }
+}
+
 }  // namespace
 
 model::LoraConfig lora_config(const config::LoraSection& section) {
   const double rank = as_double(section.rank);
   const double scale =
       section.rank > 0 ? section.alpha / (section.use_rslora ? std::sqrt(rank) : rank) : 0.0;
-  return {section.rank, scale, section.target_modules, section.dropout};
+  return {.rank = section.rank,
+          .scale = scale,
+          .target_modules = section.target_modules,
+          .dropout = section.dropout,
+          .modules_to_save = section.modules_to_save,
+          .dora = section.use_dora};
 }
 
 model::DecoderSpec planned_spec(const config::Plan& plan, const model::ModelConfig& config,
@@ -47,7 +64,9 @@ model::DecoderSpec planned_spec(const config::Plan& plan, const model::ModelConf
   if (plan.lora.rank == 0) return spec;
   const model::LoraConfig lora = lora_config(plan.lora);
   check_targets(plan, spec, lora, found);
-  return model::with_lora(std::move(spec), lora);
+  spec = model::with_lora(std::move(spec), lora);
+  check_saved(plan, spec, lora, found);
+  return spec;
 }
 
 std::string adapters_text(const model::Inventory& inventory) {

@@ -77,10 +77,13 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
       place_expert(spec, config, sizes.ep, parameter);
     }
     parameter.fsdp = fsdp && layout.mesh.group_size(parameter.shard_group) > 1;
-    // Correction biases are set by load balancing, not trained. Under LoRA only adapters are
-    // trained.
-    parameter.trainable = plan.lora.rank > 0 ? spec.adapter != model::AdapterPart::kNone
-                                             : spec.role != model::Role::kRouterCorrection;
+    // Correction biases are set by load balancing, not trained. Under LoRA only adapters and
+    // lora.modules_to_save are trained.
+    parameter.trainable = spec.role != model::Role::kRouterCorrection;
+    if (plan.lora.rank > 0 && spec.adapter == model::AdapterPart::kNone) {
+      parameter.trainable =
+          parameter.trainable && model::is_saved(plan.lora.modules_to_save, spec.module());
+    }
     parameter.unit = unit_of[i];
     const int last_stage = static_cast<int>(stages) - 1;
     parameter.stage = stage_of(spec, stage_of_layer, last_stage);

@@ -83,10 +83,12 @@ double LocalLayer::numel() const {
   return sum;
 }
 
-double LocalLayer::adapter_ranks(std::initializer_list<Role> roles) const {
+double LocalLayer::adapter_widths(std::initializer_list<Role> roles) const {
   double sum = 0.0;
   for (const Role role : roles) {
-    if ((*this)[role].adapts) sum += (*this)[role].rank;
+    const LocalModule& module = (*this)[role];
+    if (!module.adapts) continue;
+    sum += module.rank + (module.spec->adapter->dora ? module.out : 0.0);
   }
   return sum;
 }

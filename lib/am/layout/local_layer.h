@@ -49,9 +49,9 @@ class LocalLayer {
   double trained_readers(bool attention) const {
     return trained_readers(attention, true) + trained_readers(attention, false);
   }
-  // Returns the sum of the LoRA ranks of these modules' trained adapters: the number of elements
-  // per token between the adapters' A and B.
-  double adapter_ranks(std::initializer_list<model::Role> roles) const;
+  // Returns the number of elements per token that these modules' trained adapters keep beside the
+  // modules' inputs: the LoRA ranks, and with DoRA the outputs before the magnitudes.
+  double adapter_widths(std::initializer_list<model::Role> roles) const;
   // Whether any parameter of attention is trained, including norms.
   bool trains_in_attention() const;
 

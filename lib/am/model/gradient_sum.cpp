@@ -67,7 +67,7 @@ bool gradient_sum(AdapterPart part, const TpUse& use) {
       return part == AdapterPart::kA;
     case TpStyle::kRowwise:
     case TpStyle::kRowwiseRep:
-      return part == AdapterPart::kB;
+      return part != AdapterPart::kA;
     case TpStyle::kSequenceParallel:
     case TpStyle::kReplicatedWithGradAllreduce:
       break;

@@ -69,13 +69,17 @@ class Flattening {
   }
 
   // Adds the matrices A and B of a LoRA adapter, initialised as in PEFT: B is zero, so that the
-  // adapter has no effect at first.
+  // adapter has no effect at first. DoRA's magnitudes are the norms of W's rows at first
+  // (checkpoint/weights.h).
   void add_adapter(const ModuleSpec& module, const std::string& name) {
     const int64_t rank = module.adapter->rank;
     push(module, cat(name, "lora_A.weight"), {rank, module.in}, Init::kFanIn);
     out_.back().adapter = AdapterPart::kA;
     push(module, cat(name, "lora_B.weight"), {module.out, rank}, Init::kZeros);
     out_.back().adapter = AdapterPart::kB;
+    if (!module.adapter->dora) return;
+    push(module, cat(name, "lora_magnitude_vector"), {module.out}, Init::kOnes);
+    out_.back().adapter = AdapterPart::kMagnitude;
   }
 
   void push(const ModuleSpec& module, std::string name, Shape shape, Init init) {
@@ -133,7 +137,8 @@ std::string ParameterSpec::module() const {
 
 std::string ParameterSpec::leaf() const {
   size_t dot = name.rfind('.');
-  if (adapter != AdapterPart::kNone) dot = name.rfind('.', dot - 1);
+  const bool is_matrix = adapter == AdapterPart::kA || adapter == AdapterPart::kB;
+  if (is_matrix) dot = name.rfind('.', dot - 1);
   return name.substr(dot + 1);
 }
 

@@ -13,8 +13,9 @@
 
 namespace am::model {
 
-// Whether a parameter is the matrix A [rank, in] or B [out, rank] of a LoRA adapter, or neither.
-enum class AdapterPart : uint8_t { kNone, kA, kB };
+// Whether a parameter belongs to a LoRA adapter: as its matrix A [rank, in] or B [out, rank], or as
+// DoRA's magnitudes [out].
+enum class AdapterPart : uint8_t { kNone, kA, kB, kMagnitude };
 
 struct ParameterSpec {
   // Name in the hub's safetensors files, for example "model.layers.0.self_attn.q_proj.weight".

@@ -12,10 +12,14 @@ namespace {
 
 constexpr std::string_view kAllLinear = "all-linear";
 
-bool matches(const std::string& target, const ModuleSpec& module, std::string_view name) {
-  if (target == kAllLinear) return can_have_adapter(module) && module.role != Role::kHead;
+bool matches_name(const std::string& target, std::string_view name) {
   if (is_glob(target)) return glob_match(target, name);
   return name == target || ends_with(name, "." + target);
+}
+
+bool matches(const std::string& target, const ModuleSpec& module, std::string_view name) {
+  if (target == kAllLinear) return can_have_adapter(module) && module.role != Role::kHead;
+  return matches_name(target, name);
 }
 
 std::string_view why_not(const ModuleSpec& module) {
@@ -52,7 +56,7 @@ void for_each_module(const DecoderSpec& spec, const Visit& visit) {
 class Adapting {
  public:
   Adapting(DecoderSpec& spec, const LoraConfig& lora)
-      : spec_(spec), lora_(lora), adapter_{lora.rank, lora.scale, lora.dropout} {}
+      : spec_(spec), lora_(lora), adapter_{lora.rank, lora.scale, lora.dropout, lora.dora} {}
 
   void run() {
     for (ModuleSpec& module : spec_.after) {
@@ -125,6 +129,29 @@ std::vector<BadTarget> find_bad_targets(const DecoderSpec& spec, const LoraConfi
       found.why = why_not(module);
     });
     if (!good) bad.push_back(std::move(found));
+  }
+  return bad;
+}
+
+bool is_saved(const std::vector<std::string>& modules_to_save, std::string_view module) {
+  return std::any_of(modules_to_save.begin(), modules_to_save.end(),
+                     [&](const std::string& entry) { return matches_name(entry, module); });
+}
+
+std::vector<BadTarget> find_bad_saved(const DecoderSpec& spec, const LoraConfig& lora) {
+  std::vector<BadTarget> bad;
+  for (const std::string& entry : lora.modules_to_save) {
+    BadTarget found{.target = entry, .matched = {}};
+    bool good = false;
+    for_each_module(spec, [&](const ModuleSpec& module, const std::string& name) {
+      if (!matches_name(entry, name)) return;
+      const bool fits = module.stored && !module.adapter;
+      good = good || fits;
+      if (fits) return;
+      found.matched = name;
+      found.why = module.adapter ? "has an adapter" : "has the embedding's weight";
+    });
+    if (!good || found.why == "has an adapter") bad.push_back(std::move(found));
   }
   return bad;
 }

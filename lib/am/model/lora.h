@@ -4,6 +4,11 @@
 //
 //   y = W x + alpha / rank * B (A x)
 //
+// DoRA (Liu et al., 2024) also trains a magnitude m per output. With s = alpha / rank and V = W + s
+// B A, of whose rows it takes the 2-norms, which count as constants in backward:
+//
+//   y = m / |V| * (V x)
+//
 //   Inventory inventory = build_inventory(with_lora(describe(config), {16, 2.0, {"q_proj"}}));
 //   // "model.layers.0.self_attn.q_proj.weight", "...q_proj.lora_A.weight", "...lora_B.weight"
 //
@@ -13,6 +18,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "am/model/spec.h"
@@ -27,7 +33,13 @@ struct LoraConfig {
   // matches every module that can have an adapter, except the head.
   std::vector<std::string> target_modules;
   double dropout = 0.0;
+  // Modules that are trained beside the adapters, each entry as in target_modules.
+  std::vector<std::string> modules_to_save = {};
+  bool dora = false;
 };
+
+// Whether an entry of `modules_to_save` matches the module.
+bool is_saved(const std::vector<std::string>& modules_to_save, std::string_view module);
 
 // Returns the description with an AdapterSpec in each target module. If layers of one kind have
 // different targets, they become different kinds. Ignores entries of target_modules without effect,
@@ -39,15 +51,19 @@ DecoderSpec with_lora(DecoderSpec spec, const LoraConfig& lora);
 // experts cannot.
 bool can_have_adapter(const ModuleSpec& module);
 
-// An entry of target_modules without effect: no module that matches the entry can have an adapter.
+// An entry of target_modules or modules_to_save without effect.
 struct BadTarget {
   std::string target;
   // Name of a module that the entry matches; absent: the entry matches no module.
   std::optional<std::string> matched;
-  // Reason why the module `matched` cannot have an adapter, for example "is a routed expert".
+  // Reason why the entry cannot apply to the module `matched`, for example "is a routed expert".
   std::string_view why = {};
 };
+// Returns the entries of target_modules that match no module that can have an adapter.
 std::vector<BadTarget> find_bad_targets(const DecoderSpec& spec, const LoraConfig& lora);
+// Returns the entries of modules_to_save that match no module with a weight, or one that has an
+// adapter. `spec` is the result of with_lora().
+std::vector<BadTarget> find_bad_saved(const DecoderSpec& spec, const LoraConfig& lora);
 // Returns the last name component of each module that can have an adapter, for example "q_proj".
 std::vector<std::string> legal_targets(const DecoderSpec& spec);
 

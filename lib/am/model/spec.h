@@ -109,11 +109,12 @@ struct Slice {
   bool operator==(const Slice&) const = default;
 };
 
-// Low-rank adapter of a matrix: y = W x + scale * B (A x) (lora.h).
+// Low-rank adapter of a matrix: y = W x + scale * B (A x), or DoRA's product (lora.h).
 struct AdapterSpec {
   int64_t rank = 0;
   double scale = 1.0;
   double dropout = 0.0;  // probability of dropping an element of x, during training
+  bool dora = false;     // whether a magnitude per output is trained too
 
   bool operator==(const AdapterSpec&) const = default;
 };

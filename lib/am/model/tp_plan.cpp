@@ -72,9 +72,9 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
   }
 }
 
-// Returns the dim of an adapter's matrix that is sharded over tp, or nothing if the matrix is
-// replicated. B is sharded if the adapted matrix W is sharded by rows, and A if W is sharded by
-// columns.
+// Returns the dim of an adapter's part that is sharded over tp, or nothing if the part is
+// replicated. B and the magnitudes are sharded if the adapted matrix W is sharded by rows, and A if
+// W is sharded by columns.
 std::optional<int> adapter_shard_dim(const TpModule& module, AdapterPart part) {
   const TpStyle style = *module.style;
   const bool rows = style == TpStyle::kColwise || style == TpStyle::kPackedColwise ||

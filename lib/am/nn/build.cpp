@@ -116,6 +116,9 @@ Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
   if (module.adapter) {
     linear.adapter = {parameter(linear.name + ".lora_A.weight", parameters),
                       parameter(linear.name + ".lora_B.weight", parameters), module.adapter->scale};
+    if (module.adapter->dora) {
+      linear.adapter->magnitude = parameter(linear.name + ".lora_magnitude_vector", parameters);
+    }
   }
   for (const model::Slice& slice : module.slices) linear.slices.push_back(slice.length);
   return linear;

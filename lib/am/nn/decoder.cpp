@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -16,6 +17,7 @@
 #include "am/nn/autocast.h"
 #include "am/nn/build.h"
 #include "am/nn/fused/device.h"
+#include "am/nn/fused/dropout.h"
 #include "am/nn/fused/look_up.h"
 #include "am/nn/fused/softcap.h"
 #include "am/tensor/memory_meter.h"
@@ -195,6 +197,11 @@ void Decoder::set_adapter_dropout(double p, int64_t part) {
   }
 }
 
+void Decoder::set_embedding_noise(double alpha, int64_t part) {
+  embedding_noise_ = alpha;
+  if (alpha > 0.0) dropout_part_ = part;
+}
+
 void Decoder::begin_dropout(uint64_t seed, int64_t step, int64_t first_sequence) {
   if (!dropout_part_) return;
   dropout_ = DropoutPass{.seed = seed,
@@ -282,6 +289,14 @@ layout::SavedSet Decoder::kept_by(size_t i) const {
 
 at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_BT) const {
   at::Tensor x_BTD = embed_tokens_(ids_BT);
+  if (dropout_ && embedding_noise_ > 0.0) {
+    const int64_t elements = dropout_->rows.length * x_BTD.size(-1);
+    x_BTD = fused::with_noise(
+        x_BTD,
+        {.largest = embedding_noise_ / std::sqrt(static_cast<double>(elements)),
+         .key = fused::dropout_key(dropout_->seed, dropout_->step, hash_name(embed_tokens_.name)),
+         .rows = dropout_->rows});
+  }
   if (positions_) {
     const at::Tensor positions =
         positions_BT.defined() ? positions_BT : positions_up_to(ids_BT.size(1), ids_BT.options());

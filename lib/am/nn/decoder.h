@@ -130,6 +130,9 @@ class Decoder {
   // end_dropout(). Where sequences are sharded, `part` is the index of this rank's shard of each
   // sequence.
   void set_adapter_dropout(double p, int64_t part);
+  // Sets NEFTune's noise on the embeddings of tokens: uniform in +-alpha / sqrt(T D). It is active
+  // and depends on `part` as dropout does.
+  void set_embedding_noise(double alpha, int64_t part);
   // Starts dropout for forward and backward passes on the sequences of the global batch from index
   // `first_sequence` on. The mask depends on these three arguments, the adapter, the token and the
   // column.
@@ -183,7 +186,7 @@ class Decoder {
   int64_t checkpointing_every_ = 1;
   std::optional<at::ScalarType> autocast_;
   bool ignores_packing_ = false;
-  // Index of this rank's shard of each sequence; empty: no adapter dropout.
+  // Index of this rank's shard of each sequence; empty: neither adapter dropout nor noise.
   std::optional<int64_t> dropout_part_;
   std::optional<DropoutPass> dropout_;  // dropout of the training batch; empty outside of training
   // Uses of the embedding, the layers, the final norm and the head, as far as the stage has them.
@@ -197,6 +200,7 @@ class Decoder {
   std::vector<Rope> ropes_;  // one for each of model::DecoderSpec::ropes
   Rotation unrotated_;       // for layers without RoPE: document indices, but no tables
   double embedding_scale_ = 1.0;
+  double embedding_noise_ = 0.0;  // alpha of set_embedding_noise(); 0: no noise
   std::optional<double> logit_softcap_;
 };
 

@@ -32,13 +32,29 @@ std::vector<at::Tensor> Linear::products(const at::Tensor& x,
   if (outputs() == 1 && known.empty() && !adapter) return {product(x)};
   fused::Slices outputs_of = {.lengths = slices, .form = form(), .known = known};
   if (outputs() == 1) outputs_of.lengths = {weight->value.size(in_out ? 1 : 0)};
-  if (adapter) {
-    const auto dropout = adapter->dropout ? adapter->dropout->here() : std::nullopt;
-    return fused::adapted_linear(x, weight->value, added(),
-                                 {adapter->a->value, adapter->b->value, adapter->scale, dropout},
-                                 outputs_of);
+  if (!adapter) return fused::sliced_linear(x, weight->value, added(), outputs_of);
+  const auto dropout = adapter->dropout ? adapter->dropout->here() : std::nullopt;
+  const fused::LowRank low = {adapter->a->value, adapter->b->value, adapter->scale, dropout};
+  if (!adapter->magnitude) {
+    return fused::adapted_linear(x, weight->value, added(), low, outputs_of);
   }
-  return fused::sliced_linear(x, weight->value, added(), outputs_of);
+  // Known outputs are those after scaling, so that the outputs before are computed again.
+  outputs_of.known.clear();
+  return with_magnitudes(fused::adapted_linear(x, weight->value, {}, low, outputs_of),
+                         outputs_of.lengths);
+}
+
+std::vector<at::Tensor> Linear::with_magnitudes(std::vector<at::Tensor> outputs,
+                                                const std::vector<int64_t>& lengths) const {
+  const at::Tensor norms_O = fused::adapted_norms(
+      weight->value, in_out, {adapter->a->value, adapter->b->value, adapter->scale}, adapter->sum);
+  const at::Tensor scale_O = adapter->magnitude->value / norms_O;
+  fused::for_slices(lengths, [&](size_t i, int64_t first, int64_t length) {
+    at::Tensor& y = outputs[i];
+    y = y * scale_O.narrow(0, first, length).to(y.scalar_type());
+    if (const auto bias_O = added()) y = y + bias_O->narrow(0, first, length).to(y.scalar_type());
+  });
+  return outputs;
 }
 
 at::Tensor Linear::finish(const at::Tensor& y) const {

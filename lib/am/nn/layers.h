@@ -39,12 +39,14 @@ using SumOverRanks = std::function<void(const at::Tensor& numbers)>;
 at::Tensor apply_transform(const TransformPtr& transform, const at::Tensor& x);
 
 // Low-rank adapter of a frozen weight: adds scale * B (A x) to the layer's output, with dropout on
-// x.
+// x. DoRA's magnitudes then scale the output (model/lora.h).
 struct Adapter {
   ParameterPtr a;  // [rank, in]
   ParameterPtr b;  // [out, rank]
   double scale = 1.0;
   std::optional<AdapterDropout> dropout = {};
+  ParameterPtr magnitude = {};  // [out], or null
+  SumOverRanks sum = {};  // where `in` is sharded: sums the squares of the rows over the ranks
 };
 
 struct Linear {
@@ -73,6 +75,9 @@ struct Linear {
   at::Tensor product(const at::Tensor& x) const;
   at::Tensor finish(const at::Tensor& y) const;
 
+  // Returns the outputs of the adapted product, scaled by the adapter's magnitudes, with the bias.
+  std::vector<at::Tensor> with_magnitudes(std::vector<at::Tensor> outputs,
+                                          const std::vector<int64_t>& lengths) const;
   // Returns the number of outputs of products(). A product with an output transform is not split.
   size_t outputs() const { return slices.empty() || output ? 1 : slices.size(); }
   // Returns the product, split into its outputs. `known` is empty or has one tensor per output:

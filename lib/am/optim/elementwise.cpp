@@ -98,9 +98,7 @@ std::vector<StateTensor> Elementwise::state_of(const FlatRange& range) const {
   std::vector<StateTensor> found;
   for (const Run& run : runs_) {
     const FlatRange& whole = run.what.range;
-    const bool inside =
-        whole.flat == range.flat && whole.offset <= range.offset && range.end() <= whole.end();
-    if (!inside) continue;
+    if (!whole.contains(range)) continue;
     for (size_t i = 0; i < names_.size(); ++i) {
       found.push_back(
           {names_[i], run.states[i].narrow(0, range.offset - whole.offset, range.length)});

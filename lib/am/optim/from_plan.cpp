@@ -4,9 +4,11 @@
 
 #include <map>
 #include <string_view>
+#include <utility>
 
 #include "am/base/error.h"
 #include "am/config/optimizer.h"
+#include "am/optim/averaged.h"
 #include "am/optim/muon.h"
 
 namespace am::optim {
@@ -37,6 +39,16 @@ class ParamGroups {
   std::vector<at::Tensor> flats;
   std::vector<ParameterRun> runs;  // parameters updated elementwise
   std::vector<MatrixUnit> units;
+
+  // Returns the ranges of all trainable parameters.
+  std::vector<FlatRange> ranges() const {
+    std::vector<FlatRange> all;
+    for (const ParameterRun& run : runs) all.push_back(run.range);
+    for (const MatrixUnit& unit : units) {
+      for (const auto& matrix : unit.matrices) all.push_back(matrix.range);
+    }
+    return all;
+  }
 
  private:
   void add(const layout::ParameterLayout& layout, const FlatRange& range) {
@@ -76,9 +88,10 @@ ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer
   return options;
 }
 
-std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan, const ParallelModel& model) {
-  const config::OptimizerSection& optimizer = plan.optimizer;
-  const ParamGroups groups(model);
+namespace {
+
+std::unique_ptr<Optimizer> without_average(const config::OptimizerSection& optimizer,
+                                           const ParamGroups& groups, const ParallelModel& model) {
   const ElementwiseOptions elementwise = elementwise_options(optimizer, model.offloaded());
   if (optimizer.name != "muon") {
     return std::make_unique<Elementwise>(groups.flats, groups.runs, elementwise);
@@ -89,6 +102,16 @@ std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan, const Parall
   options.match_rms_adamw = optimizer.adjust_lr == "match_rms_adamw";
   options.rest = elementwise;
   return std::make_unique<Muon>(groups.flats, groups.units, groups.runs, model.mesh(), options);
+}
+
+}  // namespace
+
+std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan, const ParallelModel& model) {
+  const ParamGroups groups(model);
+  auto made = without_average(plan.optimizer, groups, model);
+  if (plan.optimizer.ema_decay == 0.0) return made;
+  return std::make_unique<Averaged>(std::move(made), groups.flats, groups.ranges(),
+                                    plan.optimizer.ema_decay, model.offloaded());
 }
 
 std::vector<StateTensor> parameter_state(const Optimizer& optimizer, const ParallelModel& model,

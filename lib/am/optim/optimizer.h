@@ -26,6 +26,9 @@ struct FlatRange {
   int64_t length = 0;
 
   int64_t end() const { return offset + length; }
+  bool contains(const FlatRange& other) const {
+    return flat == other.flat && offset <= other.offset && other.end() <= end();
+  }
   at::Tensor of(const std::vector<at::Tensor>& flats) const;
   at::Tensor of(const at::Tensor& flat) const { return flat.narrow(0, offset, length); }
 };
@@ -67,6 +70,9 @@ class Optimizer {
   // Returns the state tensors of one parameter, whose range in its flat tensor is `range`. Their
   // order is fixed per optimizer, for example "exp_avg" before "exp_avg_sq".
   virtual std::vector<StateTensor> state_of(const FlatRange& range) const = 0;
+  // Exchanges the parameters and their moving average (averaged.h). Does nothing without an average
+  // or before the first step.
+  virtual void swap_average() {}
 
  private:
   int64_t steps_ = 0;

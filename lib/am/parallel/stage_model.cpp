@@ -7,7 +7,6 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/nn/fused/cross_entropy.h"
 #include "am/parallel/cp/context_parallel.h"
 #include "am/parallel/strategy.h"
 #include "am/parallel/tp/vocabulary.h"
@@ -28,6 +27,7 @@ StageModel::StageModel(const config::Plan& plan, const model::ModelConfig& confi
   }
   data_parallel_ = std::move(made.data_parallel);
   vocabulary_slice_ = made.vocabulary_slice;
+  loss_terms_ = {plan.train.label_smoothing, plan.train.z_loss, config_.vocab_size};
   output_dtype_ = made.output_dtype;
 }
 
@@ -50,9 +50,9 @@ at::Tensor StageModel::loss_sum(const at::Tensor& logits_BTv, const at::Tensor& 
   const tensor::MemoryUse use(tensor::TensorUse::kLogits);
   if (vocabulary_slice_.size != config_.vocab_size) {
     return tp::cross_entropy_sum(logits_BTv, labels_BT, vocabulary_slice_, config_.vocab_size,
-                                 kIgnoreIndex, mesh_.group("tp"));
+                                 kIgnoreIndex, mesh_.group("tp"), loss_terms_);
   }
-  return nn::fused::cross_entropy_sum(logits_BTv, labels_BT, {0, kIgnoreIndex});
+  return nn::fused::cross_entropy_sum(logits_BTv, labels_BT, {0, kIgnoreIndex}, {}, loss_terms_);
 }
 
 at::Tensor StageModel::full_logits(const at::Tensor& logits_BTv) const {

@@ -19,6 +19,7 @@
 #include "am/mesh/shard.h"
 #include "am/model/config.h"
 #include "am/nn/decoder.h"
+#include "am/nn/fused/cross_entropy.h"
 #include "am/parallel/data_parallel.h"
 #include "am/runtime/device_mesh.h"
 
@@ -45,7 +46,8 @@ class StageModel {
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
                      const at::Tensor& hidden_BTD = {});
   // Returns the sum of cross-entropies over this rank's labels other than kIgnoreIndex, in float32;
-  // equal on all tp ranks.
+  // equal on all tp ranks. The gradient also has the terms of train.label_smoothing and
+  // train.z_loss.
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   // Under context parallelism, a rank computes the logits of its part of each sequence.
   // own_labels() returns the labels of this part, selected from labels_BT of whole sequences;
@@ -74,6 +76,7 @@ class StageModel {
   nn::Decoder decoder_;
   std::unique_ptr<DataParallel> data_parallel_;
   mesh::Extent vocabulary_slice_;
+  nn::fused::LossTerms loss_terms_;
   std::optional<at::ScalarType> output_dtype_;
 };
 

@@ -206,7 +206,9 @@ ParallelStrategy find_parallel_strategy(const std::string& name) {
 }
 
 mesh::Extent prepare_decoder(const StrategyInput& input) {
-  input.decoder.set_adapter_dropout(input.plan.lora.dropout, input.mesh.group("tp").index());
+  const int64_t part = input.mesh.group("tp").index();
+  input.decoder.set_adapter_dropout(input.plan.lora.dropout, part);
+  input.decoder.set_embedding_noise(input.plan.train.neftune_noise_alpha, part);
   const mesh::Extent slice = tp::apply_tensor_parallel(input.decoder, input.layout, input.mesh);
   tp::apply_fp8(input.decoder, config::fp8_of(input.plan.strategy), input.layout, input.mesh);
   cp::apply_context_parallel(input.decoder, input.plan, input.layout, input.mesh);

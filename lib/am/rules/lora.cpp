@@ -13,7 +13,8 @@ void note_without_rank(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   if (plan.lora.rank > 0) return;
   for (const char* key : {"lora.alpha", "lora.use_rslora", "lora.loraplus_lr_ratio", "lora.dropout",
-                          "lora.target_modules", "lora.weights", "lora.merge"}) {
+                          "lora.target_modules", "lora.modules_to_save", "lora.use_dora",
+                          "lora.weights", "lora.merge"}) {
     if (!plan.given(key)) continue;
     found.warning("lora.rank", plan.span(key),
                   cat(key, " has no effect: without lora.rank the whole model is trained"),
@@ -36,7 +37,15 @@ void check_weights(const RuleContext& context, Diagnostics& found) {
       "give a folder that holds adapter_model.safetensors or adapter_model.bin, or that file");
 }
 
-constexpr std::array<Rule, 3> kRules = {{
+void check_dora(const RuleContext& context, Diagnostics& found) {
+  const config::LoraSection& lora = context.plan.lora;
+  if (lora.rank == 0 || !lora.use_dora || lora.dropout == 0.0) return;
+  found.error("lora.use_dora", context.plan.span("lora.dropout"),
+              cat("dropout = ", lora.dropout, " cannot be combined with use_dora"),
+              "dropout = 0.0, or use_dora = false");
+}
+
+constexpr std::array<Rule, 5> kRules = {{
     {.id = "lora.rank",
      .summary = "keys of [lora] are given only with a rank (a warning)",
      .explain =
@@ -60,6 +69,23 @@ constexpr std::array<Rule, 3> kRules = {{
          "A matrix of several outputs (phi3's qkv_proj, gpt2's c_attn) has one A and one B, as in "
          "PEFT.",
      .check = nullptr},
+    {.id = "lora.modules_to_save",
+     .summary = "every entry of lora.modules_to_save matches a module with parameters",
+     .explain =
+         "lora.modules_to_save lists modules whose own parameters are trained beside the adapters, "
+         "with the names that target_modules has: \"lm_head\", or a glob over whole names. An "
+         "entry that matches no module is an error, and so is a module that has an adapter. A head "
+         "that is tied to the embedding has no weight of its own: name the embedding.",
+     .check = nullptr},
+    {.id = "lora.use_dora",
+     .summary = "lora.use_dora is not combined with lora.dropout",
+     .explain =
+         "DoRA scales a module's whole output, W x and the adapter's part, by a trained magnitude "
+         "over the norm of the combined weight. With dropout the two parts would see different "
+         "inputs, and the scaled sum would no longer be the product with that weight. PEFT "
+         "computes "
+         "a third form then, which this version does not.",
+     .check = check_dora},
     {.id = "lora.weights",
      .summary = "lora.weights names an adapter that exists",
      .explain =

@@ -86,6 +86,17 @@ void check_export_every(const RuleContext& context, Diagnostics& found) {
               "export_every needs a format", "export = \"hf\"");
 }
 
+void check_ema(const RuleContext& context, Diagnostics& found) {
+  const config::Plan& plan = context.plan;
+  const std::string storage = layout::resolve_precision(plan).storage;
+  if (plan.optimizer.ema_decay == 0.0 || storage == "float32") return;
+  found.error(
+      "optimizer.ema_decay", plan.span("optimizer.ema_decay"),
+      cat("the parameters are stored in ", storage, ", in which an average with a decay of ",
+          plan.optimizer.ema_decay, " would lose most of each step"),
+      "dtype = \"float32\" in [model]; fsdp2 computes in bfloat16 with mp_policy");
+}
+
 void check_resume(const RuleContext& context, Diagnostics& found) {
   const std::string& resume = context.plan.checkpoint.resume;
   if (resume == "auto" || resume == "none") return;
@@ -132,7 +143,7 @@ void check_loss_scale(const RuleContext& context, Diagnostics& found) {
                 "remove the key");
 }
 
-constexpr std::array<Rule, 9> kRules = {{
+constexpr std::array<Rule, 10> kRules = {{
     {.id = "train.float16",
      .summary = "parameters that are trained are not stored in float16",
      .explain =
@@ -156,6 +167,13 @@ constexpr std::array<Rule, 9> kRules = {{
      .explain = "Where neither computation nor reduction is in float16 the loss is not scaled: "
                 "bfloat16 and float32 hold the smallest gradients as they are.",
      .check = check_loss_scale},
+    {.id = "optimizer.ema_decay",
+     .summary = "a moving average is stored in float32",
+     .explain =
+         "Each step moves the average by (1 - ema_decay) of its distance to the parameter. "
+         "bfloat16 has 8 bits, so that a move below 1/256 of the value is lost: with a decay of "
+         "0.999 the average would not follow. The average has the dtype of the stored parameters.",
+     .check = check_ema},
     {.id = "scheduler.warmup",
      .summary = "the warm-up ends within the job",
      .explain = "The learning rate rises linearly over warmup_steps. A warm-up that is longer than "

@@ -14,29 +14,21 @@ namespace am::stored {
 
 namespace {
 
-// Keys of adapter_config.json (as of PEFT 0.21) whose values need no check: whatever the value, an
-// adapter is the product of A and B, with one rank and one scaling factor. The tensors' names show
-// which layers have adapters.
-constexpr std::array<std::string_view, 20> kNeutralKeys = {"auto_mapping",
-                                                           "base_model_name_or_path",
-                                                           "eva_config",
-                                                           "exclude_modules",
-                                                           "fan_in_fan_out",
-                                                           "inference_mode",
-                                                           "layers_pattern",
-                                                           "layers_to_transform",
-                                                           "lora_alpha",
-                                                           "lora_dropout",
-                                                           "megatron_core",
-                                                           "peft_type",
-                                                           "peft_version",
-                                                           "qalora_group_size",
-                                                           "r",
-                                                           "revision",
-                                                           "runtime_config",
-                                                           "target_modules",
-                                                           "task_type",
-                                                           "use_rslora"};
+// Keys of adapter_config.json (as of PEFT 0.21) whose values need no check here: whatever the
+// value, an adapter is the product of A and B, with one rank and one scaling factor. The tensors'
+// names show which layers have adapters, and which modules are saved.
+constexpr std::array<std::string_view, 22> kNeutralKeys = {
+    "auto_mapping",      "base_model_name_or_path",
+    "eva_config",        "exclude_modules",
+    "fan_in_fan_out",    "inference_mode",
+    "layers_pattern",    "layers_to_transform",
+    "lora_alpha",        "lora_dropout",
+    "megatron_core",     "modules_to_save",
+    "peft_type",         "peft_version",
+    "qalora_group_size", "r",
+    "revision",          "runtime_config",
+    "target_modules",    "task_type",
+    "use_dora",          "use_rslora"};
 
 // Beginnings of values of init_lora_weights that leave the base model unchanged. Other values, for
 // example "pissa", "olora" and "loftq", derive A and B from the base model's weights and change
@@ -93,6 +85,12 @@ void check_adapter_config(std::string_view text, const std::string& file,
                 cat(file, ": its adapters have the rank ", rank.get<int64_t>(),
                     ", but lora.rank of the plan is ", ours.rank),
                 cat("lora.rank = ", rank.get<int64_t>()));
+  }
+  if (const bool dora = config.value("use_dora", Json(false)) == Json(true); dora != ours.dora) {
+    throw Error(ErrorKind::kFormat,
+                cat(file, dora ? ": its adapters are DoRA's, but the plan's are not"
+                               : ": its adapters are not DoRA's, but the plan's are"),
+                cat("lora.use_dora = ", dora ? "true" : "false"));
   }
   const double r = as_double(ours.rank);
   const Json root = config.value("use_rslora", Json(false));

@@ -47,6 +47,7 @@ constexpr std::array kRules = {
     Rule{"optimizer.weight_decay", Part::kNoted},
     Rule{"optimizer.no_decay", Part::kNoted},
     Rule{"optimizer.adjust_lr", Part::kNoted},
+    Rule{"optimizer.ema_decay", Part::kNoted},
     Rule{"optimizer.group", Part::kNoted},
     Rule{"scheduler", Part::kNoted},
     // Paths and tokenizers may differ, because the tokens themselves are compared

@@ -293,6 +293,45 @@ TEST_CASE("cross-entropy of slices is that of the whole") {
   }
 }
 
+// The terms are in the gradient, but not in the value.
+TEST_CASE("label smoothing and z-loss have the composite's gradient") {
+  at::manual_seed(6);
+  constexpr double kSmoothing = 0.15, kZ = 0.02;
+  for (const at::ScalarType dtype : kDtypes) {
+    const at::Tensor logits = (at::randn({9, 130}) * 4.0).to(dtype);
+    const at::Tensor labels = labels_for(logits);
+    const auto smoothed = [&](const Tensors& in) {
+      const auto wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
+      const at::Tensor x = in[0].to(wide);
+      const at::Tensor sums = x.logsumexp(-1).masked_fill(labels.eq(-100), 0.0);
+      return at::cross_entropy_loss(x, labels, {}, at::Reduction::Sum, -100, kSmoothing) +
+             sums.square().sum() * kZ;
+    };
+    const at::Tensor one = at::ones({}, logits.options());
+    const test::Outcome wanted = run(smoothed, {logits}, one);
+    const test::Outcome plain =
+        run([&](const Tensors& in) { return composite_loss(in[0], labels); }, {logits}, one);
+    for (const auto& [first, size] : {std::pair<int64_t, int64_t>{0, 130}, {0, 70}, {70, 60}}) {
+      const fused::CombineSums combine = [&](fused::LogitSums& sums) {
+        const auto wide = sums.maximum_N.scalar_type();
+        const at::Tensor maximum = logits.to(wide).amax(-1);
+        const at::Tensor index = labels.clamp_min(0).unsqueeze(-1);
+        sums = {maximum, (logits.to(wide) - maximum.unsqueeze(-1)).exp().sum(-1),
+                logits.to(wide).gather(-1, index).squeeze(-1)};
+      };
+      const test::Outcome got = run(
+          [&](const Tensors& in) {
+            return fused::cross_entropy_sum(in[0], labels, {first, -100}, combine,
+                                            {kSmoothing, kZ, 130});
+          },
+          {logits.narrow(1, first, size)}, one);
+      INFO(at::toString(dtype) << " " << first);
+      check_close(got.value, plain.value, tolerance(dtype));
+      check_close(got.gradients[0], wanted.gradients[0].narrow(1, first, size), tolerance(dtype));
+    }
+  }
+}
+
 TEST_CASE("the gradient takes the place of logits that nobody else holds") {
   const at::Tensor labels = at::tensor({1, 2}, at::kLong);
   const at::Tensor weight = at::randn({8, 5}).requires_grad_(true);

@@ -28,7 +28,7 @@ void AddedTokens::add(const AddedToken& token, std::string_view pattern) {
 }
 
 AddedTokens::Found AddedTokens::find(std::string_view text, size_t from, size_t free,
-                                     bool split_special) const {
+                                     const IsText& is_text) const {
   if (trie_.empty()) return {};
   for (size_t at = from; at < text.size(); ++at) {
     if (!begins_[static_cast<unsigned char>(text[at])]) continue;
@@ -37,7 +37,8 @@ AddedTokens::Found AddedTokens::find(std::string_view text, size_t from, size_t 
     const AddedToken& token = tokens_[match.value];
     Found found{&token, at, at + match.length, at + match.length};
     const bool in_word = word_ends(text.substr(0, at)) || word_begins(text.substr(found.end));
-    if ((token.special && split_special) || (token.single_word && in_word)) {
+    const bool split = token.special && is_text && is_text(at, found.end);
+    if (split || (token.single_word && in_word)) {
       at = found.end - 1;
       continue;
     }

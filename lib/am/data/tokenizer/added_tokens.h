@@ -24,6 +24,9 @@ struct AddedToken {
   bool single_word = false;  // whether word characters beside the token prevent a match
 };
 
+// Returns whether the special token at the bytes [begin, end) of the text is text like any other.
+using IsText = std::function<bool(size_t begin, size_t end)>;
+
 class AddedTokens {
  public:
   // Adds a token that is found where the text `pattern`, which is not empty, occurs.
@@ -31,13 +34,13 @@ class AddedTokens {
 
   // Cuts a text at the tokens: the leftmost, and the longest of several that begin at the same
   // byte. Calls `rest(begin, end)` for the text between them, which is not empty, and
-  // `token(id, begin, end)` for each token with the white space that it removes, in order. If
-  // `split_special` is set, special tokens count as text.
+  // `token(id, begin, end)` for each token with the white space that it removes, in order.
+  // `is_text` may be empty: then all special tokens are tokens.
   template <typename Rest, typename Token>
-  void cut(std::string_view text, bool split_special, Rest&& rest, Token&& token) const {
+  void cut(std::string_view text, const IsText& is_text, Rest&& rest, Token&& token) const {
     size_t at = 0;
     for (size_t from = 0; from < text.size();) {
-      const Found found = find(text, from, at, split_special);
+      const Found found = find(text, from, at, is_text);
       if (found.token == nullptr) break;
       if (found.begin > at) rest(at, found.begin);
       token(found.token->id, found.begin, found.end);
@@ -55,7 +58,7 @@ class AddedTokens {
     size_t match_end = 0;
   };
   // Finds the first token from byte `from` on. White space is removed from byte `free` on.
-  Found find(std::string_view text, size_t from, size_t free, bool split_special) const;
+  Found find(std::string_view text, size_t from, size_t free, const IsText& is_text) const;
 
   std::vector<AddedToken> tokens_;
   Trie trie_;  // indices in tokens_

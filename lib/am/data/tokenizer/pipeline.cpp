@@ -57,6 +57,14 @@ void check_growth(size_t before, size_t now) {
               cat("the tokenizer's stages make ", now, " bytes of a text of ", before));
 }
 
+// Whether a special token at the bytes [begin, end) of the original text is text like any other.
+bool is_text(size_t begin, size_t end, const EncodeOptions& options) {
+  if (options.split_special_tokens) return true;
+  const auto offset =
+      std::upper_bound(options.inside_text.begin(), options.inside_text.end(), begin);
+  return offset != options.inside_text.end() && *offset < end;
+}
+
 class Pipeline : public Tokenizer {
  public:
   explicit Pipeline(Stages stages) : stages_(std::move(stages)) {
@@ -174,6 +182,7 @@ class Pipeline : public Tokenizer {
 
   void collect(const TracedText& text, const EncodeOptions& options, Collected& out) const {
     ModelSink sink(*stages_.model, out);
+    const bool asks = options.split_special_tokens || !options.inside_text.empty();
     const auto add = [&](const Piece& piece, uint32_t id) {
       out.ids.push_back(id);
       if (out.places == nullptr) return;
@@ -184,16 +193,24 @@ class Pipeline : public Tokenizer {
     };
     // Cuts normalized text at the tokens that are searched there.
     const auto cut_normalized = [&](const Piece& piece) {
+      const auto origin_is_text = [&](size_t begin, size_t end) {
+        return piece.origin == nullptr
+                   ? options.split_special_tokens
+                   : is_text(piece.origin[begin].begin, piece.origin[end - 1].end, options);
+      };
       normalized_.cut(
-          piece.text, options.split_special_tokens,
+          piece.text, asks ? IsText(origin_is_text) : IsText(),
           [&](size_t begin, size_t end) {
             run(stages_.pre_tokenizers, piece.part(begin, end), sink);
           },
           [&](uint32_t id, size_t begin, size_t end) { add(piece.part(begin, end), id); });
     };
     const Piece all = whole(text, 0);
+    const auto original_is_text = [&](size_t begin, size_t end) {
+      return is_text(begin, end, options);
+    };
     raw_.cut(
-        all.text, options.split_special_tokens,
+        all.text, asks ? IsText(original_is_text) : IsText(),
         [&](size_t begin, size_t end) {
           const Piece part = all.part(begin, end);
           if (stages_.normalizers.empty()) return cut_normalized(part);

@@ -5,6 +5,7 @@
 
 #include "am/nn/autocast.h"
 #include "am/nn/fused/product.h"
+#include "am/nn/fused/tensors.h"
 
 namespace am::nn::fused {
 
@@ -147,6 +148,27 @@ std::vector<at::Tensor> adapted_linear(const at::Tensor& x, const at::Tensor& we
   if (bias) added = bias->to(dtype);
   return AdaptedProduct::apply(x.to(dtype), weight.to(dtype), adapter.a_RI.to(dtype),
                                adapter.b_OR.to(dtype), added, adapter, slices);
+}
+
+// |W + s B A|^2 = |W|^2 + 2 s <W A^T, B> + s^2 <B A A^T, B>, row by row. Each term is a sum over
+// columns, so that ranks with some of the columns add their sums.
+at::Tensor adapted_norms(const at::Tensor& weight, bool in_out, const LowRank& adapter,
+                         const std::function<void(const at::Tensor&)>& sum) {
+  const at::NoGradGuard no_grad;
+  const at::ScalarType wide = wide_dtype(weight.scalar_type());
+  const at::Tensor weight_OI = in_out ? weight.t() : weight;
+  const at::Tensor a_RI = adapter.a_RI.to(weight.scalar_type());
+  const at::Tensor b_OR = adapter.b_OR.to(wide);
+  const at::Tensor cross_OR = weight_OI.mm(a_RI.t()).to(wide);
+  const at::Tensor gram_RR = a_RI.to(wide).mm(a_RI.t().to(wide));
+  const at::Tensor added_OR = cross_OR.mul_(2.0 * adapter.scale)
+                                  .add_(b_OR.mm(gram_RR), adapter.scale * adapter.scale)
+                                  .mul_(b_OR);
+  const at::Tensor squares_O =
+      at::linalg_vector_norm(weight_OI, 2, at::IntArrayRef{1}, /*keepdim=*/false, wide).square_();
+  squares_O.add_(added_OR.sum(1));
+  if (sum) sum(squares_O);
+  return squares_O.clamp_min_(0.0).sqrt_();
 }
 
 }  // namespace am::nn::fused

@@ -24,24 +24,26 @@ bool is_alone(const at::Tensor& alias) { return alias.storage().use_count() == 1
 
 struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& logits,
-                            const at::Tensor& labels, int64_t first, int64_t ignored,
-                            const CombineSums& combine) {
-    const LabelRange range = {first, ignored};
+                            const at::Tensor& labels, const LabelRange& range,
+                            const CombineSums& combine, const LossTerms& terms) {
     const at::Tensor dense = logits.contiguous();
     const at::Tensor labels_N = labels.reshape({-1});
     const at::Tensor alias_Nv = dense.tensor_data().view({labels_N.numel(), logits.size(-1)});
-    if (!combine) tensor::check_tokens(labels_N, "label", logits.size(-1), ignored);
+    if (!combine) tensor::check_tokens(labels_N, "label", logits.size(-1), range.ignored);
     LogitSums sums = logit_sums(alias_Nv, labels_N, range);
     if (combine) combine(sums);
     const at::Tensor total_N = sums.exponentials_N.log_().add_(sums.maximum_N);
-    const at::Tensor counted_N = labels_N.ne(ignored);
+    const at::Tensor counted_N = labels_N.ne(range.ignored);
     const at::Tensor loss =
         at::where(counted_N, total_N - sums.label_N, at::zeros({}, total_N.options()));
     context->save_for_backward({labels_N, total_N});
     context->saved_data["logits"] = dense.tensor_data();
     context->saved_data["version"] = static_cast<int64_t>(dense._version());
-    context->saved_data["first"] = first;
-    context->saved_data["ignored"] = ignored;
+    context->saved_data["first"] = range.first;
+    context->saved_data["ignored"] = range.ignored;
+    context->saved_data["label_smoothing"] = terms.label_smoothing;
+    context->saved_data["z_loss"] = terms.z_loss;
+    context->saved_data["vocabulary"] = terms.vocabulary;
     return loss.sum(at::kDouble).to(total_N.scalar_type());
   }
 
@@ -61,8 +63,11 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
     at::Tensor gradient = is_alone(logits) ? logits : at::empty_like(logits);
     const std::vector<int64_t> shape_Nv = {saved[0].numel(), logits.size(-1)};
     at::Tensor gradient_Nv = gradient.view(shape_Nv);
-    cross_entropy_gradient(gradient_Nv, logits.view(shape_Nv), saved[1], saved[0],
-                           {data["first"].toInt(), data["ignored"].toInt()}, gradients[0]);
+    cross_entropy_gradient(
+        gradient_Nv, logits.view(shape_Nv), saved[1], saved[0],
+        {data["first"].toInt(), data["ignored"].toInt()},
+        {data["label_smoothing"].toDouble(), data["z_loss"].toDouble(), data["vocabulary"].toInt()},
+        gradients[0]);
     return {gradient, {}, {}, {}, {}};
   }
 };
@@ -70,8 +75,9 @@ struct CrossEntropy : torch::autograd::Function<CrossEntropy> {
 }  // namespace
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
-                             const LabelRange& range, const CombineSums& combine) {
-  return CrossEntropy::apply(logits, labels, range.first, range.ignored, combine);
+                             const LabelRange& range, const CombineSums& combine,
+                             const LossTerms& terms) {
+  return CrossEntropy::apply(logits, labels, range, combine, terms);
 }
 
 }  // namespace am::nn::fused

@@ -25,6 +25,18 @@ struct LabelRange {
   int64_t ignored = -100;
 };
 
+// Terms that the gradient of the cross-entropy has in addition, for each counted label y of logits
+// x_V with the log-sum L = log sum_v e^(x_v). The returned loss does not contain them.
+//   label smoothing:  label_smoothing * (x_y - mean_v x_v)
+//   z-loss:           z_loss * L^2
+struct LossTerms {
+  double label_smoothing = 0.0;
+  double z_loss = 0.0;
+  int64_t vocabulary = 0;  // V, the width over all ranks
+
+  bool none() const { return label_smoothing == 0.0 && z_loss == 0.0; }
+};
+
 // Combines the sums of all ranks' slices into sums over the whole vocabulary, in place.
 using CombineSums = std::function<void(LogitSums& sums)>;
 
@@ -32,8 +44,9 @@ using CombineSums = std::function<void(LogitSums& sums)>;
 // logits_..v and labels (int64 ids of the whole vocabulary, one per row). The result is a scalar
 // tensor in the sums' dtype. Without `combine`, v is the whole vocabulary, and a label outside it
 // throws Error(kUsage) (tensor/token_check.h); callers with a sharded vocabulary must check labels
-// themselves.
+// themselves. The gradient has `terms` too.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
-                             const LabelRange& range, const CombineSums& combine = {});
+                             const LabelRange& range, const CombineSums& combine = {},
+                             const LossTerms& terms = {});
 
 }  // namespace am::nn::fused

@@ -36,28 +36,50 @@ struct SumRow {
   }
 };
 
-// Sets `out` to e^(logit - sum) * scale.
+// The gradient of a logit: softmax * of_softmax - [it is the label's] * of_label - of_all, times
+// the scale of the loss.
+struct Factors {
+  double of_softmax = 1.0;
+  double of_label = 1.0;
+  double of_all = 0.0;
+};
+
+double of_all(const LossTerms& terms) {
+  return terms.label_smoothing == 0.0
+             ? 0.0
+             : terms.label_smoothing / static_cast<double>(terms.vocabulary);
+}
+
+// Returns the factors of a row whose logits have the log-sum `sum`.
+Factors factors(const LossTerms& terms, double sum) {
+  return {1.0 + 2.0 * terms.z_loss * sum, 1.0 - terms.label_smoothing, of_all(terms)};
+}
+
+// Sets `out` to e^(logit - sum) * scale - less.
 template <typename Scalar>
 struct Softmax {
   template <int kBytes>
   AM_INLINE static void run(Scalar* out, const Scalar* logits, int64_t width, Wide<Scalar> sum,
-                            Wide<Scalar> scale) {
+                            Wide<Scalar> scale, Wide<Scalar> less) {
     for_lanes<Scalar, kBytes>(width, [&](int64_t i, auto part) AM_LANES {
       const Vector<Scalar, kBytes> apart = load(logits + i, part) - sum;
-      store(out + i, part, exponential(apart) * scale);
+      store(out + i, part, exponential(apart) * scale - less);
     });
   }
 };
 
 template <typename Scalar>
 void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scalar> sum,
-                     int64_t column, Wide<Scalar> scale) {
+                     int64_t column, const Factors& factors, Wide<Scalar> scale) {
   const bool here = column >= 0 && column < width;
   // This logit is read before the kernel runs, because `out` may alias `logits`.
   const double of_label = here ? static_cast<double>(logits[column]) : 0.0;
-  run_kernel<Softmax<Scalar>>(out, logits, width, sum, scale);
+  run_kernel<Softmax<Scalar>>(out, logits, width, sum,
+                              static_cast<Wide<Scalar>>(scale * factors.of_softmax),
+                              static_cast<Wide<Scalar>>(scale * factors.of_all));
   if (!here) return;
-  const double value = (std::exp(of_label - static_cast<double>(sum)) - 1.0) * scale;
+  const double softmax = std::exp(of_label - static_cast<double>(sum));
+  const double value = (softmax * factors.of_softmax - factors.of_label - factors.of_all) * scale;
   out[column] = static_cast<Scalar>(static_cast<Wide<Scalar>>(value));
 }
 
@@ -108,17 +130,19 @@ void sums_by_aten(LogitSums& sums, const at::Tensor& logits_Nv, const at::Tensor
 }
 
 void gradient_by_aten(at::Tensor& out_Nv, const at::Tensor& logits_Nv, const at::Tensor& sums_N,
-                      const at::Tensor& labels_N, const LabelRange& range,
+                      const at::Tensor& labels_N, const LabelRange& range, const LossTerms& terms,
                       const at::Tensor& scale) {
   if (logits_Nv.size(1) == 0) return;
   for_pieces(logits_Nv, [&](int64_t row, int64_t count) {
     const at::Tensor labels = labels_N.narrow(0, row, count);
     const Columns at = columns(labels, range, logits_Nv.size(1));
-    at::Tensor softmax = (logits_Nv.narrow(0, row, count).to(sums_N.scalar_type()) -
-                          sums_N.narrow(0, row, count).unsqueeze(-1))
-                             .exp_();
-    softmax.scatter_add_(-1, at.index_N.unsqueeze(-1),
-                         -at.here_N.to(softmax.scalar_type()).unsqueeze(-1));
+    const at::Tensor sums = sums_N.narrow(0, row, count).unsqueeze(-1);
+    at::Tensor softmax = (logits_Nv.narrow(0, row, count).to(sums_N.scalar_type()) - sums).exp_();
+    if (terms.z_loss != 0.0) softmax.mul_(sums * (2.0 * terms.z_loss) + 1.0);
+    softmax.scatter_add_(
+        -1, at.index_N.unsqueeze(-1),
+        at.here_N.to(softmax.scalar_type()).mul_(terms.label_smoothing - 1.0).unsqueeze(-1));
+    if (terms.label_smoothing != 0.0) softmax.sub_(of_all(terms));
     softmax.mul_(scale).masked_fill_(labels.eq(range.ignored).unsqueeze(-1), 0.0);
     out_Nv.narrow(0, row, count).copy_(softmax);
   });
@@ -148,7 +172,8 @@ void sums_by_kernel(LogitSums& sums, const at::Tensor& logits_Nv, const at::Tens
 
 template <typename Scalar>
 void gradient_by_kernel(at::Tensor& out_Nv, const at::Tensor& logits_Nv, const at::Tensor& sums_N,
-                        const at::Tensor& labels_N, const LabelRange& range, Wide<Scalar> scale) {
+                        const at::Tensor& labels_N, const LabelRange& range, const LossTerms& terms,
+                        Wide<Scalar> scale) {
   const int64_t width = logits_Nv.size(1);
   auto* out = out_Nv.mutable_data_ptr<Scalar>();
   const auto* logits = logits_Nv.const_data_ptr<Scalar>();
@@ -160,7 +185,7 @@ void gradient_by_kernel(at::Tensor& out_Nv, const at::Tensor& logits_Nv, const a
         std::fill_n(out + row * width, width, Scalar(0));
       } else {
         gradient_of_row(out + row * width, logits + row * width, width, sums[row],
-                        labels[row] - range.first, scale);
+                        labels[row] - range.first, factors(terms, sums[row]), scale);
       }
     }
   });
@@ -192,20 +217,21 @@ LogitSums logit_sums(const at::Tensor& logits_Nv, const at::Tensor& labels_N,
 
 void cross_entropy_gradient(at::Tensor& out_Nv, const at::Tensor& logits_Nv,
                             const at::Tensor& sums_N, const at::Tensor& labels_N,
-                            const LabelRange& range, const at::Tensor& scale) {
+                            const LabelRange& range, const LossTerms& terms,
+                            const at::Tensor& scale) {
   if (logits_Nv.is_meta()) return;
   if (const auto* gpu = tensor::gpu_kernels(logits_Nv);
-      gpu != nullptr &&
+      gpu != nullptr && terms.none() &&
       gpu->cross_entropy_gradient(out_Nv, logits_Nv, sums_N, labels_N.contiguous(), range.first,
                                   range.ignored, scale)) {
     return;
   }
   if (!has_kernels(logits_Nv)) {
-    return gradient_by_aten(out_Nv, logits_Nv, sums_N, labels_N, range, scale);
+    return gradient_by_aten(out_Nv, logits_Nv, sums_N, labels_N, range, terms, scale);
   }
   visit_dtype(logits_Nv.scalar_type(), [&](auto scalar) {
     using Scalar = decltype(scalar);
-    gradient_by_kernel<Scalar>(out_Nv, logits_Nv, sums_N, labels_N.contiguous(), range,
+    gradient_by_kernel<Scalar>(out_Nv, logits_Nv, sums_N, labels_N.contiguous(), range, terms,
                                scale.item<Wide<Scalar>>());
   });
 }

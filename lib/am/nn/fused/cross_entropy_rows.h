@@ -11,11 +11,13 @@ namespace am::nn::fused {
 LogitSums logit_sums(const at::Tensor& logits_Nv, const at::Tensor& labels_N,
                      const LabelRange& range);
 
-// Sets out_Nv to (softmax - one_hot(label)) * scale, and to 0 in rows whose label is ignored.
-// `out_Nv` may be the logits. sums_N is the logarithm of each row's sum of exponentials. `scale` is
-// a scalar tensor.
+// Sets out_Nv to the gradient of the cross-entropy and of `terms`, times `scale`, and to 0 in rows
+// whose label is ignored. Without terms, the gradient is softmax - one_hot(label). `out_Nv` may be
+// the logits. sums_N is the logarithm of each row's sum of exponentials. `scale` is a scalar
+// tensor.
 void cross_entropy_gradient(at::Tensor& out_Nv, const at::Tensor& logits_Nv,
                             const at::Tensor& sums_N, const at::Tensor& labels_N,
-                            const LabelRange& range, const at::Tensor& scale);
+                            const LabelRange& range, const LossTerms& terms,
+                            const at::Tensor& scale);
 
 }  // namespace am::nn::fused

@@ -45,22 +45,30 @@ class GlobalRows {
   int64_t before_ = 0;  // number of tokens in the rank's part of a sequence before this shard
 };
 
+// Calls use(draw) with the random 16-bit number of each column from `first` to `end`.
+template <typename Use>
+void for_draws(uint64_t key, int64_t global_row, int64_t first, int64_t end, const Use& use) {
+  for (int64_t column = first; column < end;) {
+    const int64_t block = column / kOfBlock;
+    const std::array<uint32_t, 4> words =
+        philox4x32(key, static_cast<uint64_t>(global_row), static_cast<uint64_t>(block));
+    const int64_t block_end = std::min(end, (block + 1) * kOfBlock);
+    for (; column < block_end; ++column) {
+      const auto lane = static_cast<size_t>(column % kOfBlock);
+      use(words[lane / 2] >> (lane % 2 * 16) & 0xFFFFU);
+    }
+  }
+}
+
 template <typename Scalar>
 void drop_row(Scalar* x, int64_t count, int64_t global_row, const Dropout& dropout) {
   const auto threshold = static_cast<uint32_t>(std::lround(dropout.p * 65536.0));
   const auto factor = static_cast<Scalar>(dropout.p < 1.0 ? 1.0 / (1.0 - dropout.p) : 0.0);
-  const int64_t end = dropout.first_column + count;
-  for (int64_t column = dropout.first_column; column < end;) {
-    const int64_t block = column / kOfBlock;
-    const std::array<uint32_t, 4> words =
-        philox4x32(dropout.key, static_cast<uint64_t>(global_row), static_cast<uint64_t>(block));
-    const int64_t block_end = std::min(end, (block + 1) * kOfBlock);
-    for (; column < block_end; ++column, ++x) {
-      const auto lane = static_cast<size_t>(column % kOfBlock);
-      const uint32_t draw = words[lane / 2] >> (lane % 2 * 16) & 0xFFFFU;
-      *x = draw < threshold ? Scalar(0) : *x * factor;
-    }
-  }
+  const int64_t first = dropout.first_column;
+  for_draws(dropout.key, global_row, first, first + count, [&](uint32_t draw) {
+    *x = draw < threshold ? Scalar(0) : *x * factor;
+    ++x;
+  });
 }
 
 template <typename Scalar>
@@ -106,22 +114,30 @@ at::Tensor global_rows(const at::Tensor& x_NI, const DropoutRows& where) {
   return rows_N.to(x_NI.device(), /*non_blocking=*/true);
 }
 
-// Returns a mask [N, I] in bool of the elements to set to 0.
-at::Tensor dropped_elements(const at::Tensor& rows_N, int64_t width, const Dropout& dropout) {
-  const int64_t first = dropout.first_column / kOfBlock;
-  const int64_t blocks = (dropout.first_column + width + kOfBlock - 1) / kOfBlock - first;
+// Returns of_draw(the random 16-bit numbers of for_draws) for `width` columns from `first_column`
+// on: [N, width] in `dtype`.
+template <typename OfDraw>
+at::Tensor by_draws(uint64_t key, const at::Tensor& rows_N, int64_t first_column, int64_t width,
+                    at::ScalarType dtype, const OfDraw& of_draw) {
+  const int64_t first = first_column / kOfBlock;
+  const int64_t blocks = (first_column + width + kOfBlock - 1) / kOfBlock - first;
   const auto words = philox_words(
-      dropout.key, rows_N, at::arange(first, first + blocks, rows_N.options().dtype(at::kLong)));
-  at::Tensor drops =
-      at::empty({rows_N.size(0), blocks, kOfBlock}, rows_N.options().dtype(at::kBool));
-  const auto threshold = static_cast<int64_t>(std::lround(dropout.p * 65536.0));
+      key, rows_N, at::arange(first, first + blocks, rows_N.options().dtype(at::kLong)));
+  at::Tensor out = at::empty({rows_N.size(0), blocks, kOfBlock}, rows_N.options().dtype(dtype));
   for (int64_t lane = 0; lane < kOfBlock; ++lane) {
     const at::Tensor& word = words[static_cast<size_t>(lane / 2)];
-    drops.select(2, lane).copy_(
-        word.bitwise_right_shift(lane % 2 * 16).bitwise_and_(int64_t{0xFFFF}).lt(threshold));
+    out.select(2, lane).copy_(
+        of_draw(word.bitwise_right_shift(lane % 2 * 16).bitwise_and_(int64_t{0xFFFF})));
   }
-  return drops.view({rows_N.size(0), blocks * kOfBlock})
-      .narrow(1, dropout.first_column - first * kOfBlock, width);
+  return out.view({rows_N.size(0), blocks * kOfBlock})
+      .narrow(1, first_column - first * kOfBlock, width);
+}
+
+// Returns a mask [N, I] in bool of the elements to set to 0.
+at::Tensor dropped_elements(const at::Tensor& rows_N, int64_t width, const Dropout& dropout) {
+  const auto threshold = static_cast<int64_t>(std::lround(dropout.p * 65536.0));
+  return by_draws(dropout.key, rows_N, dropout.first_column, width, at::kBool,
+                  [&](const at::Tensor& draw) { return draw.lt(threshold); });
 }
 
 // Drops elements by ATen's operators, for tensors without kernels. Bitwise equal to the kernels.
@@ -149,6 +165,34 @@ bool drop_by_gpu(const at::Tensor& out_NI, const at::Tensor& x_NI, const Dropout
                                      dropout.first_column, dropout.p, dropout.key);
 }
 
+// Returns the noise of a draw, between -1 and 1; `Draw` is a number or a tensor of them.
+template <typename Draw>
+Draw noise_of(const Draw& draw) {
+  return (draw + 0.5F) * (1.0F / 32768.0F) - 1.0F;
+}
+
+// Returns noise [N, I] in float32 for the rows of x_NI.
+at::Tensor noise_like(const at::Tensor& x_NI, const Noise& noise) {
+  const int64_t width = x_NI.size(1);
+  if (!x_NI.is_cpu()) {
+    return by_draws(noise.key, global_rows(x_NI, noise.rows), 0, width, at::kFloat,
+                    [](const at::Tensor& draw) { return noise_of(draw.to(at::kFloat)); })
+        .mul(noise.largest);
+  }
+  const at::Tensor out_NI = at::empty(x_NI.sizes(), x_NI.options().dtype(at::kFloat));
+  auto* const data = out_NI.mutable_data_ptr<float>();
+  const auto largest = static_cast<float>(noise.largest);
+  const GlobalRows global(noise.rows, x_NI.size(0));
+  for_rows(x_NI.size(0), width, [&](int64_t begin, int64_t end) {
+    for (int64_t row = begin; row < end; ++row) {
+      float* to = data + row * width;
+      for_draws(noise.key, global(row), 0, width,
+                [&](uint32_t draw) { *to++ = noise_of(static_cast<float>(draw)) * largest; });
+    }
+  });
+  return out_NI;
+}
+
 }  // namespace
 
 uint64_t dropout_key(uint64_t seed, uint64_t step, uint64_t module) {
@@ -174,6 +218,12 @@ at::Tensor dropped(const at::Tensor& x_NI, const Dropout& dropout) {
   at::Tensor copy_NI = x_NI.clone(at::MemoryFormat::Contiguous);
   drop(copy_NI, dropout);
   return copy_NI;
+}
+
+at::Tensor with_noise(const at::Tensor& x, const Noise& noise) {
+  if (x.is_meta() || x.numel() == 0) return x + at::empty_like(x);
+  const at::Tensor noise_NI = noise_like(x.detach().reshape({-1, x.size(-1)}), noise);
+  return x + noise_NI.view(x.sizes()).to(x.scalar_type());
 }
 
 }  // namespace am::nn::fused

@@ -1,5 +1,5 @@
-// Dropout whose mask is a pure function of an element's position: layout, micro-batch size and
-// recomputation do not change which elements are dropped, and nothing is kept for backward.
+// Dropout and noise whose random numbers are a pure function of an element's position: layout,
+// micro-batch size and recomputation do not change them, and nothing is kept for backward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,11 +30,20 @@ struct Dropout {
   int64_t first_column = 0;  // first column of x's slice; 0 if x has all columns
 };
 
+struct Noise {
+  double largest = 0.0;  // the noise is uniform in (-largest, largest), in steps of largest / 32768
+  uint64_t key = 0;      // hash of the seed, the step and the module
+  DropoutRows rows = {};
+};
+
 uint64_t dropout_key(uint64_t seed, uint64_t step, uint64_t module);
 
 // Returns x_NI after dropout, as a new, contiguous tensor. Builds no autograd graph.
 at::Tensor dropped(const at::Tensor& x_NI, const Dropout& dropout);
 // Applies dropout in place; x_NI must be contiguous.
 void drop(at::Tensor& x_NI, const Dropout& dropout);
+
+// Returns x_..I plus noise, with which backward has nothing to do.
+at::Tensor with_noise(const at::Tensor& x, const Noise& noise);
 
 }  // namespace am::nn::fused

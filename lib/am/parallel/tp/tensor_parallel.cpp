@@ -118,10 +118,13 @@ void apply_to_linear(nn::Linear& linear, const Cut& cut, const Transforms& trans
   }
 }
 
-// Sets, for the adapter's dropout, the first column of A that this rank holds.
-void place_dropout(nn::Linear& linear, const Cuts& cuts, const runtime::DeviceMesh& mesh) {
-  if (!linear.adapter || !linear.adapter->dropout) return;
+// Sets the first column of A that this rank holds, for the adapter's dropout, and the sum over the
+// ranks' columns, for DoRA's norms.
+void place_adapter(nn::Linear& linear, const Cuts& cuts, const runtime::DeviceMesh& mesh) {
+  if (!linear.adapter) return;
   const layout::ParameterLayout& a = *cuts.of(*linear.adapter->a).placed;
+  if (a.tp_dim && linear.adapter->magnitude) linear.adapter->sum = sum_over(mesh.group("tp"));
+  if (!linear.adapter->dropout) return;
   linear.adapter->dropout->first_column = a.tp_boxes(mesh.layout(), mesh.rank()).front().offset[1];
 }
 
@@ -195,7 +198,7 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& l
       continue;
     }
     apply_to_linear(*linear, cuts.of(*linear->weight), transforms, mesh);
-    place_dropout(*linear, cuts, mesh);
+    place_adapter(*linear, cuts, mesh);
   }
   for (nn::DecoderLayer& layer : decoder.layers()) {
     apply_to_attention(layer.self_attn, cuts, transforms, group);

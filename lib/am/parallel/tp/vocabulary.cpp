@@ -3,7 +3,6 @@
 #include <ATen/ATen.h>
 
 #include "am/base/fault.h"
-#include "am/nn/fused/cross_entropy.h"
 #include "am/nn/fused/look_up.h"
 #include "am/tensor/token_check.h"
 
@@ -55,11 +54,11 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const m
 
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const mesh::Extent& slice, int64_t vocabulary, int64_t ignore_index,
-                             const runtime::Group& group) {
+                             const runtime::Group& group, const nn::fused::LossTerms& terms) {
   tensor::check_tokens(labels, "label", vocabulary, ignore_index);
   return nn::fused::cross_entropy_sum(
       logits, labels, {slice.offset, ignore_index},
-      [&group](nn::fused::LogitSums& sums) { combine(sums, group); });
+      [&group](nn::fused::LogitSums& sums) { combine(sums, group); }, terms);
 }
 
 }  // namespace am::parallel::tp

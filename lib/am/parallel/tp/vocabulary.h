@@ -10,6 +10,7 @@
 #include <optional>
 
 #include "am/mesh/shard.h"
+#include "am/nn/fused/cross_entropy.h"
 #include "am/runtime/group.h"
 
 namespace am::parallel::tp {
@@ -23,9 +24,9 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const m
 // Returns the sum of the tokens' cross-entropies over the whole vocabulary, equal on every rank.
 // `logits` and their gradient cover only this rank's slice of the vocabulary. `labels` are global
 // ids; throws Error(kUsage) for a label outside `vocabulary`. Forward exchanges three numbers per
-// token: the maximum, the sum of exponentials, and the label's logit.
+// token: the maximum, the sum of exponentials, and the label's logit. The gradient has `terms` too.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const mesh::Extent& slice, int64_t vocabulary, int64_t ignore_index,
-                             const runtime::Group& group);
+                             const runtime::Group& group, const nn::fused::LossTerms& terms = {});
 
 }  // namespace am::parallel::tp

@@ -130,9 +130,9 @@ void LayerActivations::measure_casts() {
       cast_weights_bytes(context_, layer_.numel() - out - feed_forward - wide);
 }
 
-// Returns the bytes that the adapters (LoRA) of these modules save between their matrices A and B.
+// Returns the bytes that the adapters (LoRA) of these modules save beside the modules' inputs.
 double LayerActivations::adapted_bytes(std::initializer_list<Role> roles) const {
-  return context_.tokens * layer_.adapter_ranks(roles) * context_.product_bytes;
+  return context_.tokens * layer_.adapter_widths(roles) * context_.product_bytes;
 }
 
 // Clears the bytes of operators before the layer's first trained parameter. Called if nothing

@@ -340,14 +340,18 @@ class Measure {
     return layout_.parameters[layout_.inventory.weight_of(model::Role::kHead)].trainable;
   }
 
-  // Returns the LoRA rank of the head's trained adapter; 0 if there is none.
-  double head_adapter_rank() const {
+  // Returns the number of elements per token that the head's trained adapter keeps: its LoRA rank,
+  // and with DoRA the logits before the magnitudes. 0: the head has no adapter.
+  double head_adapter_width() const {
+    double width = 0.0;
     for (size_t i = 0; i < layout_.parameters.size(); ++i) {
       const model::ParameterSpec& spec = layout_.inventory.parameters[i];
-      const bool a = spec.adapter == model::AdapterPart::kA && spec.role == model::Role::kHead;
-      if (a && layout_.parameters[i].trainable) return static_cast<double>(spec.shape.front());
+      const bool kept =
+          spec.adapter == model::AdapterPart::kA || spec.adapter == model::AdapterPart::kMagnitude;
+      if (!kept || spec.role != model::Role::kHead || !layout_.parameters[i].trainable) continue;
+      width += static_cast<double>(layout_.parameters[i].tp_shape(layout_.mesh, rank_).front());
     }
-    return 0.0;
+    return width;
   }
 
   bool has_trainable(const model::Unit& unit) const {
@@ -416,10 +420,10 @@ class Measure {
       bytes.owed =
           context_.tokens * static_cast<double>(config_.hidden_size) * context_.product_bytes;
     } else if (unit.kind == model::UnitKind::kRoot) {
-      const double rank = head_adapter_rank();
+      const double width = head_adapter_width();
       bytes.activations =
-          final_norm_activations(context_, config_, out_.head_trains || rank > 0.0) +
-          context_.tokens * rank * context_.product_bytes;
+          final_norm_activations(context_, config_, out_.head_trains || width > 0.0) +
+          context_.tokens * width * context_.product_bytes;
     }
   }
 
