@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -12,6 +13,7 @@
 #include "am/launch/environment/nccl.h"
 #include "am/launch/environment/open_files.h"
 #include "am/launch/supervise/background_output.h"
+#include "am/observe/status_line.h"
 #include "am/run_folder/job_record.h"
 #include "am/term/printable.h"
 #include "job/locks.h"
@@ -28,37 +30,66 @@ using namespace am;
 // dropped here, but complete in the log.
 class Console {
  public:
-  explicit Console(const Options& options) : options_(options) {}
+  explicit Console(const Options& options) : options_(options) {
+    // A program of --exec may draw a progress line of its own.
+    if (term::can_redraw(STDERR_FILENO) && !options.exec()) {
+      status_.emplace(options.output.err);
+    }
+  }
 
-  void echo(std::string_view bytes) { out_.pass_on(bytes); }
+  void echo(std::string_view bytes);
   void event(const launch::JobEvent& event);
   void failure(const launch::JobResult& result);
   void restart(int64_t restart, std::optional<int64_t> step);
-  void trouble(const std::string& message) { out_.write(message + "\n"); }
+  void trouble(const std::string& message) { say(message + "\n"); }
   // Prints the job's goodput if the job was restarted or took at least a minute.
   void goodput(const run_folder::JobTime& time, int64_t restarts);
   // Waits at most five seconds until the last messages have been read.
-  void finish() { out_.flush(std::chrono::seconds(5)); }
+  void finish();
 
  private:
+  // Prints a text of whole lines.
+  void say(const std::string& text);
+
   const Options& options_;
+  std::mutex mutex_;  // protects status_: the store's thread reports trouble
+  std::optional<observe::StatusLine> status_;  // only on a terminal
   launch::BackgroundOutput out_{STDERR_FILENO};
 };
 
+void Console::echo(std::string_view bytes) {
+  const std::lock_guard lock(mutex_);
+  if (!status_) return out_.pass_on(bytes);
+  status_->set_width(term::terminal_width(STDERR_FILENO, options_.output.err.width));
+  out_.pass_on(status_->pass(bytes));
+}
+
+void Console::say(const std::string& text) {
+  const std::lock_guard lock(mutex_);
+  if (!status_) return out_.write(text);
+  out_.pass_on(status_->beside(term::printable_lines(text)));
+}
+
+void Console::finish() {
+  const std::lock_guard lock(mutex_);
+  if (status_) out_.pass_on(status_->finish());
+  out_.flush(std::chrono::seconds(5));
+}
+
 void Console::event(const launch::JobEvent& event) {
   if (event.kind == launch::JobEventKind::kStopping) {
-    out_.write("\nstopping after this step; interrupt again to end the job at once\n");
+    say("\nstopping after this step; interrupt again to end the job at once\n");
   }
-  if (event.kind == launch::JobEventKind::kKilling) out_.write("ending the ranks\n");
+  if (event.kind == launch::JobEventKind::kKilling) say("ending the ranks\n");
   if (event.kind == launch::JobEventKind::kRankSuspended) {
-    out_.write(cat("rank ", event.rank, " (pid ", event.pid,
-                   ") is suspended: the job waits for it; kill -CONT ", event.pid, "\n"));
+    say(cat("rank ", event.rank, " (pid ", event.pid,
+            ") is suspended: the job waits for it; kill -CONT ", event.pid, "\n"));
   }
 }
 
 void Console::failure(const launch::JobResult& result) {
-  out_.write(options_.output.err.paint(
-      term::Role::kError, term::printable_lines(launch::describe(result), /*paint=*/false)));
+  say(options_.output.err.paint(term::Role::kError,
+                                term::printable_lines(launch::describe(result), /*paint=*/false)));
 }
 
 void Console::restart(int64_t restart, std::optional<int64_t> step) {
@@ -66,13 +97,13 @@ void Console::restart(int64_t restart, std::optional<int64_t> step) {
   if (step) line += cat(" from step ", *step);
   if (!step && !options_.exec())
     line += " from the beginning of the job, which has saved no checkpoint";
-  out_.write(line + "\n");
+  say(line + "\n");
 }
 
 void Console::goodput(const run_folder::JobTime& time, int64_t restarts) {
   constexpr double kLong = 60.0;
   if (restarts == 0 && time.total() < kLong) return;
-  out_.write(cat("goodput     ", run_folder::goodput_text(time), "\n"));
+  say(cat("goodput     ", run_folder::goodput_text(time), "\n"));
 }
 
 // Returns the job's id, or an empty string for a program of --exec.

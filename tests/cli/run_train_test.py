@@ -22,7 +22,8 @@ class Training(RunTest):
         for record, loss in zip(records, wanted):
             self.assertAlmostEqual(record["loss"] / loss, 1.0, delta=1e-4)
         keys = ["step", "loss", "grad_norm", "lr", "tokens", "step_seconds", "tokens_per_second"]
-        keys += ["tokens_per_second_per_rank", "peak_memory_bytes", "mfu"]
+        keys += ["tokens_per_second_per_rank", "peak_memory_bytes", "mfu", "time", "tokens_seen"]
+        keys += ["data_seconds", "validation_seconds", "saving_seconds"]
         self.assertEqual(list(records[0]), keys)
         self.assertEqual(records[0]["tokens"], 128)
         said = json.loads(result.stdout)

@@ -26,7 +26,12 @@ Json to_json(const StepMetrics& metrics) {
                {"tokens_per_second", metrics.tokens_per_second},
                {"tokens_per_second_per_rank", metrics.tokens_per_second_per_rank},
                {"peak_memory_bytes", metrics.peak_memory_bytes},
-               {"mfu", nullptr}};
+               {"mfu", nullptr},
+               {"time", metrics.time},
+               {"tokens_seen", metrics.tokens_seen},
+               {"data_seconds", metrics.data_seconds},
+               {"validation_seconds", metrics.validation_seconds},
+               {"saving_seconds", metrics.saving_seconds}};
   if (metrics.peak_reserved_bytes) json["peak_reserved_bytes"] = *metrics.peak_reserved_bytes;
   if (metrics.mfu) json["mfu"] = *metrics.mfu;
   if (metrics.expert_load) {
@@ -60,6 +65,14 @@ StepMetrics from_json(const Json& json) {
   metrics.tokens_per_second = number("tokens_per_second");
   metrics.tokens_per_second_per_rank = number("tokens_per_second_per_rank");
   metrics.peak_memory_bytes = integer_of(json.at("peak_memory_bytes"));
+  // Older versions did not write these keys.
+  if (json.contains("tokens_seen")) {
+    metrics.time = number("time");
+    metrics.tokens_seen = integer_of(json["tokens_seen"]);
+    metrics.data_seconds = number("data_seconds");
+    metrics.validation_seconds = number("validation_seconds");
+    metrics.saving_seconds = number("saving_seconds");
+  }
   if (json.contains("peak_reserved_bytes")) {
     metrics.peak_reserved_bytes = integer_of(json["peak_reserved_bytes"]);
   }

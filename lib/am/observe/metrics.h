@@ -53,6 +53,14 @@ struct StepMetrics {
   std::optional<double> aux_loss;  // load-balancing loss of experts, which `loss` does not include
   // Model FLOPs utilization, from 0 to 1; absent if the device's peak is unknown.
   std::optional<double> mfu;
+  double time = 0.0;  // Unix time at the end of the step, in seconds, by rank 0's clock
+  // Number of tokens that the run has trained on up to this step, over all ranks and jobs.
+  int64_t tokens_seen = 0;
+  double data_seconds = 0.0;  // time for which rank 0 waited for the step's data
+  // Time of the validation after this step, and of the saves, exports and commands of am-repl for
+  // which training waited before this step.
+  double validation_seconds = 0.0;
+  double saving_seconds = 0.0;
   // Fraction of the time of all attempts of the job that was spent on steps which no failure undid.
   // Present only if the job has failed and resumed (run_folder/job_time.h).
   std::optional<double> goodput;

@@ -17,7 +17,8 @@ std::string number_or_nan(double value, const std::string& text) {
 
 }  // namespace
 
-void TimeLeft::add(double step_seconds) {
+void TimeLeft::add(double step_seconds, double other_seconds) {
+  other_ += other_seconds;
   if (count_++ == 0) return;
   average_ = (1.0 - kNewestWeight) * average_ + kNewestWeight * step_seconds;
   weight_ = (1.0 - kNewestWeight) * weight_ + kNewestWeight;
@@ -31,7 +32,8 @@ std::optional<double> TimeLeft::step_seconds() const {
 std::optional<double> TimeLeft::seconds(int64_t steps_left) const {
   const auto step = step_seconds();
   if (!step) return std::nullopt;
-  return *step * static_cast<double>(steps_left);
+  const double other = other_ / static_cast<double>(count_);
+  return (*step + other) * static_cast<double>(steps_left);
 }
 
 std::string short_rate(double per_second) {
@@ -44,7 +46,7 @@ std::string short_rate(double per_second) {
 StepLine::StepLine(int64_t max_steps) : max_steps_(max_steps) {}
 
 std::string StepLine::format(const StepMetrics& metrics) {
-  time_left_.add(metrics.step_seconds);
+  time_left_.add(metrics.step_seconds, metrics.validation_seconds + metrics.saving_seconds);
   const std::string last = std::to_string(max_steps_);
   std::string step = std::to_string(metrics.step);
   if (step.size() < last.size()) step.insert(0, last.size() - step.size(), ' ');

@@ -20,14 +20,16 @@ namespace am::observe {
 // includes allocation and connections.
 class TimeLeft {
  public:
-  void add(double step_seconds);
+  // `other_seconds`: time of validation and of saves, which is spread over all steps so far.
+  void add(double step_seconds, double other_seconds = 0.0);
   // Return the mean step time, and the estimated time of the remaining steps, both in seconds. Both
   // functions return nothing before the second step.
   std::optional<double> step_seconds() const;
   std::optional<double> seconds(int64_t steps_left) const;
 
  private:
-  int64_t count_ = 0;  // number of steps, including the first
+  int64_t count_ = 0;   // number of steps, including the first
+  double other_ = 0.0;  // seconds beside the steps
   double average_ = 0.0;
   double weight_ = 0.0;  // sum of the weights of the step times in average_
 };

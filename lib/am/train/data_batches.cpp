@@ -3,6 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 #include <vector>
 
@@ -64,7 +65,9 @@ at::Tensor DataBatches::labels_on_device(const data::Batch& batch) const {
 
 MicroBatch DataBatches::read(int64_t step, int64_t micro_batch) {
   const Place place = {step, micro_batch};
+  const auto start = std::chrono::steady_clock::now();
   const data::Batch batch = device_.is_cpu() ? read_host(place) : read_and_go_ahead(place);
+  waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
   MicroBatch tensors;
   tensors.first_sequence = data::micro_batch_position(micro_batch, layout_);
   tensors.ids_BT = ids_on_device(batch);

@@ -5,6 +5,7 @@
 #include <future>
 #include <memory>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "am/config/plan.h"
@@ -29,6 +30,8 @@ class DataBatches : public BatchSource {
   MicroBatch read(int64_t step, int64_t micro_batch) override;
 
   int64_t labels(int64_t step) override;
+  // Returns the seconds for which read() has waited for data since the last call.
+  double take_wait() { return std::exchange(waited_, 0.0); }
 
   // Returns how many epochs of each source the samples before `step` are; empty for plans without
   // train.epochs and data.source.
@@ -66,6 +69,7 @@ class DataBatches : public BatchSource {
   int64_t micro_batches_;  // number of micro-batches of this rank per step
   std::optional<Place> ahead_of_;
   std::future<data::Batch> ahead_;
+  double waited_ = 0.0;  // seconds
 };
 
 }  // namespace am::train

@@ -16,10 +16,13 @@
 #include "am/checkpoint/own_part.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
+#include "am/cluster/hardware.h"
 #include "am/data/from_plan.h"
 #include "am/formats/dcp_metadata.h"
 #include "am/launch/supervise/wall_time.h"
 #include "am/layout/adapters.h"
+#include "am/layout/precision.h"
+#include "am/model/flops.h"
 #include "am/observe/tensorboard_sink.h"
 #include "am/optim/from_plan.h"
 #include "am/optim/schedule.h"
@@ -165,6 +168,7 @@ void Trainer::choose_resume_point(const model::ModelConfig& config) {
   facts_ = run_facts(plan_, config, *reader);
   agree_on_facts(facts_, world_);
   check_same_run(resume_point_, facts_, *reader);
+  set_peak(config);
   first_step_ = resume_point_.info.step;
   batches_ = std::make_unique<DataBatches>(plan_, std::move(reader), mesh_, first_step_,
                                            first_sample(resume_point_, plan_), config.vocab_size);
@@ -231,9 +235,47 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   metrics.epochs = batches_->epochs(step + 1);
   metrics.step_seconds = seconds_since(start);
   observe::fill_rates(metrics, layout_.mesh.world_size());
-  if (validation_ && validation_->due(step + 1))
-    metrics.validation_loss = validation_->loss(step + 1);
+  if (peak_flops_ > 0.0) {
+    metrics.mfu = flops_per_token_ * metrics.tokens_per_second_per_rank / peak_flops_;
+  }
+  metrics.tokens_seen = batches_->samples_read(step + 1) * plan_.train.seq_len;
+  metrics.data_seconds = batches_->take_wait();
+  metrics.saving_seconds = std::exchange(saving_seconds_, 0.0);
+  if (validation_ && validation_->due(step + 1)) {
+    const auto validated = std::chrono::steady_clock::now();
+    with_average([&] { metrics.validation_loss = validation_->loss(step + 1); });
+    metrics.validation_seconds = seconds_since(validated);
+  }
+  metrics.time = launch::wall_time();
   return metrics;
+}
+
+// Sets the figures of the MFU, if the plan names the GPU on which the job runs.
+void Trainer::set_peak(const model::ModelConfig& config) {
+  if (plan_.cluster.gpu.empty() || mesh_.device().is_cpu() || mesh_.device().is_meta()) return;
+  Diagnostics ignored;
+  const auto gpu = cluster::find_gpu(plan_.cluster.gpu, folder_of(plan_.file), {}, ignored);
+  if (!gpu) return;
+  const bool wide = layout::resolve_precision(plan_).compute == "float32";
+  peak_flops_ = wide ? gpu->fp32_flops : gpu->bf16_flops;
+  flops_per_token_ = model::train_flops_per_token(config, plan_.train.seq_len);
+}
+
+void Trainer::with_average(const std::function<void()>& use) {
+  if (plan_.optimizer.ema_decay == 0.0) return use();
+  const auto swap = [this] {
+    model_->reshard();
+    optimizer_->swap_average();
+  };
+  if (saver_) saver_->before_update();
+  swap();
+  try {
+    use();
+  } catch (...) {
+    swap();
+    throw;
+  }
+  swap();
 }
 
 void Trainer::set_learning_rate(double lr) {
@@ -392,7 +434,7 @@ void Trainer::record_progress(const TrainResult& result) {
   }
 }
 
-void Trainer::export_model(TrainResult& result) const {
+void Trainer::export_model(TrainResult& result) {
   if (!guard_->allows_writing("the export")) return;
   result.exported = run_.root() / "export" / run_folder::checkpoint_name(result.steps);
   checkpoint::collective_step(
@@ -407,7 +449,7 @@ void Trainer::export_model(TrainResult& result) const {
     checkpoint::HubExport options;
     if (plan_.lora.merge) options.adapters = checkpoint::AdapterExport::kMerged;
     if (const auto name = data::tokenizer_name(plan_); name != "bytes") options.tokenizer = name;
-    checkpoint::export_hf(result.exported, *model_, options);
+    with_average([&] { checkpoint::export_hf(result.exported, *model_, options); });
   } catch (const Error&) {
     require_folders();
     throw;
@@ -455,8 +497,10 @@ void Trainer::train_to_the_end(TrainResult& result) {
     const bool over = validation_ && validation_->is_over();
     return step < plan_.train.max_steps && !result.stopped && !over;
   };
+  auto line = std::chrono::steady_clock::now();  // end of the last step's line
   for (int64_t step = first_step_; goes_on(step); ++step) {
     clock_.enter(run_folder::Phase::kSteps);
+    if (step > first_step_) saving_seconds_ = seconds_since(line);
     observe::StepMetrics metrics = train_step(step);
     const run_folder::JobTime& time = clock_.time();
     if (first && time.failures > 0) metrics.goodput = time.goodput();
@@ -468,6 +512,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
     }
     metrics.goodput = time.goodput();
     if (first && callbacks_.step) callbacks_.step(metrics);
+    line = std::chrono::steady_clock::now();
     if (seconds_since(recorded_) > kSecondsOfRecord) record_progress(result);
     saved = save_now(result.steps) || asked_.save;
     if (saved) {

@@ -132,7 +132,10 @@ class Trainer : private StepObserver {
   // Makes the links RUN/latest and RUN/best. Called on rank 0.
   void link_checkpoints(const std::vector<run_folder::JobStep>& lineage) const;
   // Exports the weights, as checkpoint.export specifies. Collective.
-  void export_model(TrainResult& result) const;
+  void set_peak(const model::ModelConfig& config);
+  void export_model(TrainResult& result);
+  // Calls `use` while the parameters are their moving average, if the plan has one.
+  void with_average(const std::function<void()>& use);
   // Returns the job's record with the steps and the loss of `result`.
   run_folder::JobRecord record_after(const TrainResult& result);
   // Records the job's progress and times, on rank 0. Never throws.
@@ -162,6 +165,9 @@ class Trainer : private StepObserver {
   std::unique_ptr<StepGuard> guard_;
   std::unique_ptr<DataBatches> batches_;
   std::unique_ptr<Step> step_;
+  double peak_flops_ = 0.0;  // of one device, in the dtype of the computation; 0: unknown
+  double flops_per_token_ = 0.0;
+  double saving_seconds_ = 0.0;  // time between the last step's line and the step that runs
   std::unique_ptr<Validation> validation_;              // null if validation.every is 0
   std::unique_ptr<checkpoint::BackgroundSaver> saver_;  // null if checkpoint.async is false
   std::filesystem::path newest_;                        // the last folder passed to saver_

@@ -1,0 +1,73 @@
+// The status line of a job on a terminal.
+#include "am/observe/status_line.h"
+
+#include <catch2/catch.hpp>
+
+#include "am/base/text.h"
+
+namespace am::observe {
+namespace {
+
+std::string step_line(int step, double loss) {
+  return cat(
+      "step ", step, "/300 | loss ", loss,
+      " | norm 1.204 | lr 1.00e-03 | 212 ms | 19.3k tok/s (9.7k/rank) | experts 0.50-2.00x | "
+      "mem 412.50 MiB | eta 0:01:01");
+}
+
+// Returns what a terminal shows after the bytes, line by line: \r returns to the line's beginning,
+// and ESC[K clears the rest of it.
+std::vector<std::string> screen(const std::string& bytes) {
+  std::vector<std::string> lines = {""};
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    if (bytes[i] == '\n') {
+      lines.emplace_back();
+    } else if (bytes.compare(i, 4, "\r\x1b[K") == 0) {
+      lines.back().clear();
+      i += 3;
+    } else {
+      lines.back() += bytes[i];
+    }
+  }
+  return lines;
+}
+
+}  // namespace
+
+TEST_CASE("step lines are drawn in place, other lines scroll above") {
+  StatusLine status({.unicode = true, .width = 100});
+  std::string out = status.pass("mesh        dp_shard 2\nste");
+  out += status.pass(step_line(1, 4.5).substr(3) + "\n");
+  out += status.pass(step_line(2, 3.5) + "\ncheckpoint  step-2\n" + step_line(3, 2.5) + "\n");
+  out += status.beside("restart 1 of 3\n");
+  out += status.finish();
+  const auto lines = screen(out);
+  REQUIRE(lines.size() == 5);
+  CHECK(lines[0] == "mesh        dp_shard 2");
+  CHECK(lines[1] == "checkpoint  step-2");
+  CHECK(lines[2] == "restart 1 of 3");
+  CHECK(starts_with(lines[3], "step 3/300  loss 2.5 █▅▁  norm 1.204  "));
+  CHECK(lines[4].empty());
+  CHECK(status.finish().empty());
+}
+
+TEST_CASE("the status line fits the window, and keeps step, loss and time left the longest") {
+  const std::vector<double> losses(60, 4.0);
+  for (int width = 40; width <= 200; ++width) {
+    for (const bool unicode : {false, true}) {
+      const std::string line =
+          fitted_step_line(step_line(12, 4.8137), losses, {.unicode = unicode, .width = width});
+      INFO(width << " " << line);
+      CHECK(term::visible_width(line) < width);
+      CHECK(starts_with(line, "step 12/300  loss 4.8137"));
+      if (width >= 80) {
+        for (const char* part : {"norm 1.204", "19.3k tok/s", "mem 41", "eta 1:01"}) {
+          CHECK(line.find(part) != std::string::npos);
+        }
+      }
+    }
+  }
+  CHECK(fitted_step_line("data        text: 3 files", losses, {}).empty());
+}
+
+}  // namespace am::observe
