@@ -1,6 +1,7 @@
 #include "am/base/text.h"
 
 #include <algorithm>
+#include <array>
 #include <utility>
 
 namespace am {
@@ -189,10 +190,58 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+namespace {
+
+struct CodeRange {
+  uint32_t first, last;
+};
+
+// Characters that combine with the one before, and characters of two columns (East Asian Wide and
+// Fullwidth, and emoji), as the C library's wcwidth() has them.
+constexpr std::array<CodeRange, 8> kNoColumn = {{{0x300, 0x36F},
+                                                 {0x483, 0x489},
+                                                 {0x591, 0x5BD},
+                                                 {0x64B, 0x65F},
+                                                 {0x200B, 0x200F},
+                                                 {0x20D0, 0x20F0},
+                                                 {0xFE00, 0xFE0F},
+                                                 {0xFE20, 0xFE2F}}};
+constexpr std::array<CodeRange, 11> kTwoColumns = {{{0x1100, 0x115F},
+                                                    {0x2E80, 0x303E},
+                                                    {0x3041, 0x33FF},
+                                                    {0x3400, 0x4DBF},
+                                                    {0x4E00, 0xA4CF},
+                                                    {0xA960, 0xA97C},
+                                                    {0xAC00, 0xD7A3},
+                                                    {0xF900, 0xFAFF},
+                                                    {0xFE30, 0xFE6F},
+                                                    {0xFF00, 0xFF60},
+                                                    {0x1F300, 0x3FFFD}}};
+
+int columns_of(uint32_t code) {
+  const auto in = [code](const CodeRange& range) {
+    return range.first <= code && code <= range.last;
+  };
+  if (std::any_of(kNoColumn.begin(), kNoColumn.end(), in)) return 0;
+  return std::any_of(kTwoColumns.begin(), kTwoColumns.end(), in) ? 2 : 1;
+}
+
+}  // namespace
+
 int display_width(std::string_view text) {
-  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
-    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
-  }));
+  int width = 0;
+  for (size_t at = 0; at < text.size();) {
+    const auto first = static_cast<unsigned char>(text[at]);
+    uint32_t code = first < 0x80 ? first
+                                 : first & (first < 0xE0   ? 0x1FU
+                                            : first < 0xF0 ? 0x0FU
+                                                           : 0x07U);
+    for (++at; at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80; ++at) {
+      code = code << 6U | (static_cast<unsigned char>(text[at]) & 0x3FU);
+    }
+    width += columns_of(code);
+  }
+  return width;
 }
 
 }  // namespace am

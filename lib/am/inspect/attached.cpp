@@ -40,10 +40,10 @@ Json hello_of(const AttachOptions& options) {
 }  // namespace
 
 Json session_request(const SessionOptions& options) {
-  return {{"color", options.style.color},     {"unicode", options.style.unicode},
-          {"width", options.style.width},     {"for_programs", options.for_programs},
-          {"force", options.force},           {"tokenizer", options.tokenizer},
-          {"folder", options.folder.string()}};
+  return {{"color", options.style.color},         {"unicode", options.style.unicode},
+          {"width", options.style.width},         {"window", options.style.window},
+          {"for_programs", options.for_programs}, {"force", options.force},
+          {"tokenizer", options.tokenizer},       {"folder", options.folder.string()}};
 }
 
 SessionOptions requested_session(const Json& json) {
@@ -54,6 +54,7 @@ SessionOptions requested_session(const Json& json) {
   };
   options.style.color = flag("color");
   options.style.unicode = flag("unicode");
+  options.style.window = flag("window");
   options.for_programs = flag("for_programs");
   options.force = flag("force");
   const auto width = json.find("width");

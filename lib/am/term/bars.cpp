@@ -9,6 +9,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/term/printable.h"
+#include "am/term/table.h"
 
 namespace am::term {
 namespace {
@@ -35,11 +36,18 @@ std::string bars(std::span<const Bar> items, int length, const Style& style, dou
     label_width = std::max(label_width, display_width(item.label));
     text_width = std::max(text_width, display_width(item.text));
   }
+  // In a narrow window bars are shortened first, then labels.
+  constexpr int kGaps = 4, kLeastBar = 10, kLeastLabel = 16;
+  const auto excess = [&] { return label_width + length + text_width + kGaps - style.width; };
+  if (style.window && excess() > 0) length -= std::clamp(length - kLeastBar, 0, excess());
+  if (style.window && excess() > 0) {
+    label_width -= std::clamp(label_width - kLeastLabel, 0, excess());
+  }
   std::string out;
   for (const Bar& item : items) {
     const double fraction = largest > 0.0 ? usable(item.value) / largest : 0.0;
     const std::string bar = bar_text(fraction, length, style.unicode);
-    out += pad_right(printable(item.label), label_width);
+    out += pad_right(short_name(printable(item.label), label_width, style), label_width);
     out += cat("  ", pad_right(style.paint(item.role, bar), length));
     if (!item.text.empty()) out += cat("  ", pad_left(printable(item.text), text_width));
     out.erase(out.find_last_not_of(' ') + 1);

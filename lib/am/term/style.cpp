@@ -72,6 +72,11 @@ bool is_utf8_locale(const char* lc_all, const char* lc_ctype, const char* lang) 
   return false;
 }
 
+bool has_window(int fd) {
+  const char* columns = std::getenv("COLUMNS");
+  return ::isatty(fd) == 1 || (columns != nullptr && std::atoi(columns) > 0);
+}
+
 int terminal_width(int fd, int otherwise) {
   constexpr int kNarrowest = 40;
   int width = otherwise;
@@ -91,6 +96,7 @@ Style Style::of(int fd, ColorMode mode) {
   style.unicode =
       is_utf8_locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG"));
   style.width = terminal_width(fd, style.width);
+  style.window = has_window(fd);
   return style;
 }
 

@@ -24,6 +24,9 @@ struct Style {
   bool color = false;
   bool unicode = false;  // draw with line-drawing and block characters; otherwise with ASCII
   int width = 100;       // number of columns; drawings stay within it where possible
+  // Whether `width` is that of a window. Tables then fit into it, with names shortened; otherwise
+  // they keep full names and may be wider.
+  bool window = false;
 
   // Returns the style of output to a file descriptor, from the option `mode` and the environment.
   // With kAuto, output to a terminal has colour if NO_COLOR is empty or not set and TERM is not
@@ -45,6 +48,8 @@ bool can_redraw(int fd);
 
 // Returns the number of terminal columns of a text; the sequences of paint() do not count.
 int visible_width(std::string_view text);
+// Whether the width of output to `fd` is known: it is a terminal, or $COLUMNS is set.
+bool has_window(int fd);
 // Returns $COLUMNS if set, otherwise the current number of columns of the terminal on `fd`, or
 // `otherwise` if `fd` is not a terminal. The result is at least 40.
 int terminal_width(int fd, int otherwise);

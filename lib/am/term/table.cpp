@@ -36,7 +36,37 @@ void narrow(std::vector<int>& widths, const std::vector<int>& least, int most) {
   }
 }
 
+// Returns the number of bytes of the first `columns` columns of a text.
+size_t bytes_of(std::string_view text, int columns) {
+  size_t at = 0;
+  while (at < text.size() && display_width(text.substr(0, at)) < columns) {
+    ++at;
+    while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0) == 0x80) ++at;
+  }
+  return at;
+}
+
+bool is_number(std::string_view text) {
+  return !text.empty() && text.find_first_not_of("0123456789*") == std::string_view::npos;
+}
+
 }  // namespace
+
+std::string short_name(std::string_view name, int width, const Style& style) {
+  if (display_width(name) <= width) return std::string(name);
+  std::vector<std::string> parts = split(name, '.');
+  std::string out(name);
+  for (size_t i = 0; i + 2 < parts.size() && display_width(out) > width; ++i) {
+    if (is_number(parts[i]) || parts[i].empty()) continue;
+    parts[i] = parts[i].substr(0, bytes_of(parts[i], 1));
+    out = join(parts, ".");
+  }
+  if (display_width(out) <= width) return out;
+  const std::string gap = style.unicode ? "…" : "~";
+  const int head = (width - 1) / 3, tail = width - 1 - head;
+  const size_t behind = bytes_of(out, display_width(out) - tail);
+  return cat(out.substr(0, bytes_of(out, head)), gap, out.substr(behind));
+}
 
 void Table::add(std::vector<Cell> cells) {
   AM_ASSERT(cells.size() <= columns_.size(), "a table row has more cells than columns");
@@ -47,8 +77,9 @@ void Table::add(std::vector<Cell> cells) {
 
 // Returns the columns' widths. If their sum exceeds `most`, narrows the widest wrapping columns,
 // first down to their longest word, then further.
-std::vector<int> Table::widths(int most) const {
+std::vector<int> Table::widths(int most, const Style& style) const {
   constexpr int kNarrowest = 10;
+  constexpr int kNarrowestName = 16;
   std::vector<int> widths;
   std::vector<int> words;
   for (size_t i = 0; i < columns_.size(); ++i) {
@@ -66,6 +97,14 @@ std::vector<int> Table::widths(int most) const {
   narrow(widths, words, most - gaps);
   for (size_t i = 0; i < words.size(); ++i) {
     if (columns_[i].align == Align::kWrap) words[i] = std::min(words[i], kNarrowest);
+  }
+  narrow(widths, words, most - gaps);
+  if (!style.window) return widths;
+  for (size_t i = 0; i < words.size(); ++i) {
+    const int title = display_width(columns_[i].title);
+    if (columns_[i].align == Align::kLeft) {
+      words[i] = std::min(words[i], std::max(title, kNarrowestName));
+    }
   }
   narrow(widths, words, most - gaps);
   return widths;
@@ -97,8 +136,12 @@ std::string Table::lines(const std::vector<Cell>& cells, const std::vector<int>&
   size_t count = 1;
   for (size_t i = 0; i < cells.size(); ++i) {
     const bool fits = display_width(cells[i].text) <= widths[i];
-    parts.push_back(fits ? std::vector{cells[i].text}
-                         : wrap(cells[i].text, widths[i], /*breaks_words=*/true));
+    if (!fits && columns_[i].align != Align::kWrap) {
+      parts.push_back({short_name(cells[i].text, widths[i], style)});
+    } else {
+      parts.push_back(fits ? std::vector{cells[i].text}
+                           : wrap(cells[i].text, widths[i], /*breaks_words=*/true));
+    }
     count = std::max(count, parts.back().size());
   }
   std::string out;
@@ -112,8 +155,37 @@ std::string Table::lines(const std::vector<Cell>& cells, const std::vector<int>&
   return out;
 }
 
+// Returns the number of columns that fit into the style's window, at least two.
+size_t Table::fitting_columns(const Style& style, int indent) const {
+  size_t count = columns_.size();
+  for (; count > 2; --count) {
+    const std::vector<int> all = first_columns(count).widths(style.width - indent, style);
+    const int gaps = kGap * static_cast<int>(count - 1);
+    if (std::accumulate(all.begin(), all.end(), gaps) <= style.width - indent) break;
+  }
+  return count;
+}
+
+// Returns the table with its first `count` columns.
+Table Table::first_columns(size_t count) const {
+  const auto end = static_cast<std::ptrdiff_t>(count);
+  Table table(std::vector<Column>(columns_.begin(), columns_.begin() + end));
+  for (const auto& row : rows_) {
+    table.rows_.emplace_back(row.begin(), row.empty() ? row.end() : row.begin() + end);
+  }
+  return table;
+}
+
 std::string Table::text(const Style& style, int indent) const {
-  const std::vector<int> all_widths = widths(style.width - indent);
+  if (const size_t count = style.window ? fitting_columns(style, indent) : columns_.size();
+      count < columns_.size()) {
+    std::vector<std::string> titles;
+    for (size_t i = count; i < columns_.size(); ++i) titles.push_back(columns_[i].title);
+    const std::string note = cat("not shown in this width: ", join(titles, ", "));
+    return first_columns(count).text(style, indent) +
+           style.paint(Role::kDim, fold(repeat(" ", indent) + note, style)) + "\n";
+  }
+  const std::vector<int> all_widths = widths(style.width - indent, style);
   const int total = std::accumulate(all_widths.begin(), all_widths.end(), 0) +
                     kGap * std::max(0, static_cast<int>(columns_.size()) - 1);
   const std::string rule = style.paint(Role::kDim, repeat(style.unicode ? "─" : "-", total));

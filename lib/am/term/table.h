@@ -6,20 +6,29 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "am/term/style.h"
 
 namespace am::term {
 
-// Alignment of a column. kWrap: left-aligned, and broken between words if the table is wider than
-// the style's width.
+// Alignment of a column. If the table is wider than the style's width, cells of kWrap, which are
+// left-aligned, are broken between words. If the width is that of a window, cells of kLeft are
+// shortened as names (short_name()), and if this does not suffice the last columns are left out,
+// which a last line names.
 enum class Align { kLeft, kRight, kWrap };
 
 struct Column {
   std::string title;
   Align align = Align::kLeft;
 };
+
+// Returns a name, such as "model.layers.10.mlp.up_proj.weight", in at most `width` columns: its
+// first components are abbreviated to their first letters, "m.l.10.mlp.up_proj.weight", as far as
+// needed, and then its middle is left out. Numbers and the last two components stay as long as
+// possible.
+std::string short_name(std::string_view name, int width, const Style& style);
 
 // Text and role of a cell. Table::add() replaces control characters in the text; the role sets the
 // colour.
@@ -49,7 +58,9 @@ class Table {
   std::string text(const Style& style, int indent = 0) const;
 
  private:
-  std::vector<int> widths(int most) const;
+  std::vector<int> widths(int most, const Style& style) const;
+  size_t fitting_columns(const Style& style, int indent) const;
+  Table first_columns(size_t count) const;
   std::string lines(const std::vector<Cell>& cells, const std::vector<int>& widths,
                     const std::string& margin, const Style& style) const;
   std::string line(const std::vector<Cell>& cells, const std::vector<int>& widths,

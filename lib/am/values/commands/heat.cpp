@@ -8,6 +8,7 @@
 #include "am/base/units.h"
 #include "am/inspect/charts.h"
 #include "am/mesh/indices.h"
+#include "am/term/wrap.h"
 #include "am/values/commands/functions.h"
 #include "am/values/moments.h"
 #include "am/values/scan.h"
@@ -150,8 +151,9 @@ Result run_heat(Session& session, const Arguments& arguments) {
   if (picked.numel() == 0) throw Error(ErrorKind::kUsage, cat(picked.label, " has no elements"));
   const HeatOf of = heat_of(arguments);
   const int64_t height = arguments.integer("--rows", 24, 1, 1000);
-  const int64_t width =
-      arguments.integer("--columns", std::clamp(session.style().width - 12, 8, 96), 1, 1000);
+  const int64_t width = arguments.integer(
+      "--columns", std::clamp(session.style().width - 12, 8, session.style().window ? 1000 : 96), 1,
+      1000);
   HeatMap map(picked, of, height, width);
   scan(session, picked,
        [&](const at::Tensor& block, const mesh::Box& box) { map.add(block, box); });
@@ -173,11 +175,13 @@ Result run_heat(Session& session, const Arguments& arguments) {
                  {"low", grid.low},      {"high", grid.high},
                  {"cells", cells}};
   const std::string what = kTitles.at(static_cast<size_t>(of));
-  result.text = cat(draw_heat(grid, size.rows, session.style()), what, " of blocks of ",
-                    format_general(static_cast<double>(size.rows) / grid.height, 4), " x ",
-                    format_general(static_cast<double>(size.columns) / grid.width, 4),
-                    " values; light ", format_general(grid.low, session.digits()), ", dark ",
-                    format_general(grid.high, session.digits()), "; ! has NaN or infinities\n");
+  result.text = draw_heat(grid, size.rows, session.style());
+  result.text += term::fold(
+      cat(what, " of blocks of ", format_general(static_cast<double>(size.rows) / grid.height, 4),
+          " x ", format_general(static_cast<double>(size.columns) / grid.width, 4),
+          " values; light ", format_general(grid.low, session.digits()), ", dark ",
+          format_general(grid.high, session.digits()), "; ! has NaN or infinities\n"),
+      session.style());
   result.svg = grid_svg(cat(picked.label, ": ", what), grid);
   write_picture(session, arguments, result);
   return result;

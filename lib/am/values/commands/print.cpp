@@ -17,6 +17,8 @@ constexpr int64_t kEdgeItems = 3;  // indices printed at each end of a dim whose
 constexpr int64_t kMostInJson = 1'000'000;
 
 // Returns a value as JSON. NaN and infinities, which JSON does not have, become strings.
+constexpr int kUnlimited = 1 << 30;
+
 Json scalar(const at::Tensor& value) {
   if (value.scalar_type() == at::kBool) return value.item<bool>();
   if (!value.is_floating_point()) return value.item<int64_t>();
@@ -35,8 +37,9 @@ Json nested(const at::Tensor& values) {
 
 class Printer {
  public:
-  Printer(const at::Tensor& values, int digits)
-      : elide_(values.numel() > kShownWhole), digits_(digits) {
+  // Rows are broken between values so that no line has more than `columns` columns.
+  Printer(const at::Tensor& values, int digits, int columns)
+      : elide_(values.numel() > kShownWhole), digits_(digits), columns_(columns) {
     measure(values);
     text_ = draw(values, 0);
   }
@@ -79,18 +82,25 @@ class Printer {
       return std::string(width_ - text.size(), ' ') + text;
     }
     const bool row = values.dim() == 1;
+    const std::string margin = ",\n" + std::string(depth + 1, ' ');
     std::string text = "[";
+    size_t line = depth + 1;  // columns of the line so far
     bool first = true;
     for (const int64_t i : shown(values.size(0))) {
-      if (!first) text += row ? ", " : ",\n" + std::string(depth + 1, ' ');
+      const std::string each = i < 0 ? "..." : draw(values[i], depth + 1);
+      // A value is followed by ", " or by the brackets that end the dims.
+      const bool full = row && line + each.size() + 2 + depth + 1 > static_cast<size_t>(columns_);
+      if (!first) text += row && !full ? ", " : margin;
+      line = (first || full ? depth + 1 : line + 2) + each.size();
       first = false;
-      text += i < 0 ? "..." : draw(values[i], depth + 1);
+      text += each;
     }
     return text + "]";
   }
 
   bool elide_;
   int digits_;
+  int columns_;
   size_t width_ = 0;
   std::string text_;
 };
@@ -108,7 +118,8 @@ Result print_one(Session& session, const Picked& picked) {
     result.json["values"] = nested(values);
     return result;
   }
-  const Printer printer(values, session.digits());
+  const Printer printer(values, session.digits(),
+                        session.style().window ? session.style().width : kUnlimited);
   result.text = printer.text();
   if (printer.elided()) {
     result.text += session.style().paint(
