@@ -13,8 +13,10 @@
 
 #include "am/base/home.h"
 #include "am/base/map_guard.h"
+#include "am/base/text.h"
 #include "am/frameworks/open_weights.h"
 #include "am/inspect/command.h"
+#include "am/inspect/runs.h"
 #include "am/inspect/stored_catalog.h"
 #include "am/inspect/target.h"
 #include "am/inspect/words.h"
@@ -50,7 +52,39 @@ std::optional<std::string> own_script(const Options& options) {
   return std::any_of(all.begin(), all.end(), needs_torch_program) ? std::nullopt : script;
 }
 
+// An interpreter for scripts that read runs alone.
+class NoTensors : public inspect::Interpreter {
+ public:
+  explicit NoTensors(const term::Style& style) : style_(style) {}
+  const inspect::SessionFacts& facts() const override { return facts_; }
+  inspect::Outcome run(const std::string& input) override {
+    if (auto outcome = inspect::execute_without_session(input, style_)) return *std::move(outcome);
+    return inspect::failed(input, {},
+                           Error(ErrorKind::kUsage, cat("`", input, "` needs one target"),
+                                 "several targets are runs, for `metrics`, `plot` and `compare`"));
+  }
+
+ private:
+  term::Style style_;
+  inspect::SessionFacts facts_;
+};
+
+// Returns whether all commands of the script read the runs, and none a tensor.
+bool reads_runs_alone(const Options& options, const std::string& script) {
+  if (runs_of(options).empty()) return false;
+  const std::vector<std::string> all = inspect::split_commands(script, true).commands;
+  return std::all_of(all.begin(), all.end(), inspect::needs_only_runs);
+}
+
 int run(const Options& options, char** argv, Json* report) {
+  if (const auto text = script_text(options); text && reads_runs_alone(options, *text)) {
+    const auto console = console_of(std::make_unique<NoTensors>(options.output.out), options);
+    return run_to_end(*console, from_text(*text), options, report);
+  }
+  if (!options.more_runs.empty()) {
+    throw Error(ErrorKind::kUsage, "several targets need commands that read runs",
+                "-c compare, or -c 'plot loss'");
+  }
   const auto script = own_script(options);
   if (!script) am_apps::become_torch_program("am-repl-values", argv);
   const inspect::Target target =

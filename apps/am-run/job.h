@@ -1,6 +1,6 @@
 // Entry points of am-run: launch this machine's ranks of a plan, or of any program; write the file
 // (a Slurm script or a JobSet) with which a cluster starts a plan's launchers; prepare and show the
-// data of a plan.
+// data of a plan; list runs.
 #pragma once
 
 #include <string>
@@ -28,5 +28,7 @@ int run_files(int argc, char** argv);
 int run_prepare(int argc, char** argv);
 // am-run show-batch PLAN: prints rows of a step's batch. `argv` begins at "show-batch".
 int run_show_batch(int argc, char** argv);
+// am-run ls [FOLDER]: lists the runs in a folder. `argv` begins at "ls".
+int run_list(int argc, char** argv);
 
 }  // namespace am_run

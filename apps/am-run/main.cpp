@@ -1,6 +1,7 @@
 // am-run PLAN launches the ranks of a plan on this machine; am-run --exec PROGRAM launches any
 // program; am-run doctor PLAN checks this machine; am-run files PLAN writes the file that starts
-// the launchers on a cluster; am-run prepare PLAN and am-run show-batch PLAN are about its data.
+// the launchers on a cluster; am-run prepare PLAN and am-run show-batch PLAN are about its data;
+// am-run ls lists runs.
 // Does not link libtorch, so that it answers immediately; am-run-rank has the parts that need it
 // (starter/torch_programs.h).
 #include <csignal>
@@ -63,6 +64,9 @@ int main(int argc, char** argv) {
   }
   if (argc > 1 && std::string_view(argv[1]) == "show-batch") {
     return am_run::run_show_batch(argc - 1, argv + 1);
+  }
+  if (argc > 1 && std::string_view(argv[1]) == "ls") {
+    return am_run::run_list(argc - 1, argv + 1);
   }
   auto options = am_run::parse_options(argc, argv, &am_apps::library_versions, status);
   if (!options) return status;

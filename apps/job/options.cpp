@@ -30,6 +30,7 @@ constexpr const char* kRunDescription =
     "  am-run doctor plan.toml                               is this machine fit for the plan?\n"
     "  am-run prepare plan.toml                              tokenise its text once, for all jobs\n"
     "  am-run show-batch plan.toml                           what is the model trained on?\n"
+    "  am-run ls                                             the runs in runs/, and their losses\n"
     "  am-run files plan.toml --slurm                        a script for sbatch, or --jobset";
 
 constexpr const char* kExecHelp =

@@ -26,6 +26,8 @@ constexpr const char* kExamples =
     "  am-repl runs/quickstart\n"
     "  am-repl runs/quickstart -c 'pause; stats *norm*; step 10; continue'    # while it trains\n"
     "  am-repl models/llama -c 'ls *.q_proj.weight; stats *norm*'\n"
+    "  am-repl runs/quickstart -c 'plot loss'\n"
+    "  am-repl runs/a runs/b -c compare\n"
     "  am-repl plan.toml -c 'unshard model.layers.0; memory'\n"
     "  echo 'loss \"some text\"' | am-repl models/llama --json";
 
@@ -61,6 +63,7 @@ std::optional<int> parse_options(int argc, char** argv,
   app.add_option("TARGET", options.target,
                  "A checkpoint folder, a run folder, a plan, or tcp://HOST:PORT")
       ->required();
+  app.add_option("RUNS", options.more_runs, "Further run folders, for `compare` and `plot`");
   auto* inline_commands =
       app.add_option("-c,--command", commands, "Run these, separated by ; or newlines, and end")
           ->type_name("COMMANDS");

@@ -16,6 +16,7 @@ namespace am_repl {
 
 struct Options {
   std::string target;                   // path or tcp:// address of the model or job to inspect
+  std::vector<std::string> more_runs;   // further run folders, for `compare`
   std::optional<std::string> commands;  // commands given with -c
   std::optional<std::string> script;    // file of commands given with -f
   std::string tokenizer;  // "bytes" or the path of a tokenizer; empty: that of the target

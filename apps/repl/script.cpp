@@ -6,6 +6,8 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/home.h"
+#include "am/base/text.h"
+#include "am/inspect/runs.h"
 #include "am/term/printable.h"
 #include "common/output.h"
 #include "repl/progress_line.h"
@@ -37,11 +39,26 @@ std::unique_ptr<inspect::Console> console_of(std::unique_ptr<inspect::Interprete
                                                   options.output.err);
   }
   auto console = std::make_unique<inspect::Console>(
-      std::move(opened),
-      inspect::ConsoleOptions{.style = options.output.out, .for_programs = options.output.json});
+      std::move(opened), inspect::ConsoleOptions{.style = options.output.out,
+                                                 .for_programs = options.output.json,
+                                                 .runs = runs_of(options)});
   const std::string& note = console->facts().note;
   if (!note.empty()) std::cerr << term::echo_lines(note) << "\n";
   return console;
+}
+
+inspect::Runs runs_of(const Options& options) {
+  inspect::Runs runs;
+  std::vector<std::string> targets = options.more_runs;
+  targets.insert(targets.begin(), options.target);
+  for (const std::string& target : targets) {
+    const auto run = inspect::run_of(expand_home(target));
+    if (run) runs.push_back(*run);
+    if (run || targets.size() == 1) continue;
+    throw Error(ErrorKind::kUsage, cat(target, ": not the folder of a run"),
+                "several targets are run folders, each with a metrics.jsonl");
+  }
+  return runs;
 }
 
 int run_to_end(inspect::Console& console, const Source& script, const Options& options,

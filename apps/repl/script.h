@@ -26,6 +26,10 @@ am::inspect::SessionOptions session_options(const Options& options);
 std::unique_ptr<am::inspect::Console> console_of(std::unique_ptr<am::inspect::Interpreter> opened,
                                                  const Options& options);
 
+// Returns the runs of the targets, or no run if the target has none. Throws am::Error(kUsage) if
+// one of several targets is not a run folder.
+am::inspect::Runs runs_of(const Options& options);
+
 // Runs the script to its end and returns the exit status. If `report` is null, prints the results;
 // otherwise appends them to the list "results" of `report`.
 int run_to_end(am::inspect::Console& console, const Source& script, const Options& options,

@@ -1,10 +1,13 @@
 #include "am/inspect/charts.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <filesystem>
+#include <utility>
 
 #include "am/base/file.h"
+#include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/draw/markup.h"
@@ -108,15 +111,115 @@ std::string grid_svg(const std::string& title, const Grid& grid) {
          "</svg>\n";
 }
 
+namespace {
+
+constexpr double kPlotWidth = 640.0;
+constexpr double kPlotHeight = 180.0;
+constexpr std::array<const char*, 4> kCurveColours = {"#2f81f7", "#e16f24", "#1a7f37", "#a371f7"};
+
+// Returns the points of a polyline. Of many points, only the lowest and the highest of each pixel
+// column are kept. A value that is not finite begins a new line.
+std::vector<std::string> polylines(const term::Curve& curve, const term::PlotRange& range,
+                                   double left, double top) {
+  const double width = std::max(range.x_high - range.x_low, 1e-300);
+  const double height = std::max(range.y_high - range.y_low, 1e-300);
+  std::vector<std::string> lines;
+  std::string line;
+  double column = -1.0, low = 0.0, high = 0.0;
+  const auto y_of = [&](double y) { return top + (range.y_high - y) / height * kPlotHeight; };
+  const auto flush = [&] {
+    if (column < 0.0) return;
+    line +=
+        cat(line.empty() ? "" : " ", draw::number(left + column), ",", draw::number(y_of(high)));
+    if (low < high) line += cat(" ", draw::number(left + column), ",", draw::number(y_of(low)));
+    column = -1.0;
+  };
+  for (size_t i = 0; i < curve.y.size(); ++i) {
+    const double y = curve.y[i];
+    if (!std::isfinite(y)) {
+      flush();
+      if (!line.empty()) lines.push_back(std::exchange(line, {}));
+      continue;
+    }
+    const double at = std::floor((curve.x[i] - range.x_low) / width * kPlotWidth);
+    if (at != column) {
+      flush();
+      column = at;
+      low = high = y;
+    }
+    low = std::min(low, y);
+    high = std::max(high, y);
+  }
+  flush();
+  if (!line.empty()) lines.push_back(line);
+  return lines;
+}
+
+}  // namespace
+
+std::string curves_svg(const std::vector<CurveBox>& boxes) {
+  constexpr double kLeft = 80.0, kBelow = 52.0;
+  const double height = static_cast<double>(boxes.size()) * (kHead + kPlotHeight + kBelow);
+  std::string titles;
+  for (const CurveBox& box : boxes) titles += cat(titles.empty() ? "" : ", ", box.title);
+  std::string out = chart_head(kLeft + kPlotWidth + 2 * kEdge, height, titles);
+  double top = kHead;
+  for (const CurveBox& box : boxes) {
+    const term::PlotRange range = term::PlotRange::of(box.curves);
+    if (boxes.size() > 1) out += text_line(kLeft, top - 6.0, box.title);
+    out += cat("<rect class=\"frame\" x=\"", draw::number(kLeft), "\" y=\"", draw::number(top),
+               "\" width=\"", draw::number(kPlotWidth), "\" height=\"", draw::number(kPlotHeight),
+               "\"/>\n");
+    if (range.empty) out += text_line(kLeft + 8.0, top + 20.0, "no finite values");
+    for (size_t i = 0; i < box.curves.size() && !range.empty; ++i) {
+      const char* colour = kCurveColours[i % kCurveColours.size()];
+      for (const std::string& points : polylines(box.curves[i], range, kLeft, top)) {
+        out += cat("<polyline points=\"", points, "\" fill=\"none\" stroke=\"", colour,
+                   "\" stroke-width=\"1.5\"><title>", escaped(box.curves[i].name),
+                   "</title></polyline>\n");
+      }
+      if (box.curves.size() == 1) continue;
+      const double x = kLeft + static_cast<double>(i) * 160.0;
+      out += cat("<rect x=\"", draw::number(x), "\" y=\"", draw::number(top + kPlotHeight + 28.0),
+                 "\" width=\"14\" height=\"3\" fill=\"", colour, "\"/>\n",
+                 text_line(x + 20.0, top + kPlotHeight + 34.0, box.curves[i].name));
+    }
+    if (!range.empty) {
+      out += text_line(kEdge, top + 10.0, format_general(range.y_high, 4));
+      out += text_line(kEdge, top + kPlotHeight, format_general(range.y_low, 4));
+      out += text_line(kLeft, top + kPlotHeight + 16.0, format_general(range.x_low, 6));
+      const std::string last = format_general(range.x_high, 6);
+      out += text_line(kLeft + kPlotWidth - static_cast<double>(last.size()) * kLetter,
+                       top + kPlotHeight + 16.0, last);
+    }
+    top += kHead + kPlotHeight + kBelow;
+  }
+  return out + "</svg>\n";
+}
+
+namespace {
+
+void write_picture_to(const std::filesystem::path& path, bool forced, Result& result) {
+  require_free_path(path, forced);
+  write_file_atomically(path, result.svg);
+  result.text += cat("wrote ", path.string(), "\n");
+}
+
+}  // namespace
+
 void write_picture(Session& session, const Arguments& arguments, Result& result) {
   const auto found = arguments.options.find("--svg");
   if (found == arguments.options.end()) return;
   result.json["svg"] = found->second;
   if (session.view().rank() != 0) return;
-  const std::filesystem::path path = session.path(found->second);
-  require_free_path(path, arguments.has("--force"));
-  write_file_atomically(path, result.svg);
-  result.text += cat("wrote ", path.string(), "\n");
+  write_picture_to(session.path(found->second), arguments.has("--force"), result);
+}
+
+void write_picture(const Arguments& arguments, Result& result) {
+  const auto found = arguments.options.find("--svg");
+  if (found == arguments.options.end()) return;
+  result.json["svg"] = found->second;
+  write_picture_to(expand_home(found->second), arguments.has("--force"), result);
 }
 
 }  // namespace am::inspect

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "am/inspect/command.h"
+#include "am/term/line_plot.h"
 
 namespace am::inspect {
 
@@ -35,8 +36,18 @@ struct Grid {
 };
 std::string grid_svg(const std::string& title, const Grid& grid);
 
+// A box of curves over one horizontal axis.
+struct CurveBox {
+  std::string title;
+  std::vector<term::Curve> curves;
+};
+// Returns a picture of the boxes below each other.
+std::string curves_svg(const std::vector<CurveBox>& boxes);
+
 // Implements the option --svg of commands: writes the picture to the file on rank 0 and reports the
 // path in result.text. An existing file is overwritten only with --force.
 void write_picture(Session& session, const Arguments& arguments, Result& result);
+// As above, for the console: relative paths begin at the current folder.
+void write_picture(const Arguments& arguments, Result& result);
 
 }  // namespace am::inspect

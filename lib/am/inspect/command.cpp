@@ -176,6 +176,24 @@ ParsedCommand parse_command(const std::string& input) {
   return {&command, parse_arguments(command, std::move(words), quoted)};
 }
 
+ParsedCommand parse_filter(const std::string& stage) {
+  std::vector<bool> quoted;
+  std::vector<std::string> words = split_words(stage, &quoted);
+  if (words.empty()) {
+    throw Error(ErrorKind::kUsage, "there is no command after `|`", "for example: ls | head 3");
+  }
+  std::vector<std::string> names;
+  for (const Command* command : commands()) {
+    if (command->as<BehindPipe>() == nullptr && command->of_rows == nullptr) continue;
+    if (command->name == words.front()) {
+      return {command, parse_arguments(*command, std::move(words), quoted)};
+    }
+    names.emplace_back(command->name);
+  }
+  throw Error(ErrorKind::kUsage, cat("`", words.front(), "` cannot follow a pipe"),
+              cat("behind `|` stand ", join(names, ", ")));
+}
+
 Outcome failed(const std::string& input, const std::string& command, const Error& error) {
   Outcome outcome;
   outcome.input = input;
@@ -204,7 +222,9 @@ struct RankRunner {
     throw Error(ErrorKind::kUsage, cat("`", command.name, "` can only follow a pipe"),
                 cat("ls | ", command.usage()));
   }
-  Result operator()(const InConsole&) const {
+  Result operator()(const InConsole&) const { not_here(); }
+  Result operator()(const OfRuns&) const { not_here(); }
+  [[noreturn]] void not_here() const {
     throw Error(ErrorKind::kUsage,
                 cat("`", command.name,
                     "` is a command of the am-repl console, which is not available here"));

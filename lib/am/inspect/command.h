@@ -24,6 +24,7 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/inspect/session.h"
+#include "am/run_folder/run_folder.h"
 
 namespace am::inspect {
 
@@ -84,6 +85,10 @@ class Console;
 
 using TextFunction = Result(const term::Style& style, const Arguments& arguments);
 using RowsFunction = void(Json& rows, const Arguments& arguments);
+using Runs = std::vector<run_folder::RunFolder>;
+using RunsFunction = Result(const Runs& runs, const Arguments& arguments, const term::Style& style);
+using PictureFunction = Result(const Json& rows, const Arguments& arguments,
+                               const term::Style& style);
 using ConsoleFunction = Result(Console& console, const Arguments& arguments);
 
 // The actions of commands: one struct for each kind of action. Each command has one action.
@@ -113,13 +118,19 @@ struct InConsole {
   ConsoleFunction& function;
 };
 
+// Reads the metrics and plans of the session's runs, in the console.
+struct OfRuns {
+  RunsFunction& function;
+};
+
 // Runs in a running job (live/attach_server.h).
 struct InJob {
   bool without_job = false;  // whether sessions without a job run the command too
   bool lasts = false;        // the command waits for steps of the job, and may be silent for long
 };
 
-using Action = std::variant<OnRanks, OnValues, WithoutSession, BehindPipe, InConsole, InJob>;
+using Action =
+    std::variant<OnRanks, OnValues, WithoutSession, BehindPipe, InConsole, OfRuns, InJob>;
 
 inline constexpr size_t kAnyNumber = std::numeric_limits<size_t>::max();
 
@@ -142,6 +153,9 @@ struct Command {
   WordCount words = {};                // smallest and largest number of operands
   std::span<const Option> options = {};
   Action action;
+  // Draws the rows of another command's answer, if this command may follow a pipe too; null: it may
+  // not.
+  PictureFunction* of_rows = nullptr;
 
   // Returns the operands and options, for example "PARAM [--bins N]"; may be empty.
   std::string takes() const;
@@ -176,6 +190,9 @@ struct ParsedCommand {
 // Parses a command line without running it. Throws Error(kUsage) for an unknown command, an unknown
 // option or a wrong number of words.
 ParsedCommand parse_command(const std::string& input);
+// Parses what follows a pipe: a filter or a picture. Throws the errors of parse_command(), and
+// Error(kUsage) for a command that may not follow a pipe.
+ParsedCommand parse_filter(const std::string& stage);
 
 struct CommandError {
   ErrorKind kind = ErrorKind::kUsage;

@@ -56,6 +56,16 @@ std::vector<std::string> command_names() {
   return names;
 }
 
+std::vector<std::string> filter_names() {
+  std::vector<std::string> names;
+  for (const Command* command : commands()) {
+    if (command->as<BehindPipe>() != nullptr || command->of_rows != nullptr) {
+      names.emplace_back(command->name);
+    }
+  }
+  return names;
+}
+
 void add_operands(const Command& command, std::string_view word, const SessionFacts& facts,
                   std::set<std::string>& out) {
   add_starting(split(command.keywords, ' '), word, out);
@@ -95,6 +105,7 @@ struct Typed {
   const Command* command = nullptr;  // null if the text names no command yet
   const Option* option = nullptr;    // option whose value is being typed; may be null
   bool first = false;                // the word being typed is the command's name
+  bool behind_pipe = false;
   std::string word;
 };
 
@@ -111,8 +122,10 @@ const Option* option_of(const Command& command, std::string_view word) {
 std::optional<Typed> typed(std::string_view line) {
   const SplitCommands split = split_commands(line, false);
   if (split.open_quote) return std::nullopt;
-  const std::string current = split_pipes(split.rest).back();
+  const std::vector<std::string> stages = split_pipes(split.rest);
+  const std::string& current = stages.back();
   Typed typed;
+  typed.behind_pipe = stages.size() > 1;
   // If the operands are an expression, the word being typed begins after an open parenthesis. For
   // other commands, parentheses are ordinary characters of a word, for example of a path.
   const Command* command = command_of(current);
@@ -150,7 +163,7 @@ Completion complete(std::string_view line, const SessionFacts& facts) {
   completion.begin = line.size() - now->word.size();
   std::set<std::string> candidates;
   if (now->first) {
-    add_starting(command_names(), now->word, candidates);
+    add_starting(now->behind_pipe ? filter_names() : command_names(), now->word, candidates);
   } else if (now->option != nullptr) {
     add_values(*now->option, now->word, candidates);
   } else if (now->command != nullptr && starts_with(now->word, "--")) {

@@ -9,7 +9,9 @@
 #include "am/base/text.h"
 #include "am/draw/markup.h"
 #include "am/inspect/charts.h"
+#include "am/inspect/commands/table.h"
 #include "am/inspect/rows.h"
+#include "am/inspect/runs.h"
 #include "am/inspect/words.h"
 
 namespace am::inspect {
@@ -20,23 +22,36 @@ constexpr int kDeepestSource = 10;
 // dropped.
 constexpr size_t kMostRemembered = size_t{16} << 20;
 
-void apply_filter(Outcome& outcome, const std::string& stage, const term::Style& style) {
-  const ParsedCommand parsed = parse_command(stage);
+// Throws Error(kUsage) unless the session has runs.
+void require_runs(const Runs& runs, const std::string& command) {
+  if (!runs.empty()) return;
+  throw Error(ErrorKind::kUsage, cat("`", command, "` reads a run folder, and none is open"),
+              "am-repl RUN, where RUN has a metrics.jsonl");
+}
+
+}  // namespace
+
+void Console::apply(Outcome& outcome, const std::string& stage) const {
+  const ParsedCommand parsed = parse_filter(stage);
   const auto* filter = parsed.command->as<BehindPipe>();
-  if (filter == nullptr) {
-    throw Error(ErrorKind::kUsage, cat("`", parsed.command->name, "` cannot follow a pipe"),
-                "only sort, head, tail, grep, select and count may follow `|`");
-  }
   Json* rows = rows_in(outcome.result.json);
   if (rows == nullptr) {
     throw Error(
         ErrorKind::kUsage, cat("`", outcome.command, "` prints no rows"),
         cat("`", parsed.command->name, "` needs the rows of a command such as ls or stats"));
   }
-  filter->function(*rows, parsed.arguments);
   outcome.filters.emplace_back(parsed.command->name);
-  outcome.result.text = draw_rows(*rows, columns_of(*rows), style, 6);
+  if (filter != nullptr) {
+    filter->function(*rows, parsed.arguments);
+    outcome.result.text = draw_rows(*rows, columns_of(*rows), options_.style, 6);
+    return;
+  }
+  Result picture = parsed.command->of_rows(*rows, parsed.arguments, options_.style);
+  outcome.result.text = std::move(picture.text);
+  outcome.result.svg = std::move(picture.svg);
 }
+
+namespace {
 
 std::string escaped_lines(const std::string& text) {
   std::string out;
@@ -68,7 +83,7 @@ class Deeper {
 }  // namespace
 
 Console::Console(std::unique_ptr<Interpreter> inner, ConsoleOptions options)
-    : inner_(std::move(inner)), options_(options) {}
+    : inner_(std::move(inner)), options_(std::move(options)) {}
 
 Outcome Console::run(const std::string& input) {
   Outcome outcome = answer(input);
@@ -100,11 +115,15 @@ Outcome Console::answer(const std::string& input) {
   try {
     const std::vector<std::string> stages = split_pipes(input);
     // The filters are parsed first, so that a syntax error is reported before anything runs.
-    for (size_t i = 1; i < stages.size(); ++i) parse_command(stages[i]);
-    outcome = first_stage(stages.front());
+    for (size_t i = 1; i < stages.size(); ++i) parse_filter(stages[i]);
+    // A curve of all steps is drawn without a row for each of them.
+    const bool draws = stages.size() == 2 && trim(stages.front()) == "metrics" &&
+                       plots_metrics(stages.back()) && !options_.runs.empty();
+    const size_t first = draws ? 1 : 0;
+    outcome = first_stage(stages[first]);
     outcome.input = input;
     if (outcome.error) return outcome;
-    for (size_t i = 1; i < stages.size(); ++i) apply_filter(outcome, stages[i], options_.style);
+    for (size_t i = first + 1; i < stages.size(); ++i) apply(outcome, stages[i]);
   } catch (const SessionLost&) {
     throw;  // the session has ended, so there is no answer
   } catch (const Error& error) {
@@ -115,12 +134,22 @@ Outcome Console::answer(const std::string& input) {
 
 Outcome Console::first_stage(const std::string& input) {
   const Command* command = command_of(input);
-  const auto* action = command == nullptr ? nullptr : command->as<InConsole>();
-  if (action == nullptr) return inner_->run(input);
+  const auto* own = command == nullptr ? nullptr : command->as<InConsole>();
+  const auto* of_runs = command == nullptr ? nullptr : command->as<OfRuns>();
+  const bool plots = !options_.runs.empty() && plots_metrics(input);
+  if (own == nullptr && of_runs == nullptr && !plots) return inner_->run(input);
   Outcome outcome;
   outcome.input = input;
   outcome.command = std::string(command->name);
-  outcome.result = action->function(*this, parse_command(input).arguments);
+  const Arguments arguments = parse_command(input).arguments;
+  if (own != nullptr) {
+    outcome.result = own->function(*this, arguments);
+    return outcome;
+  }
+  require_runs(options_.runs, outcome.command);
+  outcome.result =
+      (plots ? plot_metrics : of_runs->function)(options_.runs, arguments, options_.style);
+  write_picture(arguments, outcome.result);
   return outcome;
 }
 

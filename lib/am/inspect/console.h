@@ -23,6 +23,7 @@ std::optional<OutputMode> parse_output_mode(std::string_view name);
 struct ConsoleOptions {
   term::Style style;
   bool for_programs = false;  // the caller uses only the JSON of answers
+  Runs runs = {};             // the run folders that the session was opened for
 };
 
 class Console : public Interpreter {
@@ -58,6 +59,8 @@ class Console : public Interpreter {
 
   Outcome answer(const std::string& input);
   Outcome first_stage(const std::string& input);
+  // Applies the filter, or draws the picture, that follows a pipe.
+  void apply(Outcome& outcome, const std::string& stage) const;
   void remember(const Outcome& outcome);
 
   std::unique_ptr<Interpreter> inner_;

@@ -19,7 +19,7 @@ constexpr std::ptrdiff_t kMostTripwires = 8;  // largest number of tripwires per
 
 void list(const Probe& tripwire, Result& result) {
   result.json["tripwires"].push_back(tripwire.text());
-  result.text += cat("the job is paused when ", tripwire.text(), "\n");
+  result.text += cat("set: the job will pause after the first step where ", tripwire.text(), "\n");
 }
 
 }  // namespace

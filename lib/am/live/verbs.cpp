@@ -177,9 +177,9 @@ Result AttachServer::set_break(const Arguments& arguments, uint64_t client) {
     }
   }
   result.json = {{"when", break_ ? Json(break_->when.text()) : Json(nullptr)}};
-  result.text = break_
-                    ? cat("the job is paused after the first step with ", break_->when.text(), "\n")
-                    : "no condition is set\n";
+  result.text =
+      break_ ? cat("set: the job will pause after the first step where ", break_->when.text(), "\n")
+             : "no condition is set\n";
   return result;
 }
 

@@ -12,9 +12,10 @@ namespace am::inspect {
 namespace {
 
 bool is_alias_name(const std::string& name) {
-  return !name.empty() && name.find_first_not_of(
-                              "abcdefghijklmnopqrstuvwxyz"
-                              "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
+  const bool begins = !name.empty() && (name.front() < '0' || name.front() > '9');
+  return begins && name.find_first_not_of(
+                       "abcdefghijklmnopqrstuvwxyz"
+                       "ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_") == std::string::npos;
 }
 
 Result list_aliases(const Session& session) {
@@ -63,7 +64,8 @@ Result run_let(Session& session, const Arguments& arguments) {
   const std::string& name = arguments.words.front();
   if (arguments.words.size() < 3 || arguments.words[1] != "=" || !is_alias_name(name)) {
     throw Error(ErrorKind::kUsage, "`let` needs NAME = NAMES",
-                "let w = model.norm.weight[0:4]; a name is letters, digits and _");
+                "let w = model.norm.weight[0:4]; a name is letters, digits and _, and begins with "
+                "no digit");
   }
   const std::vector<std::string> words(arguments.words.begin() + 2, arguments.words.end());
   // Full names of the tensors, with their slices. Names that `let` defined earlier are resolved

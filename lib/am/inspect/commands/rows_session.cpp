@@ -7,6 +7,8 @@ namespace {
 
 constexpr Option kFileOptions[] = {{"--force", "", "replace an existing file"}};
 constexpr Option kSortOptions[] = {{"--up", "", "smallest numbers first; texts in reverse"}};
+constexpr Option kCompareOptions[] = {{"--svg", "FILE", "also write the picture"},
+                                      {"--force", "", "replace an existing file"}};
 constexpr Option kWatchOptions[] = {{"--times", "K", "number of samples (default 20)"}};
 
 constexpr Command kSessionRows[] = {
@@ -77,6 +79,15 @@ constexpr Command kSessionRows[] = {
      .help = "Example:  ls | grep bfloat16",
      .words = {1, kAnyNumber},
      .action = BehindPipe{grep_rows}},
+    {.name = "where",
+     .operands = "KEY RELATION NUMBER",
+     .summary = "after a pipe: rows whose number under a key is <, <=, >, >=, = or != another",
+     .help = "Rows without a number there are left out. Behind a pipe only: at the beginning of a "
+             "line, `where` shows the place of a parameter.\n"
+             "Examples:  stats | where nan > 0\n"
+             "           norms | where rms >= 0.5 | sort rms",
+     .words = {3, 3},
+     .action = BehindPipe{where_rows}},
     {.name = "select",
      .operands = "KEY ..",
      .summary = "after a pipe: only these fields of each row",
@@ -87,6 +98,33 @@ constexpr Command kSessionRows[] = {
      .summary = "after a pipe: the number of rows",
      .help = "Example:  ls *norm* | count",
      .action = BehindPipe{count_rows}},
+    {.name = "metrics",
+     .operands = "[KEY ..]",
+     .summary = "a run: the numbers of its steps, from metrics.jsonl",
+     .help =
+         "Reads the run folder, also while its job is running. The table has the last 20 steps; "
+         "the answer's rows are all of them.\n"
+         "Examples:  metrics\n"
+         "           metrics loss lr | tail 5\n"
+         "           metrics | plot loss grad_norm",
+     .json = "{run: string, metrics: [{step: integer, *: number | null}]}",
+     .words = {0, kAnyNumber},
+     .action = OfRuns{run_metrics}},
+    {.name = "compare",
+     .operands = "[KEY ..]",
+     .summary =
+         "two runs or more: their curves over each other, and the keys in which plans differ",
+     .help = "KEY is a metric; without one, the loss is drawn.\n"
+             "Example:  am-repl runs/a runs/b -c 'compare loss validation_loss'",
+     .json =
+         "{of: [string], curves: [{run: string, key: string, steps: integer, min: number | "
+         "null, max: number | null, last: number | null}], runs: [{run: string, steps: integer, "
+         "loss: number | null, best_validation_loss: number | null, tokens_per_second: number | "
+         "null, step_seconds: number}], differences: [{key: string, values: [any]}], svg?: "
+         "string}",
+     .words = {0, kAnyNumber},
+     .options = kCompareOptions,
+     .action = OfRuns{run_compare}},
     {.name = "status",
      .summary = "a running job: its step, loss and rate, who is attached, who paused it",
      .help = "Answers immediately, whatever the job is doing.",

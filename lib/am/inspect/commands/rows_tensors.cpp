@@ -281,16 +281,22 @@ constexpr Command kTensorRows[] = {
     {.name = "plot",
      .operands = "[NAMES]",
      .summary = "one number per tensor as bars, in the order of names",
-     .help = "Shows what changes from layer to layer.\n"
+     .help = "Shows what changes from layer to layer. With names of metrics it draws the curves of "
+             "the open runs; behind a pipe, curves of the fields of rows.\n"
              "Examples:  plot *q_proj.weight\n"
-             "           plot --by layer --of norm --svg norms.svg",
-     .json = "{of: string, parameters: [{name: string, norm?: number | null, rms?: number | null, "
+             "           plot --by layer --of norm --svg norms.svg\n"
+             "           plot loss grad_norm\n"
+             "           metrics | tail 500 | plot loss",
+     .json = "{of: [string], curves: [{run: string, key: string, steps: integer, min: number | "
+             "null, max: number | null, last: number | null}], svg?: string} | {of: string, "
+             "parameters: [{name: string, norm?: number | null, rms?: number | null, "
              "max?: number | null, std?: number | null}] (each with the number that `of` names), "
              "svg?: string, unread?: [Unread]}",
      .completes = Operand::kModule,
      .words = {0, kAnyNumber},
      .options = kPlotOptions,
-     .action = OnValues{}},
+     .action = OnValues{},
+     .of_rows = plot_rows},
     {.name = "print",
      .operands = "NAMES",
      .summary = "values, of the whole tensor or of a slice as in Python",

@@ -15,7 +15,9 @@ std::span<const Command> session_rows();
 RankFunction run_info, run_mesh, run_ls, run_tree, run_show, run_where, run_memory, run_verify,
     run_fits, run_let, run_tokens;
 ConsoleFunction run_mode, run_output, run_source, run_report;
-RowsFunction sort_rows, head_rows, tail_rows, grep_rows, select_fields, count_rows;
+RowsFunction sort_rows, head_rows, tail_rows, grep_rows, where_rows, select_fields, count_rows;
+RunsFunction run_metrics, plot_metrics, run_compare;
+PictureFunction plot_rows;
 TextFunction tell_help, tell_quit;
 
 }  // namespace am::inspect
