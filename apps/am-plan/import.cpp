@@ -7,6 +7,7 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/config/model_names.h"
 #include "am/frameworks/exchange.h"
 #include "am/rules/check.h"
 #include "am/term/printable.h"
@@ -58,7 +59,8 @@ am::Json to_json(const Imported& imported) {
 // Returns the path of --model relative to the folder of the plan's file, as model.path must be. On
 // the command line, --model is relative to the working directory.
 std::string seen_from(const std::filesystem::path& plan, const std::string& model) {
-  if (plan.empty() || std::filesystem::path(model).is_absolute()) return model;
+  const bool named = am::config::model_path(model) != model;
+  if (plan.empty() || named || std::filesystem::path(model).is_absolute()) return model;
   const auto folder = std::filesystem::absolute(plan).parent_path();
   return std::filesystem::absolute(model).lexically_relative(folder).lexically_normal().string();
 }
@@ -84,7 +86,7 @@ std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, s
                                                  am::Diagnostics& found) {
   if (options.model.empty()) return std::nullopt;
   try {
-    return am::model::load_config(options.model, found);
+    return am::model::load_config(am::config::model_path(options.model), found);
   } catch (const am::Error& error) {
     problem =
         am::cat("the model's sizes in the file were not compared with --model: ", error.what());

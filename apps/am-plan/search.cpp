@@ -9,11 +9,13 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/config/model_names.h"
 #include "am/config/write.h"
 #include "am/layout/layout.h"
 #include "am/layout/precision.h"
 #include "am/predict/memory/memory.h"
 #include "am/predict/memory/peak_memory.h"
+#include "am/predict/time/prediction.h"
 #include "am/rules/check.h"
 #include "am/term/table.h"
 #include "commands.h"
@@ -163,9 +165,9 @@ std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* t
     }
     if (mesh && mesh->ep > 1) axes += am::cat(" ep ", mesh->ep);
     table.add({axes.empty() ? "1 rank" : axes, am::cat(layout.plan.train.micro_batch_size),
-               am::format_duration(layout.step_seconds), am::format_fixed(100.0 * share, 1) + " %",
-               am::format_bytes(layout.peak_bytes), options_text(layout.plan, names_strategy),
-               layout.why});
+               am::predict::step_time_text(layout.step_seconds),
+               am::format_fixed(100.0 * share, 1) + " %", am::format_bytes(layout.peak_bytes),
+               options_text(layout.plan, names_strategy), layout.why});
   }
   return table.text(style);
 }
@@ -215,10 +217,28 @@ void require_rates(const SearchOptions& options) {
       "--storage-gb-per-s 100 ...");
 }
 
+// Returns the text of a plan that --write stores. The model's path is relative to the plan, if that
+// of --model was relative, so that both can be moved together.
+std::string written_plan(const am::config::Plan& plan, const SearchOptions& options) {
+  namespace fs = std::filesystem;
+  std::string text = am::config::to_short_toml(plan);
+  if (fs::path(options.model).is_absolute()) return text;
+  std::error_code ignored;
+  const fs::path folder = fs::absolute(options.write).parent_path();
+  const bool named = !fs::exists(options.model, ignored);
+  const std::string relative =
+      named ? options.model : fs::path(plan.model.path).lexically_relative(folder).string();
+  const std::string written = am::config::toml_text(plan.model.path);
+  const size_t at = text.find(written);
+  if (relative.empty() || at == std::string::npos) return text;
+  return text.replace(at, written.size(), am::config::toml_text(relative));
+}
+
 int run_search(const SearchOptions& options, const Output& output) {
   require_rates(options);
   am::Diagnostics found;
-  const auto model = am::model::load_config(options.model, found);
+  const std::filesystem::path model_path = am::config::model_path(options.model);
+  const auto model = am::model::load_config(model_path, found);
   if (!model) return am_apps::refuse(found, output);
   const auto* implementation = am::cluster::find_implementation(options.implementation);
   if (implementation == nullptr) {
@@ -236,7 +256,7 @@ int run_search(const SearchOptions& options, const Output& output) {
   am_apps::print_diagnostics(found, output);
 
   am::predict::SearchRequest request{.model = *model};
-  request.model_path = std::filesystem::absolute(options.model).lexically_normal().string();
+  request.model_path = std::filesystem::absolute(model_path).lexically_normal().string();
   request.gpus = options.gpus;
   request.gpu = *std::move(gpu);
   request.gpu_name = options.gpu;
@@ -266,16 +286,20 @@ int run_search(const SearchOptions& options, const Output& output) {
   }
   if (result.layouts.empty()) return am_apps::kInvalid;
   if (!options.write.empty()) {
-    am::write_file_atomically(options.write,
-                              am::config::to_short_toml(result.layouts.front().plan));
+    am::write_file_atomically(options.write, written_plan(result.layouts.front().plan, options));
   }
   return am_apps::kFine;
 }
 
 Run declare_search(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<SearchOptions>();
-  add_option(command, {"--model", "CONFIG", "A Hugging Face config.json, or its folder", kRequired},
-             options->model);
+  add_option(
+      command,
+      {"--model", "CONFIG",
+       "A Hugging Face config.json, its folder, or a model's name: llama-3.1-8b, or org/name "
+       "from the hub's cache",
+       kRequired},
+      options->model);
   add_option(command, {"--gpus", "N", "How many GPUs", kRequired}, options->gpus);
   add_option(command,
              {"--gpu", "NAME",

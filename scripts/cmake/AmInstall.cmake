@@ -7,6 +7,7 @@ include(CMakePackageConfigHelpers)
 
 set(AM_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/automesh)
 
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/plans/models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/automesh/models)
 install(TARGETS automesh_core EXPORT automesh-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(AM_INSTALL_FOLDERS ${AM_CORE_FOLDERS})
 if(AM_WITH_TORCH)

@@ -8,6 +8,7 @@
 #include "am/base/units.h"
 #include "am/config/blend.h"
 #include "am/config/field.h"
+#include "am/config/model_names.h"
 #include "am/config/overrides.h"
 #include "am/config/plan.h"
 #include "am/config/schedule_names.h"
@@ -179,6 +180,14 @@ void read_schedule(Plan& plan) {
   }
 }
 
+// Replaces the name of a model (model_names.h) by the path of its folder.
+void settle_model(Plan& plan) {
+  std::error_code ignored;
+  const std::string& path = plan.model.path;
+  if (path.empty() || std::filesystem::exists(plan.resolve(path), ignored)) return;
+  if (const auto named = find_model(path)) plan.model.path = named->string();
+}
+
 void settle_async_tensor_parallel(Plan& plan, Diagnostics& found) {
   auto* fsdp2 = std::get_if<FSDP2Config>(&plan.strategy);
   if (fsdp2 == nullptr || !fsdp2->enable_async_tensor_parallel || fsdp2->sequence_parallel) return;
@@ -204,6 +213,7 @@ std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
     // check_data() is skipped after errors, because data.path itself may be the key with an error.
     if (own.ok()) check_data(plan, own);
     settle_blend(plan, own);
+    settle_model(plan);
     settle_async_tensor_parallel(plan, own);
     read_schedule(plan);
   }

@@ -3,6 +3,8 @@
 #include <vector>
 
 #include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/config/model_names.h"
 #include "am/rules/catalogue.h"
 
 namespace am::rules {
@@ -65,8 +67,11 @@ std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnosti
   try {
     return model::load_config(plan.resolve(plan.model.path), found);
   } catch (const Error& error) {
+    const auto near = nearest(plan.model.path, config::builtin_models());
     found.error("model.path", plan.span("model.path"), error.what(),
-                "give a Hugging Face config.json or its folder; the path is relative to the plan");
+                cat(near ? cat("did you mean \"", *near, "\"? ") : std::string(),
+                    "give a Hugging Face config.json or its folder, relative to the plan, or a "
+                    "model's name"));
     return std::nullopt;
   }
 }
