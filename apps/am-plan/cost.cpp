@@ -178,8 +178,9 @@ std::string nearest_table(const Prediction& prediction, const am::term::Style& s
                am::cat(static_cast<int64_t>(near.run.workload.world())),
                std::string(am::predict::name_of(near.run.workload.format)),
                am::cat(static_cast<int64_t>(near.run.workload.sequence)),
-               am::cat(global_batch(near.run.workload)), am::format_duration(*near.run.seconds),
-               am::cat(am::format_duration(near.predicted), error < 0 ? " (-" : " (+",
+               am::cat(global_batch(near.run.workload)),
+               am::predict::step_time_text(*near.run.seconds),
+               am::cat(am::predict::step_time_text(near.predicted), error < 0 ? " (-" : " (+",
                        am::format_fixed(std::abs(100.0 * error), 0), " %)"),
                am::cat("[", number_of(near.run.source, sources), "]")});
   }
@@ -192,15 +193,15 @@ std::string nearest_table(const Prediction& prediction, const am::term::Style& s
 
 std::string interval_text(const Prediction& prediction) {
   if (!prediction.interval) return ", with an unknown error";
-  return am::cat(", between ", am::format_duration(prediction.interval->low), " and ",
-                 am::format_duration(prediction.interval->high));
+  return am::cat(", between ", am::predict::step_time_text(prediction.interval->low), " and ",
+                 am::predict::step_time_text(prediction.interval->high));
 }
 
 // Returns lines about the goodput under failures and the best checkpoint interval.
 std::string goodput_lines(const PlanInput& input, const Prediction& prediction) {
   const auto job = forecast_of(input, prediction);
   if (!job) return {};
-  const auto duration = [](double seconds) { return am::format_duration(seconds); };
+  const auto duration = [](double seconds) { return am::predict::step_time_text(seconds); };
   const auto saves = [&](const am::predict::SaveInterval& interval) {
     return am::cat(interval.steps, interval.steps == 1 ? " step (" : " steps (",
                    duration(static_cast<double>(interval.steps) * prediction.time.seconds), ")");
@@ -223,7 +224,7 @@ std::string report(const PlanInput& input, const Prediction& prediction,
   std::string text = am::cat(
       mesh_text(input.layout.mesh.sizes(), style), " of ", prediction.assumptions.gpu.name, ", ",
       prediction.workload.implementation->name, ": ",
-      style.paint(am::term::Role::kBold, am::format_duration(time.seconds)), " per step",
+      style.paint(am::term::Role::kBold, am::predict::step_time_text(time.seconds)), " per step",
       interval_text(prediction), "\n", am::format_short_count(prediction.tokens_per_second_per_gpu),
       " tokens/s per GPU, MFU ", percent(prediction.mfu), " of the ", peak_text(prediction),
       " peak\n\n");
@@ -231,9 +232,9 @@ std::string report(const PlanInput& input, const Prediction& prediction,
   std::vector<const char*> reasons;
   for (const Part& part : parts_of(time)) {
     if (part.seconds < 5e-4 * time.seconds) continue;
-    bars.push_back(
-        {part.name, part.seconds,
-         am::cat(am::format_duration(part.seconds), "  ", percent(part.seconds / time.seconds))});
+    bars.push_back({part.name, part.seconds,
+                    am::cat(am::predict::step_time_text(part.seconds), "  ",
+                            percent(part.seconds / time.seconds))});
     reasons.push_back(part.why);
   }
   const auto lines = am::split(am::term::bars(bars, 24, style), '\n');

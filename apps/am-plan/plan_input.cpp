@@ -1,7 +1,9 @@
 #include "plan_input.h"
 
+#include <filesystem>
 #include <iostream>
 #include <utility>
+#include <vector>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -15,6 +17,32 @@ bool concerns_only_the_job(const std::string& rule) {
          am::starts_with(rule, "checkpoint.") || rule == "model.weights";
 }
 
+namespace {
+
+// Returns "did you mean FILE?" with a plan whose path is similar; empty if there is none.
+std::string near_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::exists(path, ignored)) return {};
+  const fs::path wanted(path);
+  std::vector<std::string> plans;
+  for (const fs::path& folder : {wanted.parent_path(), fs::path("plans"), fs::path()}) {
+    const fs::path here = folder.empty() ? fs::path(".") : folder;
+    for (const auto& entry : fs::directory_iterator(here, ignored)) {
+      if (entry.path().extension() != ".toml") continue;
+      const fs::path shown = folder.empty() ? entry.path().filename() : entry.path();
+      // A plan with this name in another folder is the nearest one.
+      if (entry.path().stem() == wanted.stem())
+        return am::cat("did you mean ", shown.string(), "?");
+      plans.push_back(shown.string());
+    }
+  }
+  const auto near = am::nearest(path, plans);
+  return near ? am::cat("did you mean ", *near, "?") : std::string();
+}
+
+}  // namespace
+
 std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
                                                  const PlanOptions& options,
                                                  am::Diagnostics& found) {
@@ -26,7 +54,12 @@ std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
     return am::rules::check_file(path, options.overrides, options.world_size, found,
                                  options.plugins);
   } catch (const am::Error& error) {
-    found.error("plan.file", am::Span{path, 0, 0, 1, {}}, error.what(), error.hint());
+    std::string message = error.what();  // may begin with the path, which the diagnostic has too
+    if (const std::string prefix = path + ": "; am::starts_with(message, prefix)) {
+      message.erase(0, prefix.size());
+    }
+    const std::string help = error.hint().empty() ? near_file(path) : error.hint();
+    found.error("plan.file", am::Span{path, 0, 0, 1, {}}, message, help);
     return std::nullopt;
   }
 }

@@ -5,6 +5,7 @@
 
 #include "am/base/text.h"
 #include "am/config/backend.h"
+#include "am/config/field.h"
 #include "am/rules/catalogue.h"
 
 namespace am::rules {
@@ -14,10 +15,11 @@ class Notes {
  public:
   Notes(const RuleContext& context, Diagnostics& found) : context_(context), found_(found) {}
 
-  // Adds a note if the plan sets the key and `differs` is true. `differs`: the key's value requests
-  // behaviour that automesh does not have.
+  // Adds a note if the plan sets the key to another value than the default and `differs` is true.
+  // `differs`: the key's value requests behaviour that automesh does not have. The resolved plan of
+  // a run folder has all keys, most of them with their defaults.
   void add(const char* key, bool differs, const char* why) {
-    if (!differs || !context_.plan.given(key)) return;
+    if (!differs || !context_.plan.given(key) || is_default(key)) return;
     const std::string_view name = key;
     found_.add({"strategy.no_effect", Severity::kNote, context_.plan.span(key),
                 cat(name.substr(name.find('.') + 1), " changes nothing in automesh: ", why),
@@ -25,6 +27,14 @@ class Notes {
   }
 
  private:
+  bool is_default(std::string_view key) const {
+    const std::string strategy = config::strategy_name(context_.plan.strategy);
+    const config::FieldSpec* field =
+        config::find_field("strategy", key.substr(key.find('.') + 1), strategy);
+    return field != nullptr &&
+           field->get(context_.plan) == field->get(config::default_plan(strategy));
+  }
+
   const RuleContext& context_;
   Diagnostics& found_;
 };

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/base/units.h"
 #include "am/model/flops.h"
 #include "am/predict/time/evidence.h"
 
@@ -184,6 +185,12 @@ std::optional<Prediction> predict_step(const config::Plan& plan, const model::Mo
     prediction.nearest = nearest_runs(runs, workload, gpu, calibration.constants, how_many);
   }
   return prediction;
+}
+
+std::string step_time_text(double seconds) {
+  constexpr double kMinute = 59.95, kLong = 9999.5;
+  if (!(seconds >= kMinute && seconds < kLong)) return format_duration(seconds);
+  return cat(format_fixed(seconds, seconds < 999.95 ? 1 : 0), " s");
 }
 
 }  // namespace am::predict

@@ -76,4 +76,8 @@ double peak_flops(const Workload& workload, const cluster::Gpu& gpu);
 // has no units for it.
 ComputeFormat peak_format(const Workload& workload, const cluster::Gpu& gpu);
 
+// Formats the time of a step with three digits or more, in seconds up to some thousands, so that
+// layouts can be told apart: "63.1 s", "1204 s".
+std::string step_time_text(double seconds);
+
 }  // namespace am::predict
