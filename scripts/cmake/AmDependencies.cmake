@@ -46,7 +46,8 @@ endif()
 set_target_properties(PkgConfig::AM_UNICODE PROPERTIES INTERFACE_COMPILE_OPTIONS "")
 add_library(am::unicode ALIAS PkgConfig::AM_UNICODE)
 
-# Decompress data files. Only am/data/data_file.cpp includes these libraries.
+# Decompress data files. Only am/data/data_file.cpp and am/formats/parquet/codec.cpp include these
+# libraries.
 pkg_check_modules(AM_COMPRESSION IMPORTED_TARGET zlib libzstd)
 if(NOT AM_COMPRESSION_FOUND)
   message(FATAL_ERROR "zlib or Zstandard was not found. On Debian and Ubuntu: apt-get install zlib1g-dev libzstd-dev (or run scripts/setup).")

@@ -90,7 +90,7 @@ TEST_CASE("objects are read from lines and from arrays, in pieces") {
     std::vector<std::string> all;
     int64_t pieces = 0, done = 0;
     const DataFile file = files.open("a.json", content);
-    for_each_objects(file, bytes, [&](const JsonObjects& objects) {
+    for_each_objects(file, {}, bytes, [&](const JsonObjects& objects) {
       ++pieces;
       CHECK(objects.file_bytes > done);
       done = objects.file_bytes;

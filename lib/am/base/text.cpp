@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <cstring>
 #include <utility>
 
 namespace am {
@@ -182,7 +184,14 @@ size_t utf8_length(std::string_view text) {
 }
 
 bool is_utf8(std::string_view text) {
+  constexpr uint64_t kHighBits = 0x8080808080808080;
   while (!text.empty()) {
+    uint64_t word = kHighBits;  // eight bytes at a time while they are ASCII
+    if (text.size() >= sizeof word) std::memcpy(&word, text.data(), sizeof word);
+    if ((word & kHighBits) == 0) {
+      text.remove_prefix(sizeof word);
+      continue;
+    }
     const size_t length = utf8_length(text);
     if (length == 0) return false;
     text.remove_prefix(length);

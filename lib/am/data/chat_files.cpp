@@ -63,6 +63,7 @@ Examples read_chat(const DataSpec& spec, const Tokenizer& tokenizer,
   const ConversationReader reader(
       tokenizer, chat_template ? &*chat_template : nullptr,
       {spec.loss_on, spec.columns, spec.eod_token, spec.splits_special});
+  const std::vector<std::string> keys = reader.keys();
   Examples examples;
   FileProgress progress("tokenising", files, spec.log);
   InOrder<std::vector<Example>> work(spec.threads, [&](const std::vector<Example>& some) {
@@ -72,7 +73,7 @@ Examples read_chat(const DataSpec& spec, const Tokenizer& tokenizer,
     const auto file = std::make_shared<const DataFile>(path, "JSON Lines");
     constexpr int64_t kBytesOfTask = 1 << 18;
     int64_t bytes = 0;
-    for_each_objects(*file, kBytesOfTask, [&](JsonObjects objects) {
+    for_each_objects(*file, keys, kBytesOfTask, [&](JsonObjects objects) {
       bytes = objects.file_bytes;
       work.add([&reader, &spec, file, objects = std::move(objects)] {
         return read_examples(reader, objects, spec.vocab_size);

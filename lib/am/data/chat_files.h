@@ -1,5 +1,5 @@
-// Opens data of the kind "chat": files of conversations (conversation.h), as JSON Lines or a JSON
-// array, which stay in memory as token ids.
+// Opens data of the kind "chat": files of conversations (conversation.h), as JSON Lines, a JSON
+// array or a Parquet file, which stay in memory as token ids.
 #pragma once
 
 #include <filesystem>

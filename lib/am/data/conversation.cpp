@@ -39,13 +39,26 @@ ConversationReader::ConversationReader(const Tokenizer& tokenizer,
                                        ConversationOptions options)
     : tokenizer_(tokenizer), template_(chat_template), options_(std::move(options)) {}
 
-// Returns the value of a key, under the name that it has in the file; null if the line lacks it.
-const Json* ConversationReader::column(const Json& line, std::string_view name) const {
+// Returns the name that a key has in the file.
+std::string ConversationReader::key_of(std::string_view name) const {
   std::string key(name);
   for (const auto& [ours, theirs] : options_.columns) {
     if (ours == name) key = theirs;
   }
-  const auto found = line.find(key);
+  return key;
+}
+
+std::vector<std::string> ConversationReader::keys() const {
+  std::vector<std::string> keys;
+  for (const char* name : {"input_ids", "labels", "messages", "tools", "prompt", "completion"}) {
+    keys.push_back(key_of(name));
+  }
+  return keys;
+}
+
+// Returns the value of a key, under the name that it has in the file; null if the line lacks it.
+const Json* ConversationReader::column(const Json& line, std::string_view name) const {
+  const auto found = line.find(key_of(name));
   return found == line.end() || found->is_null() ? nullptr : &*found;
 }
 

@@ -44,6 +44,8 @@ class ConversationReader {
   ConversationReader(const Tokenizer& tokenizer, const chat::ChatTemplate* chat_template,
                      ConversationOptions options);
 
+  // Returns the keys that read() may read, by their names in the file.
+  std::vector<std::string> keys() const;
   // `where` names the line in error messages. Throws Error(kFormat) for an object without the keys
   // above, and the errors of the template.
   Example read(const Json& line, const std::string& where) const;
@@ -51,6 +53,7 @@ class ConversationReader {
  private:
   using Span = std::pair<size_t, size_t>;  // bytes [first, second) of a text
 
+  std::string key_of(std::string_view name) const;
   const Json* column(const Json& line, std::string_view name) const;
   Example of_ids(const Json& ids, const Json* labels, const std::string& where) const;
   Example of_texts(const std::string& prompt, const std::string& completion) const;

@@ -11,6 +11,7 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/data/file_format.h"
+#include "am/formats/parquet/table.h"
 
 namespace am::data {
 
@@ -137,7 +138,8 @@ DataFile::DataFile(const fs::path& path, std::string_view wanted)
   } else if (starts_with(text, kZstd)) {
     compression_ = Compression::kZstd;
   } else {
-    refuse_known_format(path, map_.bytes(), wanted);
+    is_table_ = formats::parquet::is_parquet(text);
+    if (!is_table_) refuse_known_format(path, map_.bytes(), wanted);
     return;
   }
   if (name_.extension() == ".gz" || name_.extension() == ".zst") name_.replace_extension();

@@ -1,13 +1,15 @@
-// Contents of a file of text, decompressed if it is a gzip or Zstandard file.
+// Contents of a file of text, decompressed if it is a gzip or Zstandard file, or a Parquet file.
 //
 //   const DataFile file("corpus.jsonl.zst", "UTF-8 text");
 //   file.for_each_block([&](const DataBlock& block) { count += block.text.size(); });
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -32,6 +34,11 @@ class DataFile {
   // Returns the path without the suffix .gz or .zst.
   const std::filesystem::path& name() const { return name_; }
 
+  // Whether this is a Parquet file. The next functions then return its bytes as stored.
+  bool is_table() const { return is_table_; }
+  // Returns the file's bytes as stored, which the object keeps.
+  std::span<const std::byte> stored() const { return map_.bytes(); }
+
   // Calls `visit` with the content in order. A block ends at the end of a line, unless it is the
   // last. Throws Error(kFormat) if the compressed data are damaged or truncated.
   void for_each_block(const std::function<void(const DataBlock&)>& visit) const;
@@ -52,6 +59,7 @@ class DataFile {
   std::string wanted_;
   MappedFile map_;
   Compression compression_ = Compression::kNone;
+  bool is_table_ = false;
 };
 
 }  // namespace am::data

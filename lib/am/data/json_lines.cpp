@@ -3,6 +3,8 @@
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/number.h"
+#include "am/formats/parquet/table.h"
 
 namespace am::data {
 
@@ -33,6 +35,26 @@ void visit_array(const DataFile& file, const std::function<void(JsonObjects)>& v
   }
 }
 
+void visit_table(const DataFile& file, std::span<const std::string> keys, int64_t bytes,
+                 const std::function<void(JsonObjects)>& visit) {
+  const formats::parquet::Table table(file.path(), file.stored());
+  JsonObjects objects;
+  int64_t size = 0;
+  const auto flush = [&](int64_t last) {
+    objects.file = file.path().string();
+    objects.file_bytes =
+        static_cast<int64_t>(as_double(static_cast<int64_t>(file.stored().size())) *
+                             as_double(last) / as_double(table.rows()));
+    visit(std::exchange(objects, {}));
+    size = 0;
+  };
+  table.for_each_row(keys, [&](formats::parquet::Row row) {
+    objects.rows.emplace_back(row.number, std::move(row.object));
+    size += row.bytes;
+    if (size >= bytes || row.number == table.rows()) flush(row.number);
+  });
+}
+
 }  // namespace
 
 void JsonObjects::for_each(
@@ -44,11 +66,13 @@ void JsonObjects::for_each(
       throw Error(ErrorKind::kFormat, cat(where, ": the line is not JSON"));
     visit(object, where);
   }
+  for (const auto& [number, object] : rows) visit(object, cat(file, ":", number));
   for (const auto& [index, object] : elements) visit(object, cat(file, "[", index, "]"));
 }
 
-void for_each_objects(const DataFile& file, int64_t bytes,
+void for_each_objects(const DataFile& file, std::span<const std::string> keys, int64_t bytes,
                       const std::function<void(JsonObjects)>& visit) {
+  if (file.is_table()) return visit_table(file, keys, bytes, visit);
   if (is_array(file.beginning().text)) return visit_array(file, visit);
   int64_t number = 1;
   file.for_each_block([&](const DataBlock& block) {

@@ -1,11 +1,14 @@
-// Reads the objects of a JSON Lines file, or of a JSON array.
+// Reads the objects of a JSON Lines file, of a JSON array, or of a Parquet file, whose rows are
+// objects.
 #pragma once
 
 #include <algorithm>
 #include <cstdint>
 #include <functional>
+#include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "am/base/json.h"
@@ -35,17 +38,19 @@ struct JsonObjects {
   std::vector<std::pair<int64_t, std::string_view>> lines;
   DataBlock block;
   std::vector<std::pair<int64_t, Json>> elements;  // elements of an array, with their indices
+  std::vector<std::pair<int64_t, Json>> rows;      // rows of a Parquet file, with their numbers
   int64_t file_bytes = 0;                          // bytes of the file up to the last object
 
-  // Calls `visit` with each object and its place, for example "a.jsonl:7" or "a.json[6]". Throws
-  // Error(kFormat) for a line that is not JSON.
+  // Calls `visit` with each object and its place, for example "a.jsonl:7", "a.json[6]" or
+  // "a.parquet:7". Throws Error(kFormat) for a line that is not JSON.
   void for_each(
       const std::function<void(const Json& object, const std::string& where)>& visit) const;
 };
 
-// Calls `visit` with the objects of a JSON Lines file, or of a file that is one JSON array, in
-// order. Each call has lines of about `bytes` bytes.
-void for_each_objects(const DataFile& file, int64_t bytes,
+// Calls `visit` with the objects of a JSON Lines file, of a file that is one JSON array, or of a
+// Parquet file, in order. Each call has lines or rows of about `bytes` bytes. Rows of a Parquet
+// file have only the keys in `keys`. Throws Error(kFormat) if the file is damaged.
+void for_each_objects(const DataFile& file, std::span<const std::string> keys, int64_t bytes,
                       const std::function<void(JsonObjects)>& visit);
 
 }  // namespace am::data

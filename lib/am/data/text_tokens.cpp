@@ -44,7 +44,7 @@ class TextTokens : public TokenSource {
   std::string description_;
 };
 
-// Returns the value of "text" in an object of a JSON file.
+// Returns the value of "text" in an object of a JSON or Parquet file.
 std::string text_of(const Json& object, const std::string& where) {
   if (object.is_object() && object.contains("text") && object["text"].is_string()) {
     return object["text"].get<std::string>();
@@ -72,9 +72,10 @@ class TextReader {
   void read(const fs::path& path) {
     const auto file = std::make_shared<const DataFile>(path, "UTF-8 text");
     int64_t bytes = 0;
-    if (shape_of(file->name(), file->beginning().text) != TextShape::kText) {
+    if (file->is_table() || shape_of(file->name(), file->beginning().text) != TextShape::kText) {
       constexpr int64_t kBytesOfTask = 1 << 20;
-      for_each_objects(*file, kBytesOfTask, [&](JsonObjects objects) {
+      const std::vector<std::string> keys = {"text"};
+      for_each_objects(*file, keys, kBytesOfTask, [&](JsonObjects objects) {
         bytes = objects.file_bytes;
         work_.add([this, file, objects = std::move(objects)] {
           TokenizedText out;

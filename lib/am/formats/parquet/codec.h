@@ -1,0 +1,37 @@
+// Decompresses the pages of a Parquet file.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+
+#include "am/formats/parquet/metadata.h"
+
+namespace am::formats::parquet {
+
+// Memory for one page, which is not initialised.
+class PageBuffer {
+ public:
+  std::span<std::byte> resize(size_t size) {
+    if (size > capacity_) {
+      bytes_.reset();  // first frees the old memory
+      bytes_ = std::make_unique_for_overwrite<std::byte[]>(size);
+      capacity_ = size;
+    }
+    return {bytes_.get(), size};
+  }
+
+ private:
+  std::unique_ptr<std::byte[]> bytes_;
+  size_t capacity_ = 0;
+};
+
+// Returns the decompressed bytes, of which there must be `size`: in `buffer`, or `stored` itself if
+// the codec is kUncompressed. Throws Error(kFormat) if the bytes are damaged or the codec is not
+// implemented; a size that the bytes cannot have is refused before memory is allocated.
+Bytes unpack(Codec codec, Bytes stored, int64_t size, PageBuffer& buffer);
+
+// Throws Error(kFormat) if the CRC-32 of the bytes is another.
+void require_checksum(Bytes bytes, uint32_t checksum);
+
+}  // namespace am::formats::parquet

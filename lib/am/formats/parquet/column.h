@@ -1,0 +1,61 @@
+// Reads the pages of a column in one row group.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "am/base/json.h"
+#include "am/formats/parquet/codec.h"
+#include "am/formats/parquet/integers.h"
+#include "am/formats/parquet/metadata.h"
+#include "am/formats/parquet/schema.h"
+#include "am/formats/parquet/values.h"
+
+namespace am::formats::parquet {
+
+// The entries of a column: a value, or a null or empty list, with its levels. One page, and the
+// dictionary, are in memory at a time. All functions throw Error(kFormat), with column and page, if
+// the file is damaged.
+class ColumnReader {
+ public:
+  // `file` and `leaf` must outlive the object.
+  ColumnReader(Bytes file, const SchemaLeaf& leaf, const ColumnChunk& chunk);
+
+  bool at_end() const { return at_end_; }
+  // Levels of the current entry; 0 at the end.
+  int rep() const { return rep_; }
+  int def() const { return def_; }
+  // Returns the value of the current entry, null if it has none, and goes to the next entry.
+  Json take();
+
+ private:
+  std::string place() const;
+  void read_entry();
+  bool next_page();
+  void open_data_page(const PageHeader& header, Bytes stored);
+  void open_levels(Bytes reps, Bytes defs);
+
+  const SchemaLeaf& leaf_;
+  Codec codec_;
+  Bytes file_;
+  size_t at_ = 0;  // byte of the file at which the next page begins
+  size_t end_ = 0;
+  int64_t entries_left_ = 0;  // entries of pages that were not opened yet
+  // The page.
+  size_t page_ = 0;  // byte at which its header begins
+  int64_t left_in_page_ = 0;
+  PageBuffer buffer_;
+  RunReader reps_;
+  RunReader defs_;
+  std::vector<Json> dictionary_;
+  bool has_dictionary_ = false;
+  std::unique_ptr<ValueReader> values_;
+  // The current entry.
+  bool at_end_ = false;
+  int rep_ = 0;
+  int def_ = 0;
+};
+
+}  // namespace am::formats::parquet

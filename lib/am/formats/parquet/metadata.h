@@ -1,0 +1,125 @@
+// The footer and the page headers of a Parquet file, as values. Names and numbers are those of
+// parquet.thrift in Apache's parquet-format.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/formats/parquet/byte_reader.h"
+
+namespace am::formats::parquet {
+
+enum class PhysicalType {
+  kBoolean = 0,
+  kInt32 = 1,
+  kInt64 = 2,
+  kInt96 = 3,
+  kFloat = 4,
+  kDouble = 5,
+  kByteArray = 6,
+  kFixedByteArray = 7,
+};
+
+enum class Repetition { kRequired = 0, kOptional = 1, kRepeated = 2 };
+
+enum class Codec {
+  kUncompressed = 0,
+  kSnappy = 1,
+  kGzip = 2,
+  kLzo = 3,
+  kBrotli = 4,
+  kLz4 = 5,
+  kZstd = 6,
+  kLz4Raw = 7,
+};
+
+enum class Encoding {
+  kPlain = 0,
+  kPlainDictionary = 2,
+  kRle = 3,
+  kBitPacked = 4,
+  kDeltaBinaryPacked = 5,
+  kDeltaLengthByteArray = 6,
+  kDeltaByteArray = 7,
+  kRleDictionary = 8,
+  kByteStreamSplit = 9,
+};
+
+// Meaning of a schema element, in addition to its physical type. Of kOther only the name is known.
+enum class LogicalType {
+  kNone,
+  kText,
+  kJson,
+  kList,
+  kSigned,
+  kUnsigned,
+  kUnknown,
+  kOther,
+};
+
+// A column, or a group of columns. A schema is a list of elements in depth-first order, the root
+// first.
+struct SchemaElement {
+  std::optional<PhysicalType> type;  // absent: a group
+  Repetition repetition = Repetition::kRequired;
+  std::string name;
+  int64_t children = 0;
+  LogicalType logical = LogicalType::kNone;
+  std::string logical_name;  // of kOther, for messages: "a date"
+};
+
+// The values of one column in one row group.
+struct ColumnChunk {
+  PhysicalType type = PhysicalType::kBoolean;
+  Codec codec = Codec::kUncompressed;
+  int64_t values = 0;  // number of values, nulls and empty lists included
+  int64_t offset = 0;  // byte of the file at which the first page begins
+  int64_t bytes = 0;   // size of all pages with their headers, as stored
+  bool encrypted = false;
+  bool elsewhere = false;  // in another file
+};
+
+struct RowGroup {
+  std::vector<ColumnChunk> columns;
+  int64_t rows = 0;
+};
+
+struct Metadata {
+  std::vector<SchemaElement> schema;
+  std::vector<RowGroup> groups;
+  int64_t rows = 0;
+};
+
+enum class PageType { kData = 0, kIndex = 1, kDictionary = 2, kDataV2 = 3 };
+
+struct PageHeader {
+  PageType type = PageType::kIndex;
+  int64_t stored_bytes = 0;          // compressed
+  int64_t unpacked_bytes = 0;        // decompressed
+  std::optional<uint32_t> checksum;  // CRC-32 of the stored bytes
+  int64_t values = 0;
+  Encoding encoding = Encoding::kPlain;
+  // Version 1.
+  Encoding def_encoding = Encoding::kRle;
+  Encoding rep_encoding = Encoding::kRle;
+  // Version 2, in which levels are not compressed.
+  int64_t def_bytes = 0;
+  int64_t rep_bytes = 0;
+  bool compressed = true;
+
+  int64_t header_bytes = 0;  // size of the header itself
+};
+
+// Reads the footer of a whole file. Throws Error(kFormat), without the file's name.
+Metadata read_metadata(Bytes file);
+// Reads the page header at the front of `bytes`. Throws Error(kFormat).
+PageHeader read_page_header(Bytes bytes);
+
+// Names for messages: "INT96", "Brotli", "BYTE_STREAM_SPLIT"; a number if it is unknown.
+std::string name_of(PhysicalType type);
+std::string name_of(Codec codec);
+std::string name_of(Encoding encoding);
+
+}  // namespace am::formats::parquet

@@ -1,0 +1,84 @@
+#include "am/formats/parquet/snappy.h"
+
+#include <cstdint>
+#include <cstring>
+
+namespace am::formats::parquet {
+
+namespace {
+
+// Writes elements of a Snappy stream: literal bytes, and copies of bytes that were written before.
+class SnappyOutput {
+ public:
+  explicit SnappyOutput(std::span<std::byte> out) : out_(out) {}
+
+  bool full() const { return at_ == out_.size(); }
+
+  void literal(Bytes bytes) {
+    require_space(bytes.size());
+    if (!bytes.empty()) std::memcpy(out_.data() + at_, bytes.data(), bytes.size());
+    at_ += bytes.size();
+  }
+
+  // Repeats the bytes that begin `offset` bytes before the end. They may overlap with the copy.
+  void copy(size_t offset, size_t length) {
+    if (offset == 0 || offset > at_)
+      fail_damaged("the Snappy data refer to bytes before the first");
+    require_space(length);
+    std::byte* to = out_.data() + at_;
+    const std::byte* from = to - offset;
+    at_ += length;
+    constexpr size_t kWord = 8;
+    if (offset >= kWord && out_.size() - at_ >= kWord) {  // whole words, the last one too long
+      for (size_t i = 0; i < length; i += kWord) std::memcpy(to + i, from + i, kWord);
+      return;
+    }
+    for (size_t i = 0; i < length; ++i) to[i] = from[i];
+  }
+
+ private:
+  void require_space(size_t size) const {
+    if (size > out_.size() - at_) fail_damaged("the Snappy data are longer than they should be");
+  }
+
+  std::span<std::byte> out_;
+  size_t at_ = 0;
+};
+
+// Returns a little-endian number of 1 to 4 bytes.
+size_t number_of(Bytes bytes) {
+  size_t number = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) number |= std::to_integer<size_t>(bytes[i]) << (8 * i);
+  return number;
+}
+
+}  // namespace
+
+void unpack_snappy(Bytes packed, std::span<std::byte> out) {
+  ByteReader reader(packed);
+  if (reader.varint() != out.size()) fail_damaged("the Snappy data have another length");
+  SnappyOutput output(out);
+  while (!reader.empty()) {
+    const auto tag = reader.number<uint8_t>();
+    const size_t high = tag >> 2;
+    switch (tag & 3) {
+      case 0: {  // a literal; lengths above 60 follow in 1 to 4 bytes
+        constexpr size_t kLongest = 59;
+        const size_t length = high <= kLongest ? high : number_of(reader.take(high - kLongest));
+        output.literal(reader.take(length + 1));
+        break;
+      }
+      case 1:
+        output.copy(high >> 3 << 8 | number_of(reader.take(1)), (high & 7) + 4);
+        break;
+      case 2:
+        output.copy(number_of(reader.take(2)), high + 1);
+        break;
+      default:
+        output.copy(number_of(reader.take(4)), high + 1);
+    }
+  }
+  if (!output.full()) fail_damaged("the Snappy data end early");
+}
+
+}  // namespace am::formats::parquet
