@@ -238,6 +238,45 @@ weight = 0.2
         self.assertEqual(result.returncode, 1)
         self.assertIn("the plan has no data that are tokenised", result.stderr)
 
+    def test_parquet_files_give_the_losses_of_json_lines(self):
+        model = self.folder_of_model()
+        (model / "chat_template.jinja").write_text(
+            "{% for m in messages %}<|{{ m.role }}|>{{ m.content or m.tool_calls | tojson }}<|end|>{% endfor %}"
+            "{% if add_generation_prompt %}<|assistant|>{% endif %}")
+        tables = DATA / "parquet"
+        for kind, source, train in (("text", "text", "max_steps = 4"), ("chat", "chat", "max_steps = 4\nseq_len = 512"),
+                                    ("chat", "ids", "max_steps = 4")):
+            with self.subTest(source):
+                data = f'kind = "{kind}"\npath = "{tables}/{source}.jsonl"\neod_token = 0\n'
+                logs, losses = [], []
+                for name in (f"{source}.jsonl", f"{source}-snappy.parquet"):
+                    text = plan_text(data=data.replace(f"{source}.jsonl", name), model=model, train=train)
+                    if "seq_len = 512" in text:
+                        text = text.replace("seq_len = 16\n", "")
+                    plan = self.write_plan(text, f"{name}.toml")
+                    result = self.am_run(plan, "--run-dir", name)
+                    self.assertEqual(result.returncode, 0, result.stderr)
+                    line = next(line for line in result.stderr.split("\n") if line.startswith("data "))
+                    logs.append(line.replace(name, ""))
+                    losses.append(self.losses(self.metrics(name)))
+                    batch = self.json_of_command("show-batch", plan)
+                    losses[-1].append(batch["rows"])
+                self.assertEqual(logs[0], logs[1])
+                self.assertEqual(losses[0], losses[1])
+        # A run goes on with another file of the same documents, which was prepared.
+        plan = self.write_plan(plan_text(data=f'kind = "text"\npath = "{tables}/text-zstd.parquet"\neod_token = 0\n',
+                                         model=model, train="max_steps = 6"), "prepared.toml")
+        said = self.json_of_command("prepare", plan)
+        self.assertEqual([each["documents"] for each in said["prepared"]], [37])
+        result = self.am_run(plan, "--run-dir", "text.jsonl")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("; from ", result.stderr)
+        self.assertEqual([line["step"] for line in self.metrics("text.jsonl")], [1, 2, 3, 4, 5, 6])
+        data = f'kind = "text"\npath = "{tables}/ids-snappy.parquet"\n'
+        refused = self.am_run("show-batch", self.write_plan(plan_text(data=data, model=model), "no.toml"))
+        self.assertEqual(refused.returncode, 2, refused.stderr)
+        self.assertIn('ids-snappy.parquet:1: the object has no "text" that is a string', refused.stderr)
+
     def json_of_command(self, *arguments):
         result = self.am_run(*arguments, "--json")
         self.assertEqual(result.returncode, 0, result.stderr)

@@ -81,7 +81,7 @@ TEST_CASE("damaged and truncated files are errors, at every length") {
   broken[broken.size() - 6] ^= 1;  // in the checksum
   CHECK_THROWS_WITH(files.open("a", broken).whole(), Catch::EndsWith("the gzip file is damaged"));
   CHECK_THROWS_WITH(files.open("a", ""), Catch::EndsWith("the file is empty"));
-  CHECK_THROWS_WITH(files.open("a", "PAR1xxxx"), Catch::Contains("Apache Parquet"));
+  CHECK_THROWS_WITH(files.open("a", "ARROW1xx"), Catch::Contains("Apache Arrow"));
 }
 
 TEST_CASE("objects are read from lines and from arrays, in pieces") {

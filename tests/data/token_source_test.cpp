@@ -305,7 +305,8 @@ TEST_CASE("files of another format are not read as text") {
   const TemporaryFolder folder;
   const std::vector<std::pair<std::string, std::string>> formats = {
       {std::string("\x1f\x8b\x08\0", 4), "gzip"},
-      {"PAR1....", "Parquet"},
+      {"ARROW1..", "Arrow"},
+      {"PAR1....", "Parquet file has no footer"},
       {"\x93NUMPY\x01", "NumPy"},
       {std::string("\xfd"
                    "7zXZ\0",

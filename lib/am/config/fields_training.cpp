@@ -226,10 +226,10 @@ void add_data(std::vector<FieldSpec>& out) {
   using S = DataSection;
   const Choice kinds{{"synthetic", "text", "tokens", "megatron", "chat", "synthetic_chat"}};
   data.add("kind", &S::kind, kinds,
-           "synthetic needs no files; chat: conversations as JSON Lines, with the chat template of "
-           "the tokenizer's folder; synthetic_chat: random examples, for tests; text: UTF-8 files, "
-           "or .jsonl with a \"text\" in each line, through the tokenizer; tokens: headerless "
-           "little-endian integers; megatron: a .bin and .idx pair.");
+           "synthetic needs no files; chat: conversations as JSON Lines or Parquet, with the chat "
+           "template of the tokenizer's folder; synthetic_chat: random examples, for tests; text: "
+           "UTF-8 files, or .jsonl or Parquet with a \"text\" in each row, through the tokenizer; "
+           "tokens: headerless little-endian integers; megatron: a .bin and .idx pair.");
   data.add("path", &S::path, Texts{"path or array of paths"},
            "Files, folders or globs. Required unless kind is synthetic, or there are sources. With "
            "kind megatron also Megatron's blend, which becomes sources: weights and prefixes in "

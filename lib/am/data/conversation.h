@@ -4,7 +4,7 @@
 //   const ConversationReader reader(*tokenizer, &chat_template, {.loss_on = LossOn::kAssistant});
 //   const Example example = reader.read(Json::parse(line), "chat.jsonl:1");
 //
-// A line is an object with one of these:
+// A line, or a row of a Parquet file, is an object with one of these:
 //
 //   messages            [{"role": "user", "content": ".."}, ..]; also "tools"
 //   prompt, completion  two texts, or two lists of messages

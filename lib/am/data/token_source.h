@@ -9,7 +9,8 @@
 // Kinds:
 //   synthetic  endless arithmetic progressions, which a model can learn
 //   text       tokenized files, in memory as 2 or 4 bytes per token; each file is a document, or,
-//              in a .jsonl, the "text" of each line; eod_token, if set, follows each document
+//              in a .jsonl or a Parquet file, the "text" of each row; eod_token, if set, follows
+//              each document
 //   tokens     headerless little-endian integers, memory-mapped
 //   megatron   a .bin/.idx pair (either name, or the common prefix), memory-mapped
 // Several paths are concatenated in the given order, without separators except text's eod_token. A

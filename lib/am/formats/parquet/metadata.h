@@ -47,7 +47,7 @@ enum class Encoding {
   kByteStreamSplit = 9,
 };
 
-// Meaning of a schema element, in addition to its physical type. Of kOther only the name is known.
+// Meaning of a schema element, in addition to its physical type. kOther is not read.
 enum class LogicalType {
   kNone,
   kText,

@@ -69,13 +69,13 @@ void unpack_snappy(Bytes packed, std::span<std::byte> out) {
         break;
       }
       case 1:
-        output.copy(high >> 3 << 8 | number_of(reader.take(1)), (high & 7) + 4);
+        output.copy(high >> 3 << 8 | reader.number<uint8_t>(), (high & 7) + 4);
         break;
       case 2:
-        output.copy(number_of(reader.take(2)), high + 1);
+        output.copy(reader.number<uint16_t>(), high + 1);
         break;
       default:
-        output.copy(number_of(reader.take(4)), high + 1);
+        output.copy(reader.number<uint32_t>(), high + 1);
     }
   }
   if (!output.full()) fail_damaged("the Snappy data end early");

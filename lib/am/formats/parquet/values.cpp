@@ -34,7 +34,7 @@ Json json_of(ValueKind kind, std::string_view text) {
     return std::string(text);
   }
   const auto limit_depth = [](int depth, Json::parse_event_t /*event*/, Json& /*value*/) {
-    if (depth > kDeepestJson) fail_damaged("a JSON value is nested too deeply");
+    if (depth >= kDeepestJson) fail_damaged("a JSON value is nested too deeply");
     return true;
   };
   Json value = Json::parse(text, limit_depth, /*allow_exceptions=*/false);
