@@ -8,6 +8,8 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/frameworks/state_name.h"
+#include "am/run_folder/shard_index.h"
 #include "am/stored/hub_config.h"
 
 namespace am::frameworks {
@@ -16,7 +18,6 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr std::string_view kStatePrefix = "optim.state.";
 constexpr size_t kNamesInNote = 3;
 
 // Returns the name without leading components "module.", which wrappers such as DDP add.
@@ -24,22 +25,6 @@ std::string_view without_module(std::string_view name) {
   constexpr std::string_view kModule = "module.";
   while (starts_with(name, kModule)) name.remove_prefix(kModule.size());
   return name;
-}
-
-// An optimizer state's name, split into parameter and state: NAME and exp_avg, for example, of
-// "optim.state.NAME.exp_avg" or "optim.state.exp_avg.NAME".
-struct StateName {
-  std::string_view parameter;
-  std::string_view state;
-};
-
-std::optional<StateName> split_state(std::string_view name, bool state_first) {
-  if (!starts_with(name, kStatePrefix)) return std::nullopt;
-  name.remove_prefix(kStatePrefix.size());
-  const size_t dot = state_first ? name.find('.') : name.rfind('.');
-  if (dot == std::string_view::npos) return std::nullopt;
-  if (state_first) return StateName{name.substr(dot + 1), name.substr(0, dot)};
-  return StateName{name.substr(0, dot), name.substr(dot + 1)};
 }
 
 class MappedSource : public stored::TensorSource {
@@ -174,7 +159,8 @@ class MappedSource : public stored::TensorSource {
     } else {
       parts = names.to_hub(parameter, stored.shape).parts;
     }
-    for (HubPart& part : parts) part.name = cat(kStatePrefix, part.name, ".", name->state);
+    for (HubPart& part : parts)
+      part.name = cat(run_folder::kOptimizerPrefix, part.name, ".", name->state);
     return parts;
   }
 

@@ -27,6 +27,15 @@ std::optional<std::string_view> leading_number(std::string_view text) {
   return text.substr(0, digits);
 }
 
+// Returns the numbers in the name of a hub tensor; nothing if it does not match the row.
+std::optional<std::vector<int64_t>> match_hub(const NameRow& row, std::string_view hub) {
+  const auto found = match_name(row.hub, hub);
+  if (!found) return std::nullopt;
+  std::vector<int64_t> numbers;
+  for (const auto& number : *found) numbers.push_back(number.value_or(0));
+  return numbers;
+}
+
 }  // namespace
 
 std::optional<NameNumbers> match_name(std::string_view pattern, std::string_view name) {
@@ -182,13 +191,21 @@ bool NameMap::is_trainers(std::string_view stored) const {
   });
 }
 
+std::vector<std::string> NameMap::stored_names(std::string_view hub) const {
+  std::vector<std::string> names;
+  for (const NameRow& row : table_.rows) {
+    if (!is_of_model(row)) continue;
+    if (const auto numbers = match_hub(row, hub)) names.push_back(fill_name(row.stored, *numbers));
+  }
+  return names;
+}
+
 std::optional<StoredPart> NameMap::from_hub(std::string_view hub, int64_t rows) const {
   for (const NameRow& row : table_.rows) {
     if (!is_of_model(row)) continue;
-    const auto found = match_name(row.hub, hub);
+    const auto found = match_hub(row, hub);
     if (!found) continue;
-    std::vector<int64_t> numbers;
-    for (const auto& number : *found) numbers.push_back(number.value_or(0));
+    const std::vector<int64_t>& numbers = *found;
     const bool half = row.rows == Rows::kFirstHalf || row.rows == Rows::kSecondHalf;
     StoredPart part{fill_name(row.stored, numbers), {}, cut(row.rows, half ? 2 * rows : rows).map};
     size_t next = 0;

@@ -115,6 +115,8 @@ class NameMap {
   // Returns the location at which a writer stores a hub tensor; nullopt for a name that the table
   // does not contain. `rows`: number of rows of the hub tensor.
   std::optional<StoredPart> from_hub(std::string_view hub, int64_t rows) const;
+  // Returns the names of all stored tensors that may contain a hub tensor.
+  std::vector<std::string> stored_names(std::string_view hub) const;
 
  private:
   struct Cut {

@@ -68,19 +68,32 @@ TrainerFacts olmo_facts(const fs::path& step_folder) {
   });
 }
 
-TrainerFacts megatron_facts(const fs::path& folder, const formats::DcpMetadata& metadata) {
+namespace {
+
+// Calls `look` with the dict of Megatron's common state.
+TrainerFacts look_into_common(const fs::path& folder, const formats::DcpMetadata& metadata,
+                              const Look& look) {
   const auto common =
       std::find_if(metadata.values.begin(), metadata.values.end(),
                    [](const auto& value) { return starts_with(value.name, kCommonState); });
-  if (common == metadata.values.end()) {
-    return look_into(folder / "common.pt", 0, {}, look_at_common);
-  }
+  if (common == metadata.values.end()) return look_into(folder / "common.pt", 0, {}, look);
   const formats::DcpSlice& slice = common->slice;
   // Objects in common_state are stored as lists with one element.
   return look_into(folder / metadata.files[slice.file], slice.offset, slice.length,
-                   [](const auto& value, auto& facts) {
-                     if (!value.items().empty()) look_at_common(value.items()[0], facts);
+                   [&](const auto& value, auto& facts) {
+                     if (!value.items().empty()) look(value.items()[0], facts);
                    });
+}
+
+}  // namespace
+
+TrainerFacts megatron_facts(const fs::path& folder, const formats::DcpMetadata& metadata) {
+  return look_into_common(folder, metadata, look_at_common);
+}
+
+void visit_megatron_common(const fs::path& folder, const formats::DcpMetadata& metadata,
+                           const std::function<void(const formats::PickleValue&)>& view) {
+  look_into_common(folder, metadata, [&](const auto& state, TrainerFacts&) { view(state); });
 }
 
 }  // namespace am::frameworks

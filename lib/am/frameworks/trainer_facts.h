@@ -2,17 +2,19 @@
 // sharding of the optimizer. They are read from these files and keys:
 //
 //   train/rank0.pt                     OLMo-core: global_step
-//   common.pt, common_state/shard_0_1  Megatron: iteration, content_metadata
+//   common.pt, common_state/shard_0_1  Megatron: iteration, content_metadata, optimizer
 //
 // The other contents of these pickles are not read.
 #pragma once
 
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <optional>
 #include <string>
 
 #include "am/formats/dcp_metadata.h"
+#include "am/formats/pickle.h"
 
 namespace am::frameworks {
 
@@ -27,5 +29,11 @@ struct TrainerFacts {
 TrainerFacts olmo_facts(const std::filesystem::path& step_folder);
 TrainerFacts megatron_facts(const std::filesystem::path& folder,
                             const formats::DcpMetadata& metadata);
+
+// Calls `view` with the dict that Megatron stores in common.pt or common_state, which also has the
+// settings of the optimizer. Does not call it if there is no such file, or if it cannot be parsed.
+void visit_megatron_common(const std::filesystem::path& folder,
+                           const formats::DcpMetadata& metadata,
+                           const std::function<void(const formats::PickleValue&)>& view);
 
 }  // namespace am::frameworks

@@ -51,6 +51,7 @@ class DcpSource : public TensorSource {
     for (const formats::DcpTensor& tensor : metadata_.tensors) paths.push_back(path_of(tensor));
     std::vector<StateKey> keys = name_state(paths);
     for (size_t i = 0; i < keys.size(); ++i) add(metadata_.tensors[i], std::move(keys[i]));
+    for (const formats::DcpValue& value : metadata_.values) values_.emplace(value.name, &value);
     const auto by_name = [](const auto& a, const auto& b) { return natural_less(a.name, b.name); };
     for (auto* list : {&tensors_, &optimizer_}) {
       std::sort(list->begin(), list->end(), by_name);
@@ -68,11 +69,9 @@ class DcpSource : public TensorSource {
     return names;
   }
   bool visit_value(std::string_view name, const VisitValue& view) const override {
-    const auto& all = metadata_.values;
-    const auto value = std::find_if(all.begin(), all.end(),
-                                    [&](const auto& candidate) { return candidate.name == name; });
-    if (value == all.end()) return false;
-    view(archive_of(value->slice, value->name).root());
+    const auto found = values_.find(name);
+    if (found == values_.end()) return false;
+    view(archive_of(found->second->slice, found->second->name).root());
     return true;
   }
   std::optional<int64_t> step() const override {
@@ -254,6 +253,7 @@ class DcpSource : public TensorSource {
   mutable std::mutex mutex_;
   mutable std::vector<std::optional<MappedFile>> files_;
   std::map<std::string, Place, std::less<>> places_;  // where each tensor is stored, by name
+  std::map<std::string_view, const formats::DcpValue*> values_;  // by name
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
 };

@@ -48,20 +48,6 @@ bool starts_with_one(std::string_view name, const auto& prefixes) {
                      [&](std::string_view prefix) { return starts_with(name, prefix); });
 }
 
-std::string without_wrappers(std::string name) {
-  for (const std::string_view wrapper : kWrappers) {
-    for (size_t at = name.find(wrapper); at != std::string::npos; at = name.find(wrapper, at)) {
-      const bool component = at == 0 || name[at - 1] == '.';
-      if (component) {
-        name.erase(at, wrapper.size());
-      } else {
-        at += wrapper.size();
-      }
-    }
-  }
-  return name;
-}
-
 enum class Holder : uint8_t { kModel, kOptimizer, kOther };
 
 struct Root {
@@ -169,6 +155,20 @@ std::string common_prefix(const std::vector<StateKey>& keys) {
 }
 
 }  // namespace
+
+std::string without_wrappers(std::string name) {
+  for (const std::string_view wrapper : kWrappers) {
+    for (size_t at = name.find(wrapper); at != std::string::npos; at = name.find(wrapper, at)) {
+      const bool component = at == 0 || name[at - 1] == '.';
+      if (component) {
+        name.erase(at, wrapper.size());
+      } else {
+        at += wrapper.size();
+      }
+    }
+  }
+  return name;
+}
 
 std::vector<StateKey> name_state(const std::vector<KeyPath>& paths) {
   const std::vector<Root> roots = roots_of(paths);

@@ -32,6 +32,9 @@ struct StateKey {
 // Returns for each of the `paths` the name that the tensor has in a TensorSource. Names may repeat.
 std::vector<StateKey> name_state(const std::vector<KeyPath>& paths);
 
+// Returns the name without the components that wrappers of modules insert, such as "_orig_mod.".
+std::string without_wrappers(std::string name);
+
 // Return the dict keys under which PyTorch's tools expect a parameter, or an optimizer state whose
 // name has the form "optim.state.FQN.exp_avg".
 formats::DcpPath parameter_path(const std::string& name);

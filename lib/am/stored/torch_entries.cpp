@@ -74,13 +74,13 @@ KeyPath path_of(const std::vector<Entry>& entries, size_t entry) {
   return path;
 }
 
-}  // namespace
-
-std::vector<TorchEntry> list_tensors(const formats::TorchArchive& archive,
-                                     const std::string& where) {
+// Calls tensor(path, value) or other(path, value) for every value of a file that holds no more
+// values, breadth-first.
+template <typename Tensor, typename Other>
+void walk(const formats::TorchArchive& archive, const std::string& where, const Tensor& tensor,
+          const Other& other) {
   const PickleValue root = without_type(archive.root());
-  if (is_tensor(archive, root)) return {{{"tensor"}, root}};
-  std::vector<TorchEntry> found;
+  if (is_tensor(archive, root)) return tensor({"tensor"}, root);
   std::vector<Entry> entries;
   list(archive, root, kTop, 0, entries);
   for (size_t i = 0; i < entries.size(); ++i) {
@@ -89,11 +89,53 @@ std::vector<TorchEntry> list_tensors(const formats::TorchArchive& archive,
     }
     const PickleValue value = entries[i].value;
     if (is_tensor(archive, value)) {
-      found.push_back({path_of(entries, i), value});
-    } else {
-      list(archive, value, i, entries[i].depth, entries);
+      tensor(path_of(entries, i), value);
+      continue;
     }
+    const size_t before = entries.size();
+    list(archive, value, i, entries[i].depth, entries);
+    if (entries.size() == before) other(path_of(entries, i), value);
   }
+}
+
+// Returns whether the value is a number, a text, None, or a tuple or list.
+bool is_plain(const PickleValue& value) {
+  switch (value.kind()) {
+    case PickleKind::kNone:
+    case PickleKind::kBool:
+    case PickleKind::kInt:
+    case PickleKind::kFloat:
+    case PickleKind::kText:
+    case PickleKind::kTuple:
+    case PickleKind::kList:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+std::vector<TorchEntry> list_tensors(const formats::TorchArchive& archive,
+                                     const std::string& where) {
+  std::vector<TorchEntry> found;
+  walk(
+      archive, where,
+      [&](KeyPath path, const PickleValue& value) {
+        found.push_back({std::move(path), value});
+      },
+      [](const KeyPath&, const PickleValue&) {});
+  return found;
+}
+
+std::vector<TorchEntry> list_values(const formats::TorchArchive& archive,
+                                    const std::string& where) {
+  std::vector<TorchEntry> found;
+  walk(
+      archive, where, [](const KeyPath&, const PickleValue&) {},
+      [&](KeyPath path, const PickleValue& value) {
+        if (is_plain(value)) found.push_back({std::move(path), value});
+      });
   return found;
 }
 

@@ -80,6 +80,17 @@ class TorchSource : public TensorSource {
   fs::path path() const override { return what_.path; }
   const std::vector<StoredTensor>& tensors() const override { return tensors_; }
   const std::vector<StoredTensor>& optimizer_tensors() const override { return optimizer_; }
+  std::vector<std::string> values() const override {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : values_) names.push_back(name);
+    return names;
+  }
+  bool visit_value(std::string_view name, const VisitValue& view) const override {
+    const auto found = values_.find(name);
+    if (found == values_.end()) return false;
+    view(found->second);
+    return true;
+  }
   std::optional<int64_t> step() const override { return what_.step; }
   fs::path config_file() const override {
     if (!what_.config_file.empty()) return what_.config_file;
@@ -156,10 +167,16 @@ class TorchSource : public TensorSource {
   void list(const File& file, const TorchPart& part, std::vector<KeyPath>& paths,
             std::vector<Piece>& pieces) {
     if (part.holder == kStepItem && !what_.step) what_.step = file.archive.root().integer();
-    for (TorchEntry& entry : list_tensors(file.archive, file.path.string())) {
+    const auto behind_holder = [&](KeyPath keys) {
       KeyPath path = part.holder;
-      path.insert(path.end(), std::make_move_iterator(entry.path.begin()),
-                  std::make_move_iterator(entry.path.end()));
+      std::move(keys.begin(), keys.end(), std::back_inserter(path));
+      return path;
+    };
+    for (TorchEntry& entry : list_values(file.archive, file.path.string())) {
+      values_.emplace(join(behind_holder(std::move(entry.path)), "."), entry.value);
+    }
+    for (TorchEntry& entry : list_tensors(file.archive, file.path.string())) {
+      const KeyPath path = behind_holder(std::move(entry.path));
       ++entries_;
       const auto place = what_.place ? what_.place(path, part.rank) : std::nullopt;
       const std::string where = cat(file.path.string(), ": ", join(path, "."));
@@ -273,6 +290,7 @@ class TorchSource : public TensorSource {
   std::map<std::string, std::vector<Piece>, std::less<>> places_;
   // Index of each tensor in tensors_ or optimizer_ by name, valid until the lists are sorted.
   std::map<std::string, size_t> numbers_;
+  std::map<std::string, formats::PickleValue, std::less<>> values_;  // of files_, by name
   std::set<std::string, std::less<>> torn_;  // names of tensors whose shards overlap or leave a gap
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;

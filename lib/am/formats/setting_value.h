@@ -1,0 +1,38 @@
+// Settings of an optimizer as Python stores them: plain values under names, for example "lr" and
+// "betas" in torch.optim's param_groups.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "am/formats/pickle.h"
+#include "am/formats/pickle_writer.h"
+
+namespace am::formats {
+
+// None, a number, a text, a tuple of numbers, or a list of texts.
+using SettingValue = std::variant<std::monostate, bool, int64_t, double, std::string,
+                                  std::vector<double>, std::vector<std::string>>;
+
+// Names and values of settings, in the order in which they are stored.
+using Settings = std::vector<std::pair<std::string, SettingValue>>;
+
+// Returns the setting that a pickled value is; a list of numbers becomes a tuple. Returns nothing
+// for any other value, for example a tensor or a list of integers and texts.
+std::optional<SettingValue> setting_value(const PickleValue& value);
+// Writes the value to a pickle.
+void write_setting(PickleWriter& pickle, const SettingValue& value);
+// Returns the value as a torch.save archive, which torch.distributed.checkpoint reads.
+std::string setting_archive(const SettingValue& value);
+
+// Returns the value of this name; null if there is none.
+const SettingValue* find_setting(const Settings& settings, std::string_view name);
+// Returns an integer or real setting; nothing if it is missing or no number.
+std::optional<double> number_setting(const Settings& settings, std::string_view name);
+
+}  // namespace am::formats

@@ -1,0 +1,19 @@
+// Reads the groups of Megatron's optimizer from common.pt. A group does not name its parameters;
+// they follow from the rules by which Megatron forms groups:
+//
+//   wd_mult = 0                vectors (norms and biases), which have no weight decay
+//   is_expert_parallel         the experts, in a job with expert parallelism
+#pragma once
+
+#include <vector>
+
+#include "am/frameworks/optimizer_settings.h"
+
+namespace am::frameworks {
+
+// Returns the groups of a checkpoint with hub names. The group's max_lr is returned as
+// "initial_lr". A parameter to which several groups with different settings could belong is in
+// none. Empty if common.pt has no optimizer. Throws Error(kFormat) for an invalid file.
+std::vector<SettingsGroup> megatron_groups(const stored::TensorSource& source);
+
+}  // namespace am::frameworks

@@ -1,0 +1,49 @@
+// Reads the settings of the optimizer from a checkpoint of any format: torch.optim's param_groups,
+// and the number of updates.
+//
+//   for (const SettingsGroup& group : read_settings_groups(*source)) {
+//     formats::number_setting(group.settings, "lr");   // 3e-4
+//     group.parameters;                                // {"model.norm.weight", ..}
+//   }
+//
+// Settings are found in these places:
+//
+//   optim.param_groups.0.lr, optim.param_groups.0.params    get_optimizer_state_dict
+//   optimizer.param_groups.NAME.lr                          the flattened form: torchtitan
+//   optimizer.param_to_group_meta.NAME.lr                   Megatron-FSDP
+//   optimizer in common.pt                                  Megatron's torch_dist, whose groups do
+//                                                           not name their parameters
+//   .metadata of am-run's checkpoints                       both of the first two forms
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/formats/setting_value.h"
+#include "am/stored/tensor_source.h"
+
+namespace am::frameworks {
+
+// Parameters that have equal settings. The names are those of the source's parameters.
+struct SettingsGroup {
+  formats::Settings settings;
+  std::vector<std::string> parameters;
+};
+
+// Adds a parameter to the group with these settings, and adds the group if there is none.
+void add_to_groups(std::vector<SettingsGroup>& groups, const formats::Settings& settings,
+                   const std::string& parameter);
+
+// Returns the settings of all parameters that an optimizer of the checkpoint updates, in the order
+// of the source's parameters. Empty if the checkpoint has no settings. Throws Error(kFormat) for a
+// file that cannot be read.
+std::vector<SettingsGroup> read_settings_groups(const stored::TensorSource& source);
+
+// Returns the number of updates of a parameter: its stored state "step", otherwise the setting
+// "step" of its group, which may be null. Nothing if neither exists.
+std::optional<double> updates_of(const stored::TensorSource& source, const std::string& parameter,
+                                 const formats::Settings* settings);
+
+}  // namespace am::frameworks

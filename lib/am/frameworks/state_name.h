@@ -1,0 +1,19 @@
+// Splits the names of optimizer states.
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+namespace am::frameworks {
+
+// NAME and "exp_avg", for example, of "optim.state.NAME.exp_avg" or "optim.state.exp_avg.NAME".
+struct StateName {
+  std::string_view parameter;
+  std::string_view state;
+};
+
+// Returns the parts of the name of an optimizer state; nothing for any other name. `state_first`:
+// the name has the second form, which Megatron uses.
+std::optional<StateName> split_state(std::string_view name, bool state_first = false);
+
+}  // namespace am::frameworks
