@@ -3,6 +3,8 @@
 #include <ATen/ATen.h>
 
 #include <algorithm>
+#include <iterator>
+#include <set>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -11,16 +13,20 @@
 #include "am/base/direct_file.h"
 #include "am/base/error.h"
 #include "am/base/file.h"
-#include "am/base/json.h"
 #include "am/base/read_ahead.h"
 #include "am/base/text.h"
+#include "am/base/units.h"
 #include "am/checkpoint/block_buffer.h"
 #include "am/checkpoint/export_folder.h"
+#include "am/checkpoint/export_optimizer.h"
 #include "am/checkpoint/filled_tensor.h"
+#include "am/checkpoint/megatron_files.h"
+#include "am/checkpoint/torchtitan_values.h"
 #include "am/formats/dcp_metadata.h"
-#include "am/formats/pickle_writer.h"
 #include "am/formats/torch_archive.h"
 #include "am/formats/torch_slice.h"
+#include "am/frameworks/master_weights.h"
+#include "am/run_folder/checkpoint_info.h"
 #include "am/run_folder/shard_index.h"
 #include "am/stored/hub_config.h"
 #include "am/stored/state_keys.h"
@@ -32,11 +38,16 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A tensor to write, its key in the checkpoint, and its location in the data file.
+// A key under which a tensor is stored.
+struct Key {
+  std::string name;
+  formats::DcpPath path;
+};
+
+// A tensor to write, its keys in the checkpoint, and its location in the data file.
 struct Planned {
   FilledTensor tensor;
-  std::string key;
-  formats::DcpPath path;
+  std::vector<Key> keys;
   at::ScalarType dtype = at::kFloat;
   uint64_t offset = 0;  // offset of the torch.save archive in the file, in bytes
   uint64_t length = 0;  // size of the torch.save archive, in bytes
@@ -49,24 +60,54 @@ struct Planned {
   }
 };
 
+// Everything that an export writes.
+struct ExportPlan {
+  std::vector<Planned> tensors;
+  OptimizerValues values;
+  std::optional<MegatronOptimizer> megatron;
+  std::optional<int64_t> step;  // number of the training step, if known
+  std::vector<std::string> notes;
+};
+
+bool is_for(const DcpExport& options, const frameworks::NameTable& table) {
+  return options.table == &table;
+}
+
 Planned plan_parameter(FilledTensor tensor, const DcpExport& options) {
   Planned planned;
   planned.dtype = options.dtype.value_or(tensor::scalar_type(tensor.dtype));
   // PyTorch and OLMo-core save parameters in a nested dict "model"; torchtitan and Megatron save a
   // flat dict.
-  const bool nested = options.table == nullptr || options.table == &frameworks::olmo_table();
-  planned.key = nested ? cat("model.", tensor.name) : tensor.name;
-  planned.path = nested ? stored::parameter_path(tensor.name) : formats::DcpPath{tensor.name};
+  const bool nested = options.table == nullptr || is_for(options, frameworks::olmo_table());
+  if (nested) {
+    planned.keys.push_back({cat("model.", tensor.name), stored::parameter_path(tensor.name)});
+  } else {
+    planned.keys.push_back({tensor.name, {tensor.name}});
+  }
   planned.tensor = std::move(tensor);
   return planned;
 }
 
-Planned plan_state(const stored::StoredTensor& state) {
+// Returns the keys of the optimizer in a checkpoint of the framework.
+OptimizerKeys keys_for(const DcpExport& options) {
+  if (options.table == nullptr) return {};
+  // torchtitan and OLMo-core save the flattened form, in which each parameter has its settings.
+  const bool titan = is_for(options, frameworks::torchtitan_table());
+  return {titan ? "optimizer" : "optim", false, false};
+}
+
+Planned plan_state(ExportedState state, const DcpExport& options) {
   Planned planned;
-  planned.tensor = filled_by(state);
-  planned.key = state.name;
-  planned.path = stored::state_path(state.name);
-  planned.dtype = tensor::scalar_type(state.dtype);
+  planned.dtype = tensor::scalar_type(state.tensor.dtype);
+  if (is_for(options, frameworks::megatron_table())) {
+    const std::string name = cat("optimizer.state.", state.state, ".", state.tensor.name);
+    planned.keys.push_back({name, {name}});
+  } else {
+    const OptimizerKeys keys = keys_for(options);
+    planned.keys.push_back({keys.state_name(state.tensor.name, state.state),
+                            keys.state_path(state.tensor.name, state.state)});
+  }
+  planned.tensor = std::move(state.tensor);
   return planned;
 }
 
@@ -89,24 +130,98 @@ frameworks::NameMap name_map_of(const frameworks::NameTable& table,
               cat("known model types: ", table.types));
 }
 
-std::vector<Planned> plan_all(const stored::TensorSource& source, const DcpExport& options) {
-  std::vector<Planned> all;
+// Adds the master weights that Megatron's optimizer has beside its states. A parameter that is
+// written as float32 is its own master, and gets the master's keys too. The two keys are those of
+// two sharding types.
+void add_masters(ExportPlan& plan, const ExportedOptimizer& optimizer) {
+  std::set<std::string> trained;
+  for (const ValueGroup& group : optimizer.groups) {
+    trained.insert(group.names.begin(), group.names.end());
+  }
+  std::vector<Planned> masters;
+  for (Planned& parameter : plan.tensors) {
+    if (!trained.contains(parameter.tensor.name)) continue;
+    std::vector<Key> keys;
+    for (const char* state : {"param", "fp32_param"}) {
+      const std::string name = cat("optimizer.state.", state, ".", parameter.tensor.name);
+      keys.push_back({name, {name}});
+    }
+    if (parameter.dtype == at::kFloat) {
+      parameter.keys.insert(parameter.keys.end(), keys.begin(), keys.end());
+    } else {
+      masters.push_back({parameter.tensor, std::move(keys)});
+    }
+  }
+  std::move(masters.begin(), masters.end(), std::back_inserter(plan.tensors));
+}
+
+// Returns a note if the parameters have different settings: torchtitan has one group, to which
+// PyTorch gives the settings of its first parameter.
+std::optional<std::string> note_of_one_group(const ExportedOptimizer& optimizer) {
+  if (optimizer.groups.size() < 2) return std::nullopt;
+  constexpr std::string_view kFirst = "tok_embeddings.weight";
+  const auto group =
+      std::find_if(optimizer.groups.begin(), optimizer.groups.end(), [&](const ValueGroup& each) {
+        return std::find(each.names.begin(), each.names.end(), kFirst) != each.names.end();
+      });
+  if (group == optimizer.groups.end()) return std::nullopt;
+  const auto number = [&](const char* name) {
+    return format_general(formats::number_setting(group->settings, name).value_or(0.0), 6);
+  };
+  return cat("the parameters have different settings, but torchtitan uses those of ", kFirst,
+             " for all: lr ", number("lr"), ", weight_decay ", number("weight_decay"));
+}
+
+// Returns the number of the training step of a checkpoint, if it is known.
+std::optional<int64_t> step_of(const stored::TensorSource& source) {
+  if (!run_folder::is_checkpoint(source.path())) return source.step();
+  return run_folder::read_checkpoint_info(source.path()).step;
+}
+
+void add_optimizer(ExportPlan& plan, const stored::TensorSource& source, const DcpExport& options) {
+  std::vector<FilledTensor> parameters;
+  for (const Planned& each : plan.tensors) parameters.push_back(each.tensor);
+  ExportedOptimizer optimizer = options.table == nullptr
+                                    ? stored_optimizer(source)
+                                    : framework_optimizer(source, parameters, *options.table);
+  if (const auto updates = optimizer.common_steps(); updates && !plan.step) {
+    plan.step = static_cast<int64_t>(*updates);
+  }
+  if (is_for(options, frameworks::megatron_table())) {
+    plan.megatron = megatron_optimizer(source.path(), parameters, optimizer);
+    if (run_folder::is_checkpoint(source.path())) {
+      const auto info = run_folder::read_checkpoint_info(source.path());
+      plan.megatron->samples = info.samples.value_or(0);
+    }
+    add_masters(plan, optimizer);
+  } else {
+    plan.values = group_values(optimizer.groups, keys_for(options));
+  }
+  plan.notes = std::move(optimizer.notes);
+  if (is_for(options, frameworks::torchtitan_table())) {
+    add_torchtitan_trainer(plan.values, optimizer, plan.step.value_or(0));
+    if (auto note = note_of_one_group(optimizer)) plan.notes.push_back(*std::move(note));
+  }
+  for (ExportedState& state : optimizer.states) {
+    plan.tensors.push_back(plan_state(std::move(state), options));
+  }
+}
+
+ExportPlan plan_all(const stored::TensorSource& source, const DcpExport& options) {
+  ExportPlan plan;
+  plan.step = step_of(source);
   if (options.table != nullptr) {
     for (FilledTensor& tensor : fill_all(name_map_of(*options.table, source), source)) {
-      all.push_back(plan_parameter(std::move(tensor), options));
+      plan.tensors.push_back(plan_parameter(std::move(tensor), options));
     }
   } else {
     for (const stored::StoredTensor& tensor : source.tensors()) {
-      all.push_back(plan_parameter(filled_by(tensor), options));
+      plan.tensors.push_back(plan_parameter(filled_by(tensor), options));
     }
   }
-  if (options.optimizer) {
-    for (const stored::StoredTensor& state : source.optimizer_tensors()) {
-      if (starts_with(state.name, run_folder::kOptimizerPrefix)) all.push_back(plan_state(state));
-    }
-  }
+  if (options.optimizer) add_optimizer(plan, source, options);
   uint64_t position = 0;
-  for (Planned& each : all) {
+  for (Planned& each : plan.tensors) {
     if (formats::torch_dtype_size(tensor::dtype_name(each.dtype)) == 0) {
       throw Error(ErrorKind::kFormat,
                   cat(source.path().string(), ": ", each.tensor.name, " is ",
@@ -119,7 +234,7 @@ std::vector<Planned> plan_all(const stored::TensorSource& source, const DcpExpor
     each.length = place.length();
     position = place.end;
   }
-  return all;
+  return plan;
 }
 
 // Rows of a tensor that are read, converted and written together.
@@ -141,10 +256,30 @@ std::vector<Block> blocks_of(const std::vector<Planned>& all) {
   return blocks;
 }
 
-void write_data(const fs::path& folder, const stored::TensorSource& source,
-                const std::vector<Planned>& all, const std::function<void()>& between) {
+// Appends the archives of the optimizer's values to the data file, and their entries to `metadata`.
+void write_values(DirectFile& file, const OptimizerValues& values, formats::DcpMetadata& metadata) {
+  std::vector<formats::DcpSlice> slices;
+  for (const std::string& archive : values.slices) {
+    slices.push_back({0, file.position(), archive.size()});
+    file.write(archive);
+  }
+  for (formats::DcpValue value : values.values) {
+    value.slice = slices[value.slice.file];
+    metadata.values.push_back(std::move(value));
+  }
+  for (formats::DcpTensor tensor : values.tensors) {
+    formats::DcpSlice& slice = tensor.chunks.front().slice;
+    slice = slices[slice.file];
+    metadata.tensors.push_back(std::move(tensor));
+  }
+}
+
+void write_data(const fs::path& folder, const stored::TensorSource& source, const ExportPlan& plan,
+                const std::function<void()>& between) {
+  const std::vector<Planned>& all = plan.tensors;
   const std::string name = run_folder::data_file_name(0);
-  const uint64_t size = all.empty() ? 0 : all.back().offset + all.back().length;
+  uint64_t size = all.empty() ? 0 : all.back().offset + all.back().length;
+  for (const std::string& archive : plan.values.slices) size += archive.size();
   DirectFile file(folder / name, size);
   formats::DcpMetadata metadata;
   metadata.files.push_back(name);
@@ -168,58 +303,48 @@ void write_data(const fs::path& folder, const stored::TensorSource& source,
     file.write(slice.after);
     AM_ASSERT(file.position() == each.offset + each.length, "a file that was planned otherwise");
     const Shape& shape = each.tensor.shape;
-    metadata.tensors.push_back({each.key,
-                                each.path,
-                                tensor::dtype_name(each.dtype),
-                                shape,
-                                {{Shape(shape.size(), 0), shape, {0, each.offset, each.length}}}});
+    for (const Key& key : each.keys) {
+      metadata.tensors.push_back(
+          {key.name,
+           key.path,
+           tensor::dtype_name(each.dtype),
+           shape,
+           {{Shape(shape.size(), 0), shape, {0, each.offset, each.length}}}});
+    }
   }
+  write_values(file, plan.values, metadata);
   file.close();
   write_file_atomically(folder / formats::kDcpMetadataFile, formats::dcp_metadata_bytes(metadata));
 }
 
-// Writes common.pt and metadata.json, which Megatron's loader requires.
-void write_megatron_files(const fs::path& folder, const std::optional<int64_t>& step) {
-  formats::PickleWriter common;
-  common.empty_dict();
-  common.open_mark();
-  common.text("checkpoint_version");
-  common.real(3.0);
-  if (step) {
-    common.text("iteration");
-    common.integer(*step);
-  }
-  common.close_dict_items();
-  write_file_atomically(folder / "common.pt", formats::value_slice(std::move(common).finish()));
-  const Json metadata = {{"sharded_backend", "torch_dist"},
-                         {"sharded_backend_version", 1},
-                         {"common_backend", "torch"},
-                         {"common_backend_version", 1}};
-  write_file_atomically(folder / "metadata.json", metadata.dump());
-}
-
 }  // namespace
 
-void export_dcp(const fs::path& folder, const stored::TensorSource& source,
-                const DcpExport& options, const std::function<void()>& between) {
-  refuse_adapters(source);
-  require_values(source, options.dtype);
-  const std::vector<Planned> all = plan_all(source, options);
+std::vector<std::string> export_dcp(const fs::path& folder, const stored::TensorSource& from,
+                                    const DcpExport& options,
+                                    const std::function<void()>& between) {
+  refuse_adapters(from);
+  require_values(from, options.dtype);
+  const auto masters = options.optimizer ? frameworks::with_master_weights(from) : nullptr;
+  const stored::TensorSource& source = masters ? *masters : from;
+  ExportPlan plan = plan_all(source, options);
   const fs::path partial = begin_export(folder);
   try {
     // OLMo-core loads tensors from the subfolder "model_and_optim". The Hugging Face config.json is
     // written there too, because OLMo-core has a config.json of another format in the folder above.
     const fs::path data =
-        options.table == &frameworks::olmo_table() ? partial / "model_and_optim" : partial;
+        is_for(options, frameworks::olmo_table()) ? partial / "model_and_optim" : partial;
     fs::create_directories(data);
-    write_data(data, source, all, between);
-    if (options.table == &frameworks::megatron_table()) write_megatron_files(data, source.step());
+    write_data(data, source, plan, between);
+    if (is_for(options, frameworks::megatron_table())) {
+      write_megatron_files(data, plan.step, plan.megatron);
+    }
     const fs::path config = source.config_file();
     if (!config.empty()) {
       const std::string text = read_file(config);
-      write_file_atomically(
-          data / "config.json",
-          find_codes(source) != nullptr ? text : config_with_dtype(text, config, all[0].dtype));
+      write_file_atomically(data / "config.json",
+                            find_codes(source) != nullptr
+                                ? text
+                                : config_with_dtype(text, config, plan.tensors[0].dtype));
       copy_tokenizer(data, folder_of(config), options.tokenizer);
     }
     sync_folder(data);
@@ -229,6 +354,7 @@ void export_dcp(const fs::path& folder, const stored::TensorSource& source,
     fs::remove_all(partial, ignored);
     throw;
   }
+  return std::move(plan.notes);
 }
 
 }  // namespace am::checkpoint

@@ -1,5 +1,5 @@
 // Exports a checkpoint's tensors as a folder of torch.distributed.checkpoint, which PyTorch loads
-// without this library, or as the weights of another framework's checkpoint.
+// without this library, or as a checkpoint of another framework.
 //
 //   export_dcp("out", *source, {.table = &frameworks::torchtitan_table(), .dtype = at::kBFloat16});
 //
@@ -10,6 +10,8 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <string>
+#include <vector>
 
 #include "am/frameworks/name_map.h"
 #include "am/stored/tensor_source.h"
@@ -22,15 +24,19 @@ struct DcpExport {
   const frameworks::NameTable* table = nullptr;
   std::optional<at::ScalarType> dtype;   // dtype of the parameters; empty: as stored
   std::filesystem::path tokenizer = {};  // file or folder; empty: the tokenizer beside the config
-  // Whether to write optimizer states too. They keep their stored dtype and have names like
-  // "optim.state.NAME.exp_avg". Must be false if `table` is set.
+  // Whether to write the optimizer too: its states, which keep their stored dtype, the number of
+  // updates, and the settings of param_groups. Without a table, their names are like
+  // "optim.state.NAME.exp_avg" and "optim.param_groups.NAME.lr". Parameters that have a master
+  // weight in the source (frameworks/master_weights.h) are then written from it.
   bool optimizer = false;
 };
 
 // Writes the tensors of `source` to `folder`, which is created completely or not at all. Calls
 // `between` between blocks of rows; an exception from `between` ends the export. Throws
-// Error(kFormat) with a list of the tensors for which the framework has no names, if there are any.
-void export_dcp(const std::filesystem::path& folder, const stored::TensorSource& source,
-                const DcpExport& options, const std::function<void()>& between = {});
+// Error(kFormat) with a list of the tensors for which the framework has no names, if there are any,
+// and the errors of export_optimizer.h. Returns notes for the user about the optimizer's settings.
+std::vector<std::string> export_dcp(const std::filesystem::path& folder,
+                                    const stored::TensorSource& source, const DcpExport& options,
+                                    const std::function<void()>& between = {});
 
 }  // namespace am::checkpoint

@@ -1,15 +1,11 @@
 #include "am/checkpoint/optimizer_values.h"
 
 #include <algorithm>
-#include <array>
-#include <cstring>
-#include <functional>
 #include <map>
 #include <utility>
 
 #include "am/base/text.h"
 #include "am/config/optimizer.h"
-#include "am/formats/pickle_writer.h"
 #include "am/formats/torch_slice.h"
 
 namespace am::checkpoint {
@@ -17,48 +13,10 @@ namespace am::checkpoint {
 namespace {
 
 using formats::DcpPath;
-using formats::PickleWriter;
-using WriteValue = std::function<void(PickleWriter&)>;
 
-WriteValue none() {
-  return [](PickleWriter& pickle) { pickle.none(); };
-}
-WriteValue flag(bool value) {
-  return [value](PickleWriter& pickle) { pickle.boolean(value); };
-}
-WriteValue real(double value) {
-  return [value](PickleWriter& pickle) { pickle.real(value); };
-}
-WriteValue integer(int64_t value) {
-  return [value](PickleWriter& pickle) { pickle.integer(value); };
-}
-WriteValue text(const std::string& value) {
-  return [value](PickleWriter& pickle) { pickle.text(value); };
-}
-WriteValue reals(std::vector<double> values) {
-  return [values = std::move(values)](PickleWriter& pickle) {
-    pickle.open_mark();
-    for (const double value : values) pickle.real(value);
-    pickle.close_tuple();
-  };
-}
-WriteValue texts(std::vector<std::string> values) {
-  return [values = std::move(values)](PickleWriter& pickle) {
-    pickle.empty_list();
-    pickle.open_mark();
-    for (const std::string& value : values) pickle.text(value);
-    pickle.close_list_items();
-  };
-}
-
-struct Entry {
-  const char* key;
-  WriteValue value;
-};
-
-// Returns the entries of one of torch.optim's param_groups, with the keys and types of PyTorch
+// Returns the settings of one of torch.optim's param_groups, with the keys and types of PyTorch
 // 2.11.
-std::vector<Entry> entries_of(const SavedOptimizer& optimizer, bool orthogonalized,
+formats::Settings settings_of(const SavedOptimizer& optimizer, bool orthogonalized,
                               const layout::OptimizerOptions& options) {
   const config::OptimizerSection& section = optimizer.section;
   const double peak = optimizer.peak.value_or(section.lr);
@@ -67,119 +25,112 @@ std::vector<Entry> entries_of(const SavedOptimizer& optimizer, bool orthogonaliz
   const double decay = options.weight_decay;
   const double momentum = config::momentum_of(section);
   if (orthogonalized) {
-    return {{"lr", real(lr)},
-            {"initial_lr", real(initial)},
-            {"weight_decay", real(decay)},
-            {"momentum", real(momentum)},
-            {"nesterov", flag(config::nesterov_of(section))},
-            {"ns_coefficients", reals({3.4445, -4.7750, 2.0315})},
-            {"eps", real(1e-7)},
-            {"ns_steps", integer(5)},
-            {"adjust_lr_fn", section.adjust_lr == "original" ? none() : text(section.adjust_lr)}};
+    const formats::SettingValue adjust =
+        section.adjust_lr == "original" ? formats::SettingValue() : section.adjust_lr;
+    return {{"lr", lr},
+            {"initial_lr", initial},
+            {"weight_decay", decay},
+            {"momentum", momentum},
+            {"nesterov", config::nesterov_of(section)},
+            {"ns_coefficients", std::vector<double>{3.4445, -4.7750, 2.0315}},
+            {"eps", 1e-7},
+            {"ns_steps", int64_t{5}},
+            {"adjust_lr_fn", adjust}};
   }
   if (section.name == "sgd") {
-    return {{"lr", real(lr)},
-            {"initial_lr", real(initial)},
-            {"momentum", real(momentum)},
-            {"dampening", real(0.0)},
-            {"weight_decay", real(decay)},
-            {"nesterov", flag(config::nesterov_of(section))},
-            {"maximize", flag(false)},
-            {"foreach", none()},
-            {"differentiable", flag(false)},
-            {"fused", none()}};
+    return {{"lr", lr},
+            {"initial_lr", initial},
+            {"momentum", momentum},
+            {"dampening", 0.0},
+            {"weight_decay", decay},
+            {"nesterov", config::nesterov_of(section)},
+            {"maximize", false},
+            {"foreach", formats::SettingValue()},
+            {"differentiable", false},
+            {"fused", formats::SettingValue()}};
   }
-  return {{"lr", real(lr)},
-          {"initial_lr", real(initial)},
-          {"betas", reals({section.betas[0], section.betas[1]})},
-          {"eps", real(section.eps)},
-          {"weight_decay", real(decay)},
-          {"amsgrad", flag(false)},
-          {"maximize", flag(false)},
-          {"foreach", none()},
-          {"capturable", flag(false)},
-          {"differentiable", flag(false)},
-          {"fused", none()},
-          {"decoupled_weight_decay", flag(section.name != "adam")}};
+  return {{"lr", lr},
+          {"initial_lr", initial},
+          {"betas", std::vector<double>{section.betas[0], section.betas[1]}},
+          {"eps", section.eps},
+          {"weight_decay", decay},
+          {"amsgrad", false},
+          {"maximize", false},
+          {"foreach", formats::SettingValue()},
+          {"capturable", false},
+          {"differentiable", false},
+          {"fused", formats::SettingValue()},
+          {"decoupled_weight_decay", section.name != "adam"}};
+}
+
+struct LayoutGroup {
+  bool orthogonalized = false;
+  layout::OptimizerOptions options;
+  std::vector<std::string> names;
+};
+
+// Returns the groups: Muon's before AdamW's, and those with decay before those without.
+std::vector<LayoutGroup> groups_of(const layout::Layout& layout) {
+  std::vector<LayoutGroup> groups;
+  for (const layout::ParameterLayout& each : layout.parameters) {
+    if (!each.trainable) continue;
+    auto group = std::find_if(groups.begin(), groups.end(), [&](const LayoutGroup& known) {
+      return known.orthogonalized == each.orthogonalized && known.options == each.optimizer;
+    });
+    if (group == groups.end()) {
+      group = groups.insert(group, {each.orthogonalized, each.optimizer, {}});
+    }
+    group->names.push_back(each.name);
+  }
+  std::stable_sort(groups.begin(), groups.end(), [](const LayoutGroup& a, const LayoutGroup& b) {
+    const auto key = [](const LayoutGroup& group) {
+      return std::pair(!group.orthogonalized, group.options.weight_decay == 0.0);
+    };
+    return key(a) < key(b);
+  });
+  return groups;
 }
 
 class ValuesBuilder {
  public:
-  ValuesBuilder(const SavedOptimizer& optimizer, const layout::Layout& layout)
-      : optimizer_(optimizer), layout_(layout) {}
+  explicit ValuesBuilder(const OptimizerKeys& keys) : keys_(keys) {}
 
-  OptimizerValues build() && {
-    int64_t group = 0;
-    for (const Group& each : groups()) {
-      add_group(group++, each.names, each.orthogonalized, each.options);
-    }
-    return std::move(result_);
-  }
-
- private:
-  struct Group {
-    bool orthogonalized = false;
-    layout::OptimizerOptions options;
-    std::vector<std::string> names;
-  };
-
-  // Returns the groups: Muon's before AdamW's, and those with decay before those without.
-  std::vector<Group> groups() const {
-    std::vector<Group> groups;
-    for (const layout::ParameterLayout& each : layout_.parameters) {
-      if (!each.trainable) continue;
-      auto group = std::find_if(groups.begin(), groups.end(), [&](const Group& known) {
-        return known.orthogonalized == each.orthogonalized && known.options == each.optimizer;
-      });
-      if (group == groups.end()) {
-        group = groups.insert(group, {each.orthogonalized, each.optimizer, {}});
-      }
-      group->names.push_back(each.name);
-    }
-    std::stable_sort(groups.begin(), groups.end(), [](const Group& a, const Group& b) {
-      const auto key = [](const Group& group) {
-        return std::pair(!group.orthogonalized, group.options.weight_decay == 0.0);
-      };
-      return key(a) < key(b);
-    });
-    return groups;
-  }
-
-  void add_group(int64_t group, const std::vector<std::string>& names, bool orthogonalized,
-                 const layout::OptimizerOptions& options) {
-    for (const Entry& entry : entries_of(optimizer_, orthogonalized, options)) {
-      const uint32_t slice = slice_of(entry.value);
-      add(cat("optim.param_groups.", group, ".", entry.key),
-          {"optim", "param_groups", group, entry.key}, slice);
-      for (const std::string& name : names) {
-        const std::string inner = cat("param_groups.", name, ".", entry.key);
-        add(cat("optim.", inner), {"optim", inner}, slice);
+  void add_group(const ValueGroup& group) {
+    const int64_t number = groups_++;
+    for (const auto& [key, value] : group.settings) {
+      const uint32_t slice = slice_of(value);
+      if (keys_.nested_groups) add_to_group(number, key, slice);
+      for (const std::string& name : group.names) {
+        const std::string inner = cat("param_groups.", name, ".", key);
+        add(cat(keys_.root, ".", inner), {keys_.root, inner}, slice);
       }
     }
-    add(cat("optim.param_groups.", group, ".params"), {"optim", "param_groups", group, "params"},
-        slice_of(texts(names)));
-    const bool counts_steps = !orthogonalized && optimizer_.section.name != "sgd";
-    if (!counts_steps) return;
-    const uint32_t steps = steps_slice();
-    for (const std::string& name : names) {
+    if (keys_.nested_groups) add_to_group(number, "params", slice_of(group.names));
+    for (size_t i = 0; i < group.steps.size(); ++i) {
+      const uint32_t slice = steps_slice(group.steps[i]);
       formats::DcpTensor tensor;
-      tensor.name = cat("optim.state.", name, ".step");
-      tensor.path = {"optim", "state", name, "step"};
+      tensor.name = keys_.state_name(group.names[i], "step");
+      tensor.path = keys_.state_path(group.names[i], "step");
       tensor.dtype = "float32";
-      tensor.chunks.push_back({{}, {}, {steps, 0, result_.slices[steps].size()}});
+      tensor.chunks.push_back({{}, {}, {slice, 0, result_.slices[slice].size()}});
       result_.tensors.push_back(std::move(tensor));
     }
   }
 
+  OptimizerValues finish() && { return std::move(result_); }
+
+ private:
+  void add_to_group(int64_t number, const std::string& key, uint32_t slice) {
+    add(cat(keys_.root, ".param_groups.", number, ".", key),
+        {keys_.root, "param_groups", number, key}, slice);
+  }
   void add(std::string name, DcpPath path, uint32_t slice) {
     result_.values.push_back(
         {std::move(name), std::move(path), {slice, 0, result_.slices[slice].size()}});
   }
 
-  uint32_t slice_of(const WriteValue& write) {
-    PickleWriter pickle;
-    write(pickle);
-    return slice_of_bytes(formats::value_slice(std::move(pickle).finish()));
+  uint32_t slice_of(const formats::SettingValue& value) {
+    return slice_of_bytes(formats::setting_archive(value));
   }
   uint32_t slice_of_bytes(std::string bytes) {
     const auto [place, fresh] =
@@ -187,24 +138,49 @@ class ValuesBuilder {
     if (fresh) result_.slices.push_back(place->first);
     return place->second;
   }
-  uint32_t steps_slice() {
-    const auto steps = static_cast<float>(optimizer_.steps);
+  uint32_t steps_slice(double number) {
+    const auto steps = static_cast<float>(number);
     const formats::TorchSlice slice = formats::tensor_slice("float32", {}, 0, sizeof steps);
     std::string bytes = slice.before;
     bytes.append(reinterpret_cast<const char*>(&steps), sizeof steps).append(slice.after);
     return slice_of_bytes(std::move(bytes));
   }
 
-  const SavedOptimizer& optimizer_;
-  const layout::Layout& layout_;
+  const OptimizerKeys& keys_;
+  int64_t groups_ = 0;
   OptimizerValues result_;
   std::map<std::string, uint32_t> places_;  // bytes of an archive -> its index in result_.slices
 };
 
 }  // namespace
 
+std::string OptimizerKeys::state_name(std::string_view parameter, std::string_view state) const {
+  return cat(root, ".state.", parameter, ".", state);
+}
+
+formats::DcpPath OptimizerKeys::state_path(const std::string& parameter,
+                                           const std::string& state) const {
+  if (nested_states) return {root, "state", parameter, state};
+  return {root, cat("state.", parameter, ".", state)};
+}
+
+OptimizerValues group_values(const std::vector<ValueGroup>& groups, const OptimizerKeys& keys) {
+  ValuesBuilder builder(keys);
+  for (const ValueGroup& group : groups) builder.add_group(group);
+  return std::move(builder).finish();
+}
+
 OptimizerValues optimizer_values(const SavedOptimizer& optimizer, const layout::Layout& layout) {
-  return ValuesBuilder(optimizer, layout).build();
+  std::vector<ValueGroup> groups;
+  for (LayoutGroup& from : groups_of(layout)) {
+    ValueGroup group{
+        settings_of(optimizer, from.orthogonalized, from.options), std::move(from.names), {}};
+    if (!from.orthogonalized && optimizer.section.name != "sgd") {
+      group.steps.assign(group.names.size(), static_cast<double>(optimizer.steps));
+    }
+    groups.push_back(std::move(group));
+  }
+  return group_values(groups, {});
 }
 
 }  // namespace am::checkpoint

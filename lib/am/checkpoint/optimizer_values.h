@@ -9,10 +9,12 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "am/config/plan.h"
 #include "am/formats/dcp_metadata.h"
+#include "am/formats/setting_value.h"
 #include "am/layout/layout.h"
 
 namespace am::checkpoint {
@@ -37,5 +39,26 @@ struct OptimizerValues {
 };
 
 OptimizerValues optimizer_values(const SavedOptimizer& optimizer, const layout::Layout& layout);
+
+// Names and dict keys under which a checkpoint stores an optimizer's states and settings.
+struct OptimizerKeys {
+  std::string root = "optim";
+  // True: {"optim", "state", NAME, "exp_avg"}; false: {"optim", "state.NAME.exp_avg"}.
+  bool nested_states = true;
+  // True: settings also have the keys {"optim", "param_groups", 0, "lr"}.
+  bool nested_groups = true;
+
+  std::string state_name(std::string_view parameter, std::string_view state) const;
+  formats::DcpPath state_path(const std::string& parameter, const std::string& state) const;
+};
+
+// Parameters with equal settings.
+struct ValueGroup {
+  formats::Settings settings;
+  std::vector<std::string> names;
+  std::vector<double> steps;  // number of updates of each parameter; empty: not counted
+};
+// Returns the settings and step counts of groups.
+OptimizerValues group_values(const std::vector<ValueGroup>& groups, const OptimizerKeys& keys);
 
 }  // namespace am::checkpoint

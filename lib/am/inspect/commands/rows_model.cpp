@@ -26,7 +26,8 @@ constexpr Option kGenerateOptions[] = {
 constexpr Option kExportOptions[] = {
     {"--format", "hf|safetensors|dcp|torchtitan|olmo|megatron", "default hf"},
     {"--dtype", "float32|bfloat16|float16", "or fp32, bf16, fp16; default: as stored"},
-    {"--optimizer", "", "also the optimizer states, for dcp"},
+    {"--optimizer", "",
+     "also the optimizer's states, step counts and settings; not for hf and safetensors"},
     {"--merge", "",
      "merge LoRA adapters into the weights, for hf; otherwise they are written in PEFT's format"},
 };
@@ -133,11 +134,14 @@ constexpr Command kModelRows[] = {
          "model.NAME; torchtitan, olmo and\n"
          "megatron use the names and rows of that framework. In a running job, the export needs "
          "--write.\n"
+         "With --optimizer, training continues there from the same moments; they keep their "
+         "dtype.\n"
          "One parameter, or a few MiB of its rows, is in memory at a time. The folder appears "
          "whole or not at all; an\n"
          "existing one must be empty. Ctrl-C ends the export, and leaves nothing.\n"
          "Example:  export llama-hf --dtype bfloat16",
-     .json = "{path: string, files: [string], bytes: integer}",
+     .json =
+         "{path: string, files: [string], bytes: integer, notes?: [string] (about the optimizer)}",
      .completes = Operand::kPath,
      .words = {1, 1},
      .options = kExportOptions,

@@ -27,24 +27,29 @@ constexpr ExportFormat kDcpFormats[] = {{"dcp", nullptr},
                                         {"olmo", &frameworks::olmo_table},
                                         {"megatron", &frameworks::megatron_table}};
 
-void write_export(Session& session, const Arguments& arguments, const fs::path& folder) {
+// Writes the export, and returns notes for the user.
+std::vector<std::string> write_export(Session& session, const Arguments& arguments,
+                                      const fs::path& folder) {
   const std::string format = arguments.value("--format", "hf");
   const bool optimizer = arguments.has("--optimizer");
   const auto dtype = dtype_option(arguments);
-  if (optimizer && format != "dcp") {
+  const bool weights_alone = format == "hf" || format == "safetensors";
+  if (optimizer && weights_alone) {
     throw Error(ErrorKind::kUsage, cat("--optimizer: not possible with an export to ", format),
-                "the optimizer states can be exported with --format dcp");
+                "the optimizer states can be exported with --format dcp, torchtitan, olmo or "
+                "megatron");
   }
   const bool merges = arguments.has("--merge");
   if (merges && format != "hf") {
     throw Error(ErrorKind::kUsage, cat("--merge: not possible with an export to ", format),
                 "export a merged folder with --format hf first, then export that folder");
   }
-  if (format == "hf" || format == "safetensors") {
+  if (weights_alone) {
     const bool weights_only = format == "safetensors";
     checkpoint::HubExport options = {.dtype = dtype, .weights_only = weights_only};
     if (merges) options.adapters = checkpoint::AdapterExport::kMerged;
-    return values_of(session).export_hf(folder, options, session.between());
+    values_of(session).export_hf(folder, options, session.between());
+    return {};
   }
   for (const ExportFormat& each : kDcpFormats) {
     if (each.name != format) continue;
@@ -74,7 +79,7 @@ void require_undamaged(const stored::TensorSource& source) {
 Result run_export(Session& session, const Arguments& arguments) {
   const fs::path folder = session.path(arguments.words.front());
   if (const auto* source = session.view().source()) require_undamaged(*source);
-  write_export(session, arguments, folder);
+  const std::vector<std::string> notes = write_export(session, arguments, folder);
   Json files = Json::array();
   int64_t bytes = 0;
   std::vector<fs::path> paths;
@@ -92,6 +97,8 @@ Result run_export(Session& session, const Arguments& arguments) {
   result.json = {{"path", folder.string()}, {"files", files}, {"bytes", bytes}};
   result.text =
       cat("wrote ", folder.string(), ": ", paths.size(), " files, ", format_bytes(bytes), "\n");
+  if (!notes.empty()) result.json["notes"] = notes;
+  for (const std::string& note : notes) result.text += cat("note: ", note, "\n");
   return result;
 }
 

@@ -1,0 +1,41 @@
+// Writes the files that Megatron's loader requires beside the tensors of a torch_dist checkpoint.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/checkpoint/export_optimizer.h"
+
+namespace am::checkpoint {
+
+// One of Megatron's groups of parameters, which Megatron recognises by wd_mult and
+// is_expert_parallel.
+struct MegatronGroup {
+  double wd_mult = 1.0;  // 0 for vectors (norms and biases), to which Megatron applies no decay
+  bool experts = false;
+  formats::Settings settings;
+};
+
+// Contents of common.pt that depend on the optimizer.
+struct MegatronOptimizer {
+  std::vector<MegatronGroup> groups;
+  int64_t updates = 0;
+  // Number of sequences that training has read, the position of Megatron's schedule; 0 if unknown.
+  int64_t samples = 0;
+};
+
+// Returns Megatron's groups for the exported parameters. Adds a note to `optimizer` if weight decay
+// differs within one of the groups, because Megatron then applies its own. Throws Error(kFormat),
+// which names two parameters, if other settings or step counts differ.
+MegatronOptimizer megatron_optimizer(const std::filesystem::path& source,
+                                     const std::vector<FilledTensor>& parameters,
+                                     ExportedOptimizer& optimizer);
+
+// Writes common.pt and metadata.json. `step`: the number of the training step, if known.
+void write_megatron_files(const std::filesystem::path& folder, const std::optional<int64_t>& step,
+                          const std::optional<MegatronOptimizer>& optimizer);
+
+}  // namespace am::checkpoint

@@ -1,0 +1,13 @@
+// The states of torchtitan's trainer that an export with optimizer states contains.
+#pragma once
+
+#include "am/checkpoint/export_optimizer.h"
+
+namespace am::checkpoint {
+
+// Appends lr_scheduler and train_state to the values of an export to torchtitan, which its loader
+// requires. `step`: the number of the training step.
+void add_torchtitan_trainer(OptimizerValues& values, const ExportedOptimizer& optimizer,
+                            int64_t step);
+
+}  // namespace am::checkpoint
