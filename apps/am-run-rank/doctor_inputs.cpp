@@ -15,6 +15,7 @@
 #include "am/run_folder/step_folders.h"
 #include "am/stored/fit.h"
 #include "am/stored/hub_names.h"
+#include "am/train/foreign_checkpoint.h"
 #include "am/train/resume.h"
 #include "am/train/run_facts.h"
 
@@ -49,7 +50,10 @@ train::ResumePoint resume_point_of(const config::Plan& plan,
     begin.folder = plan.resolve(wanted);
     begin.insisted = true;
   }
-  if (begin.resumes()) begin.info = run_folder::read_checkpoint_info(begin.folder);
+  if (!begin.resumes()) return begin;
+  begin.info = run_folder::is_checkpoint(begin.folder)
+                   ? run_folder::read_checkpoint_info(begin.folder)
+                   : train::describe_foreign(begin.folder);
   return begin;
 }
 

@@ -351,7 +351,7 @@ void add_outputs(std::vector<FieldSpec>& out) {
       .add("resume", &S::resume, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},
            "auto: resume from the newest complete checkpoint, if there is one and it belongs to "
            "this run; none: start a new run; or a path: resume from that checkpoint, even if the "
-           "plan differs from its run.")
+           "plan differs from its run, or another framework has written it.")
       .is_path = is_path_unless_auto_or_none;
   checkpoint.add("export", &S::export_format, Choice{{"hf", "none"}},
                  "hf: write a Hugging Face folder at the end.");

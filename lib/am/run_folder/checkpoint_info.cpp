@@ -150,9 +150,7 @@ std::optional<Refusal> why_no_checkpoint(const fs::path& path) {
                    cat((steps / "step-N").string(),
                        " would name a checkpoint; \"auto\" resumes from the newest of this run")};
   }
-  return Refusal{cat(path.string(), ": not a checkpoint of am-run: the folder has no ", kInfoFile),
-                 cat("model.weights = \"", path.string(),
-                     "\" starts from the weights of another program, with a new optimizer")};
+  return std::nullopt;
 }
 
 CheckpointInfo read_checkpoint_info(const fs::path& folder) {

@@ -80,8 +80,8 @@ struct Refusal {
   std::string message;
   std::string help;
 };
-// Returns why a job cannot resume from `path`. Checks only whether `path` is a folder with a
-// checkpoint.json; returns nullopt if it is.
+// Returns why a job cannot resume from `path`: nothing exists there, or it is a run folder. Does
+// not check the contents: without a checkpoint.json, they may be a checkpoint of another program.
 std::optional<Refusal> why_no_checkpoint(const std::filesystem::path& path);
 
 }  // namespace am::run_folder

@@ -12,6 +12,7 @@
 #include "am/config/batch.h"
 #include "am/run_folder/data_files.h"
 #include "am/run_folder/step_folders.h"
+#include "am/train/foreign_checkpoint.h"
 #include "am/train/run_facts.h"
 
 namespace am::train {
@@ -38,6 +39,13 @@ struct Choice {
   std::vector<std::string> notes;
 };
 
+// Returns the text of a checkpoint's checkpoint.json, or an equal description of another program's
+// checkpoint.
+std::string info_text(const fs::path& folder) {
+  if (run_folder::is_checkpoint(folder)) return read_file(folder / run_folder::kInfoFile);
+  return run_folder::to_json_text(describe_foreign(folder));
+}
+
 Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
   Choice choice;
   choice.notes = run_folder::clean_up(checkpoints);
@@ -50,9 +58,16 @@ Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
     if (const auto refusal = run_folder::why_no_checkpoint(choice.folder)) {
       throw Error(ErrorKind::kPlan, refusal->message, refusal->help);
     }
-    run_folder::require_complete(choice.folder, run_folder::read_checkpoint_info(choice.folder));
+    if (run_folder::is_checkpoint(choice.folder)) {
+      run_folder::require_complete(choice.folder, run_folder::read_checkpoint_info(choice.folder));
+    } else {
+      choice.notes.push_back(
+          cat(choice.folder.filename().string(),
+              " is a checkpoint of another program: its weights and optimizer states are read; its "
+              "position in the data is not known, and is taken to be its step"));
+    }
   }
-  if (!choice.folder.empty()) choice.info = read_file(choice.folder / run_folder::kInfoFile);
+  if (!choice.folder.empty()) choice.info = info_text(choice.folder);
   return choice;
 }
 
@@ -73,15 +88,14 @@ Choice choice_from(const std::string& bytes) {
 // Returns the reason why this rank does not see the checkpoint that rank 0 has read; empty if the
 // rank sees it.
 std::string why_not_seen(const Choice& choice) {
-  const fs::path file = choice.folder / run_folder::kInfoFile;
   std::string reason;
   // Tries several times, because a network file system may show a new file to other machines late.
   constexpr int kTries = 50;
   for (int i = 0; i < kTries; ++i) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     try {
-      if (read_file(file) == choice.info) return {};
-      reason = cat(file.string(), " belongs to another checkpoint");
+      if (info_text(choice.folder) == choice.info) return {};
+      reason = cat(choice.folder.string(), ": the contents belong to another checkpoint");
     } catch (const Error& error) {
       reason = error.what();
     }

@@ -32,10 +32,11 @@ struct ResumePoint {
 };
 
 // Chooses the checkpoint to resume from. Rank 0 deletes the incomplete folders of killed jobs in
-// `checkpoints`, chooses a checkpoint by checkpoint.resume, and checks all its files. Every rank
-// verifies that it sees the same checkpoint. Throws an equal error on every rank: Error(kFormat) if
-// "auto" finds checkpoints but none is complete, and Error(kPlan), which names the rank, if a rank
-// does not see rank 0's checkpoint. Collective.
+// `checkpoints`, chooses a checkpoint by checkpoint.resume, and checks all its files. A path may
+// name a checkpoint of another program (foreign_checkpoint.h). Every rank verifies that it sees the
+// same checkpoint. Throws an equal error on every rank: Error(kFormat) if "auto" finds checkpoints
+// but none is complete, and Error(kPlan), which names the rank, if a rank does not see rank 0's
+// checkpoint. Collective.
 ResumePoint choose_resume_point(const config::Plan& plan, const std::filesystem::path& checkpoints,
                                 const runtime::World& world);
 

@@ -31,6 +31,7 @@
 #include "am/runtime/device_error.h"
 #include "am/tensor/process_memory.h"
 #include "am/tensor/side_stream.h"
+#include "am/train/foreign_checkpoint.h"
 #include "am/train/job_length.h"
 #include "am/train/run_facts.h"
 #include "am/train/saved_states.h"
@@ -188,11 +189,15 @@ void Trainer::load_or_resume() {
 
 void Trainer::load_state(const fs::path& folder) {
   const auto states = saved_states(*optimizer_, *model_);
-  const auto source = checkpoint::open_own_part(folder, *model_, states);
-  checkpoint::load(*model_, *source);
-  require_states(*source, states);
-  for (const auto& state : states) {
-    checkpoint::read(*source, state.key, state.parameter->box, state.value);
+  if (run_folder::is_checkpoint(folder)) {
+    const auto source = checkpoint::open_own_part(folder, *model_, states);
+    checkpoint::load(*model_, *source);
+    require_states(*source, states);
+    for (const auto& state : states) {
+      checkpoint::read(*source, state.key, state.parameter->box, state.value);
+    }
+  } else {
+    load_foreign(folder, *model_, states);
   }
   optimizer_->set_steps(first_step_ - resume_point_.info.skipped_steps);
   guard_->resume_from(resume_point_.info);
