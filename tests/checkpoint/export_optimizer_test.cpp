@@ -155,8 +155,9 @@ TEST_CASE("optimizer states come back bit for bit from every pair of formats") {
 }
 
 TEST_CASE("states of a framework's own checkpoints are exported to the others") {
-  for (const char* model : {"olmo/step2", "olmo_llama/step2", "accelerate/checkpoint-2",
-                            "accelerate_ranks/checkpoint-2", "torch_checkpointing/step-2"}) {
+  for (const char* model :
+       {"olmo/step2", "olmo_llama/step2", "accelerate/checkpoint-2",
+        "accelerate_ranks/checkpoint-2", "torch_checkpointing/step-2", "trainer/checkpoint-2"}) {
     INFO(model);
     const Source source = open(kFolders / model);
     const auto* table = starts_with(model, "olmo/") ? kOlmo : kMegatron;

@@ -8,6 +8,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/frameworks/open_weights.h"
+#include "am/frameworks/optimizer_settings.h"
 #include "am/stored/tensor_source.h"
 #include "frameworks/framework_folder.h"
 
@@ -190,6 +191,47 @@ TEST_CASE("accelerate's folders: a model and its optimizer, each of torch.distri
   CHECK(source->optimizer_tensors().empty());
   CHECK(source->step() == std::nullopt);
   CHECK(source->config_file() == folder.path / "config.json");
+}
+
+TEST_CASE("the Trainer's folders: numbered optimizer states get the names of their parameters") {
+  const FrameworkFolder folder(kFrameworks / "trainer" / "checkpoint-2");
+  const auto source = open_tensor_source(folder.path);
+  CHECK(source->format() == "accelerate");
+  CHECK(source->step() == 2);
+  CHECK(source->note().empty());
+  check_expected(*source, "trainer");
+  const auto groups = read_settings_groups(*source);
+  REQUIRE(groups.size() == 2);
+  for (const SettingsGroup& group : groups) {
+    const bool vectors = source->find(group.parameters[0])->shape.size() == 1;
+    CHECK(formats::number_setting(group.settings, "weight_decay") == (vectors ? 0.0 : 0.1));
+    CHECK(formats::number_setting(group.settings, "initial_lr") == 0.01);
+    for (const std::string& parameter : group.parameters) {
+      CHECK((source->find(parameter)->shape.size() == 1) == vectors);
+    }
+  }
+  CHECK(groups[0].parameters.size() + groups[1].parameters.size() == source->tensors().size());
+
+  // The order of the parameters of another model is not known, and another number does not fit.
+  const std::string config = read_file(folder.path / "config.json");
+  const auto note_with = [&](const std::string& old, const std::string& text) {
+    std::string changed = config;
+    const size_t at = changed.find(old);
+    REQUIRE(at != std::string::npos);
+    write_file_atomically(folder.path / "config.json", changed.replace(at, old.size(), text));
+    const auto numbered = open_tensor_source(folder.path);
+    CHECK(numbered->find("optim.state.0.exp_avg") != nullptr);
+    return numbered->note();
+  };
+  CHECK_THAT(note_with("\"model_type\": \"llama\"", "\"model_type\": \"gemma\""),
+             Catch::Contains("the order of this model's parameters is not known"));
+  CHECK_THAT(note_with("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 1"),
+             Catch::Contains("the order of this model's parameters is not known"));
+  write_file_atomically(folder.path / "optimizer.pt", "no archive");
+  const auto weights = open_tensor_source(folder.path);
+  CHECK_THAT(weights->note(), Catch::Contains("optimizer.pt beside the weights cannot be read"));
+  CHECK(weights->optimizer_tensors().empty());
+  CHECK(weights->tensors().size() == source->tensors().size());
 }
 
 TEST_CASE("shards of PyTorch's Hugging Face writer") {

@@ -2,6 +2,7 @@
 // available bytes.
 #include "am/formats/torch_archive.h"
 
+#include "am/formats/setting_value.h"
 #include "am/stored/dtensor.h"
 #include "am/stored/torch_entries.h"
 #include "target.h"
@@ -17,6 +18,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (tensor.data.empty()) continue;
       volatile auto last = tensor.data.back();
       static_cast<void>(last);
+    }
+    for (const am::stored::TorchEntry& entry : am::stored::list_values(archive, "fuzz")) {
+      am::formats::setting_value(entry.value);
     }
   } catch (const am::Error&) {
     // Refused with a reason.

@@ -12,6 +12,7 @@
 #include "am/base/text.h"
 #include "am/formats/dcp_metadata.h"
 #include "am/frameworks/accelerate/checkpoint.h"
+#include "am/frameworks/accelerate/numbered_states.h"
 #include "am/frameworks/mapped_source.h"
 #include "am/frameworks/name_map.h"
 #include "am/frameworks/nemo_automodel/checkpoint.h"
@@ -248,6 +249,14 @@ Source open_shards_file(const fs::path& path, OnDamage damage) {
   return stored::open_hf_shards_source(path, {path.parent_path()}, damage);
 }
 
+// Opens weights with the names of the hub, with the optimizer states beside them if there are any.
+Source open_hub_weights(const fs::path& path, OnDamage damage) {
+  Source weights = stored::open_hf_source(path, damage);
+  if (!fs::is_directory(path)) return weights;
+  const auto states = numbered_states_file(path);
+  return states ? with_numbered_states(std::move(weights), *states) : std::move(weights);
+}
+
 struct Format {
   bool (*matches)(const fs::path& path);
   Source (*open)(const fs::path& path, OnDamage damage);
@@ -270,6 +279,7 @@ struct Format {
 //     config.yaml or losses.json beside it         NeMo AutoModel: "automodel"
 //   pytorch_model_fsdp_0/, optimizer_0/ beside it,
 //     or pytorch_model_fsdp_0_rank*.bin            accelerate, transformers' Trainer: "accelerate"
+//   safetensors with optimizer.pt or .bin beside   the same without FSDP: "accelerate"
 //   metadata.pkl that names ranks' files, or
 //     model_0.pt and model_1.pt                    torch_checkpointing: "torch-checkpointing"
 //   .metadata with anything else                   PyTorch's own: "dcp"
@@ -292,7 +302,7 @@ constexpr std::array kNamedFormats = {
     Format{stored::is_dcp_source, open_dcp_folder},
     Format{is_shards_folder, open_shards_folder},
     Format{stored::is_hf_shards_source, open_shards_file},
-    Format{stored::is_hf_source, stored::open_hf_source},
+    Format{stored::is_hf_source, open_hub_weights},
 };
 
 const Format* named_format(const fs::path& path) {

@@ -42,7 +42,7 @@ void add_to_groups(std::vector<SettingsGroup>& groups, const formats::Settings& 
 std::vector<SettingsGroup> read_settings_groups(const stored::TensorSource& source);
 
 // Returns the number of updates of a parameter: its stored state "step", otherwise the setting
-// "step" of its group, which may be null. Nothing if neither exists.
+// "step" of its group, which may be null. Nothing if neither exists, or if it is no count.
 std::optional<double> updates_of(const stored::TensorSource& source, const std::string& parameter,
                                  const formats::Settings* settings);
 

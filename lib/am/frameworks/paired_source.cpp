@@ -29,7 +29,7 @@ class PairedSource : public stored::TensorSource {
 
   std::string format() const override { return what_.format; }
   fs::path path() const override { return what_.folder; }
-  std::string note() const override { return model_->note(); }
+  std::string note() const override { return what_.note.empty() ? model_->note() : what_.note; }
   const std::vector<stored::StoredTensor>& tensors() const override { return model_->tensors(); }
   const std::vector<stored::StoredTensor>& optimizer_tensors() const override { return optimizer_; }
   std::vector<std::string> values() const override {

@@ -19,6 +19,7 @@ struct Paired {
   std::optional<int64_t> step = std::nullopt;  // training step of the checkpoint, if known
   // Problems of the parent folder. damage() returns them, followed by those of the two sources.
   std::vector<stored::StoredProblem> damage = {};
+  std::string note = {};  // result of TensorSource::note(); empty: that of the model
 };
 
 // Returns a source with the parameters of `model` and with the tensors of `states` as optimizer

@@ -29,17 +29,6 @@ constexpr const char* kOptimizer = "optimizer_0";
 // the step.
 constexpr const char* kTrainerState = "trainer_state.json";
 
-std::optional<int64_t> step_of(const fs::path& folder) {
-  const fs::path file = folder / kTrainerState;
-  if (!fs::is_regular_file(file)) return std::nullopt;
-  Diagnostics found;
-  const auto json = parse_json(read_file(file), file.string(), found);
-  if (!json || !json->is_object()) return std::nullopt;
-  const auto step = json->find("global_step");
-  if (step == json->end() || !step->is_number_integer()) return std::nullopt;
-  return step->get<int64_t>();
-}
-
 // Returns the file to which a rank saves its shards with use_dcp=False. `what`: kModel or
 // kOptimizer.
 fs::path rank_file(const fs::path& folder, const char* what, int64_t rank) {
@@ -70,7 +59,7 @@ std::unique_ptr<stored::TensorSource> open_rank_files(const fs::path& path, cons
       .path = path,
       .by_rank = true,
       .config_file = config,
-      .step = step_of(path),
+      .step = trainer_step(path),
       .rank_file = [path](int64_t rank) { return rank_file(path, kModel, rank); },
       .damage = damage};
   const std::vector<int64_t> ranks = ranks_of(path);
@@ -87,6 +76,17 @@ std::unique_ptr<stored::TensorSource> open_rank_files(const fs::path& path, cons
 
 }  // namespace
 
+std::optional<int64_t> trainer_step(const fs::path& folder) {
+  const fs::path file = folder / kTrainerState;
+  if (!fs::is_regular_file(file)) return std::nullopt;
+  Diagnostics found;
+  const auto json = parse_json(read_file(file), file.string(), found);
+  if (!json || !json->is_object()) return std::nullopt;
+  const auto step = json->find("global_step");
+  if (step == json->end() || !step->is_number_integer()) return std::nullopt;
+  return step->get<int64_t>();
+}
+
 bool is_accelerate_folder(const fs::path& path) {
   return stored::is_dcp_source(path / kModel) || !ranks_of(path).empty();
 }
@@ -100,7 +100,7 @@ std::unique_ptr<stored::TensorSource> open_accelerate_folder(const fs::path& pat
   auto states = stored::is_dcp_source(path / kOptimizer)
                     ? stored::open_dcp_source(path / kOptimizer)
                     : nullptr;
-  return pair_up({"accelerate", path, stored::find_hub_config(configs).file, step_of(path)},
+  return pair_up({"accelerate", path, stored::find_hub_config(configs).file, trainer_step(path)},
                  stored::open_dcp_source(path / kModel), std::move(states));
 }
 

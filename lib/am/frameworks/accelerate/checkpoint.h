@@ -5,12 +5,18 @@
 // rank instead, for example pytorch_model_fsdp_0_rank3.bin and optimizer_0_rank3.bin.
 #pragma once
 
+#include <cstdint>
 #include <filesystem>
 #include <memory>
+#include <optional>
 
 #include "am/stored/tensor_source.h"
 
 namespace am::frameworks {
+
+// Returns the training step in a folder's trainer_state.json, which transformers' Trainer writes;
+// nothing without one.
+std::optional<int64_t> trainer_step(const std::filesystem::path& folder);
 
 bool is_accelerate_folder(const std::filesystem::path& path);
 std::unique_ptr<stored::TensorSource> open_accelerate_folder(const std::filesystem::path& path,
