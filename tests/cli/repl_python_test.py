@@ -4,15 +4,21 @@ that automesh was built for: AM_PYTHON names the interpreter; otherwise the one 
 import json
 import os
 import pathlib
+import random
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 import unittest
 
 from attach_support import AttachCase
+from job_client import Talker
 
+QUESTIONS = ("norms", "checksum embed.weight", "status", "stats layers.0.up.weight", "ls", "norms grad.*",
+             "print head.weight", "ranks", "grad head.weight", "nonsense", "where head.weight",
+             "top layers.1.down.weight")
 SCRIPT = pathlib.Path(__file__).parent / "train_in_python.py"
 PYTHON = os.environ.get("AM_PYTHON", sys.executable)
 
@@ -71,6 +77,34 @@ class PythonJob(AttachCase):
                 client.stdin.close()
                 self.assertEqual(job.wait(timeout=120), 0, job.stderr.read())
                 self.assertEqual(self.losses(ranks), undisturbed)
+
+    def test_many_clients_do_not_change_the_losses(self):
+        steps, clients, commands = 1500, 10, 20
+        alone = self.am_run(*self.command("fsdp2", steps, 2, {"watch": 0}), env=environment(), timeout=280)
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        undisturbed = self.losses(2)
+        job = self.start_python("fsdp2", steps, 2)
+        answered, failed = [], []
+
+        def ask(seed):
+            choices = random.Random(seed)
+            try:
+                with Talker(self.path / "run", seconds=120) as client:
+                    for number in range(commands):
+                        client.send(id=number, input=choices.choice(QUESTIONS))
+                        answered.append(client.reply(number))
+            except Exception as error:  # a thread's error must reach the test
+                failed.append(repr(error))
+
+        threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(clients)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(failed, [])
+        self.assertEqual(len(answered), clients * commands)
+        self.assertEqual(job.wait(timeout=280), 0, job.stderr.read())
+        self.assertEqual(self.losses(2), undisturbed)
 
     def test_a_replica_that_differs_is_found(self):
         self.start_python("ddp", diverge="1:5", nap=0.02)
