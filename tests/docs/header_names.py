@@ -85,6 +85,8 @@ GIVEN = {
     "draw/report.h":
         "plan, const model::ModelConfig& model, layout, "
         "const std::vector<predict::RankMemory>& memory, const predict::Prediction& prediction",
+    "formats/parquet/table.h": "void use(const Json&)",
+    "formats/parquet/thrift.h": "bytes, int64_t& rows",
     "formats/pickle.h": "bytes",
     "formats/torch_archive.h": "bytes",
     "formats/torch_legacy.h": "bytes",
@@ -302,6 +304,7 @@ ALSO = {
     "config/batch.h": ["am/mesh/layout.h"],
     "control/frame.h": ["unistd.h"],
     "draw/report.h": ["am/base/file.h"],
+    "formats/parquet/table.h": ["am/base/file.h"],
     "formats/torch_slice.h": ["am/base/direct_file.h"],
     "frameworks/mapped_source.h": ["am/stored/dcp_source.h"],
     "inspect/session.h": ["am/inspect/stored_catalog.h"],

@@ -50,7 +50,7 @@ std::string text_of(const Json& object, const std::string& where) {
     return object["text"].get<std::string>();
   }
   throw Error(ErrorKind::kFormat, cat(where, ": the object has no \"text\" that is a string"),
-              "each line is an object whose \"text\" is a document: {\"text\": \"...\"}");
+              "each line or row has a document as its \"text\": {\"text\": \"...\"}");
 }
 
 // Tokenises documents on several threads.

@@ -2,7 +2,8 @@
 //
 //   const MappedFile map("train.parquet");
 //   const parquet::Table table("train.parquet", map.bytes());
-//   table.for_each_row({"text"}, [&](parquet::Row row) { use(row.object["text"]); });
+//   const std::vector<std::string> names = {"text"};
+//   table.for_each_row(names, [&](const parquet::Row& row) { use(row.object["text"]); });
 //
 // Read are texts, booleans, integers, floating-point numbers, JSON, and structs and lists of these,
 // compressed by Snappy, gzip, Zstandard or not at all. Other types, codecs and encodings are an
