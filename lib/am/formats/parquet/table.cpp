@@ -12,8 +12,9 @@ namespace am::formats::parquet {
 namespace {
 
 constexpr int64_t kLargestRow = int64_t{512} << 20;  // bytes of memory
-constexpr int64_t kBytesOfValue = 32;                // memory of a JSON value without its text
-constexpr int64_t kJsonPerByte = 16;                 // memory of JSON, by the byte of its text
+constexpr int64_t kMemoryOfValue = 64;               // of a JSON value in a list that grows
+constexpr int64_t kMemoryOfJson = 16;                // of parsed JSON, by the byte of its text
+constexpr int64_t kBytesOfValue = 8;                 // of a value in a line of JSON
 
 using Columns = std::vector<std::unique_ptr<ColumnReader>>;  // by leaf; null if not wanted
 
@@ -94,12 +95,12 @@ class RowAssembler {
     const auto text =
         value.is_string() ? static_cast<int64_t>(value.get_ref<const std::string&>().size()) : 0;
     const bool is_json = schema_.leaves[leaf].kind == ValueKind::kJson;
-    memory_ += kBytesOfValue + text;
-    bytes_ += kBytesOfValue / 4 + text;
+    memory_ += kMemoryOfValue + text;
+    bytes_ += kBytesOfValue + text;
     if (is_json && value.is_structured()) {
       const auto size = static_cast<int64_t>(value.dump().size());
       bytes_ += size;
-      memory_ += kJsonPerByte * size;
+      memory_ += kMemoryOfJson * size;
     }
     if (memory_ > kLargestRow) fail_unsupported("the row needs more than 512 MiB of memory");
     return value;
