@@ -83,8 +83,9 @@ class OptimizerTest(RunTest):
             self.assertIn("lm_head.weight has the optimizer state momentum_buffer", result.err)
             self.assertFalse((self.path / "out").exists())
         folder, _ = self.export(self.checkpoint("sgd", 2), "dcp", "dcp")
-        self.train(sgd, "sgd-after", "--resume", folder)
-        self.repl(self.checkpoint("sgd-after", 4), f"same {self.checkpoint('sgd', 4)}")
+        # SGD counts no updates, so its states alone do not tell the step.
+        done = self.train(sgd, "sgd-after", "--resume", folder)
+        self.assertIn("a checkpoint of another program at step 0", done.stdout + done.stderr)
         # AdamW finds no states of its own in that checkpoint.
         failed = self.am_run(plan, "--run-dir", "other", "--resume", folder)
         self.assertNotEqual(failed.returncode, 0)

@@ -90,6 +90,14 @@ std::optional<int64_t> common_updates(const TensorSource& source,
   return static_cast<int64_t>(*common);
 }
 
+// Whether the states are those of an optimizer whose updates depend on their number.
+bool counts_updates(const TensorSource& source) {
+  const auto& states = source.optimizer_tensors();
+  return std::any_of(states.begin(), states.end(), [](const StoredTensor& tensor) {
+    return ends_with(tensor.name, ".exp_avg_sq");
+  });
+}
+
 // Returns the settings of the largest group under the names of the plan's keys.
 Json facts_of(const std::vector<frameworks::SettingsGroup>& groups) {
   Json facts = Json::object();
@@ -139,11 +147,11 @@ run_folder::CheckpointInfo describe_foreign(const fs::path& path) {
   const auto groups = frameworks::read_settings_groups(*source);
   const auto updates = common_updates(*source, groups);
   const auto step = source->step();
-  if (!updates && !step) {
+  if (!updates && !step && counts_updates(*source)) {
     throw Error(ErrorKind::kFormat,
                 cat(path.string(),
                     ": neither the training step nor the number of the optimizer's "
-                    "updates is stored"));
+                    "updates is stored, which AdamW needs"));
   }
   run_folder::CheckpointInfo info;
   info.step = std::max(step.value_or(0), updates.value_or(0));

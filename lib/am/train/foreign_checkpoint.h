@@ -16,8 +16,9 @@ namespace am::train {
 
 // Returns what a checkpoint.json would contain: the step, updates that were left out, and the
 // optimizer's settings as facts. The step is the trainer's; without one, it is the number of
-// updates. Throws Error(kPlan) if `path` has no weights or no optimizer states, and Error(kFormat)
-// if the number of updates is missing or differs between parameters.
+// updates; without either, as for SGD, it is 0. Throws Error(kPlan) if `path` has no weights or no
+// optimizer states, and Error(kFormat) if the number of updates differs between parameters, or is
+// missing although the optimizer needs it.
 run_folder::CheckpointInfo describe_foreign(const std::filesystem::path& path);
 
 // Reads this rank's boxes of the parameters and of `states`, by the names that the weights have.

@@ -60,14 +60,16 @@ Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
     }
     if (run_folder::is_checkpoint(choice.folder)) {
       run_folder::require_complete(choice.folder, run_folder::read_checkpoint_info(choice.folder));
-    } else {
-      choice.notes.push_back(
-          cat(choice.folder.filename().string(),
-              " is a checkpoint of another program: its weights and optimizer states are read; its "
-              "position in the data is not known, and is taken to be its step"));
     }
   }
-  if (!choice.folder.empty()) choice.info = info_text(choice.folder);
+  if (choice.folder.empty()) return choice;
+  choice.info = info_text(choice.folder);
+  if (run_folder::is_checkpoint(choice.folder)) return choice;
+  const int64_t step = run_folder::parse_checkpoint_info(choice.info, choice.folder.string()).step;
+  choice.notes.push_back(cat(choice.folder.filename().string(),
+                             " is a checkpoint of another program at step ", step,
+                             ": its weights and optimizer states are read, and as many sequences "
+                             "are skipped as that number of steps reads here"));
   return choice;
 }
 
@@ -95,7 +97,7 @@ std::string why_not_seen(const Choice& choice) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     try {
       if (info_text(choice.folder) == choice.info) return {};
-      reason = cat(choice.folder.string(), ": the contents belong to another checkpoint");
+      reason = cat(choice.folder.string(), " on its machine belongs to another checkpoint");
     } catch (const Error& error) {
       reason = error.what();
     }
