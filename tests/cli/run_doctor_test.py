@@ -47,7 +47,7 @@ class Doctor(RunTest):
             ("train.seq_len=30000", "data", "tokens"),
             ("data.path=nowhere.bin", "plan", "nowhere.bin"),
             (f"model.weights={DATA}/hf/qwen3", "weights", "does not fit the model"),
-            (f"checkpoint.resume={DATA}/loop/model", "plan", "checkpoint.json"),
+            (f"checkpoint.resume={DATA}/loop/model", "checkpoint", "without optimizer states"),
         ):
             with self.subTest(setting=setting):
                 key, value = setting.split("=", 1)

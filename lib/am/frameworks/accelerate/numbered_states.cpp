@@ -95,10 +95,10 @@ Numbered number(const stored::TensorSource& states, const stored::TensorSource& 
     if (!states.visit_value(name, look)) break;
     const auto* numbers = value ? std::get_if<std::vector<double>>(&*value) : nullptr;
     constexpr double kMost = 1e9;
-    const bool legal = numbers != nullptr &&
-                       std::all_of(numbers->begin(), numbers->end(), [](double each) {
-                         return each >= 0 && each < kMost && each == std::floor(each);
-                       });
+    const bool legal =
+        numbers != nullptr && std::all_of(numbers->begin(), numbers->end(), [](double each) {
+          return each >= 0 && each < kMost && each == std::floor(each);
+        });
     if (!legal) return {{}, {}, "its groups do not number the parameters"};
     groups.push_back(*numbers);
   }
