@@ -7,6 +7,8 @@
 // matrix is written directly from the tensors of which it consists.
 #pragma once
 
+#include <ATen/core/Tensor.h>
+
 #include <filesystem>
 #include <functional>
 #include <optional>

@@ -111,12 +111,12 @@ Settings completed(const Settings& stored, bool adam) {
   const std::set<std::string, std::less<>> of_device = {"foreach", "capturable", "differentiable",
                                                         "fused"};
   Settings settings;
-  for (const auto& [name, value] : stored) {
-    if (name == kStep) continue;
+  for (const auto& own : stored) {
+    if (own.first == kStep) continue;
     const auto known = std::find_if(defaults.begin(), defaults.end(),
-                                    [&](const auto& each) { return each.first == name; });
-    const bool reset = of_device.contains(name) && known != defaults.end();
-    settings.emplace_back(name, reset ? known->second : value);
+                                    [&](const auto& each) { return each.first == own.first; });
+    const bool reset = of_device.contains(own.first) && known != defaults.end();
+    settings.emplace_back(own.first, reset ? known->second : own.second);
   }
   if (!adam) return settings;
   for (const auto& each : defaults) {
