@@ -84,7 +84,7 @@ class RunsTest(RunTest):
         self.assertEqual([each["loss"] for each in answer["runs"]], [2.0, 3.0])
         self.assertEqual(answer["runs"][0]["best_validation_loss"], 2.5)
         self.assertIn("two runs", self.ask("a/run", "-c", "compare", status=1).err)
-        self.assertIn("b", self.ask("a/run", "b", "-c", "compare", status=1).err)
+        self.assertIn("not the folder of a run", self.ask("a/run", "b", "-c", "compare", status=2).err)
 
     def test_a_million_steps_are_drawn(self):
         folder = self.make_run("run", [1.0])

@@ -70,6 +70,9 @@ GIVEN = {
     "control/token.h": "const Nonces& nonces, const std::string& theirs",
     "data/batch.h": "const DataSpec& spec, int64_t place, int64_t m, int64_t d",
     "data/data_file.h": "size_t& count",
+    "data/guarded_text.h":
+        "const Json& messages, chat::ChatRequest& request, const chat::ChatTemplate& chat_template, "
+        "const Tokenizer& tokenizer",
     "data/prepared.h": "const DataSpec& spec",
     "data/fingerprint.h": "const std::unique_ptr<TokenSource>& source",
     "data/tokenizer.h": "const std::vector<int64_t>& ids",
@@ -98,6 +101,7 @@ GIVEN = {
     "frameworks/mapped_source.h": "folder",
     "frameworks/model_name.h": "const model::ModelConfig& llama_8b",
     "frameworks/name_map.h": "config",
+    "frameworks/optimizer_settings.h": "source",
     "frameworks/plan_builder.h": "Source& source",
     "frameworks/shared_key.h": "const JobShape& shape, Json& out, PlanBuilder& builder",
     "frameworks/source.h": "const std::optional<config::Value>& root, found",
@@ -174,7 +178,9 @@ GIVEN = {
     "nn/key_value_cache.h": "Decoder& decoder, prompt_BT, next_B1",
     "nn/projections.h": "const Attention& attention, x_BTD, RecomputeTape& products",
     "nn/weight_pass.h": "Decoder& decoder, ids, at::Tensor y, of_y",
+    "observe/metric_series.h": "run",
     "observe/metrics.h": "run, int64_t resumed_step",
+    "observe/status_line.h": "style, std::string_view bytes, void write(const std::string&)",
     "observe/step_line.h": "int64_t max_steps, const StepMetrics& metrics",
     "observe/tensorboard_sink.h": "run, int64_t resumed_step, const StepMetrics& metrics",
     "optim/grad_scaler.h":
@@ -313,6 +319,8 @@ ALSO = {
     "launch/supervise/local.h": ["am/run_folder/run_folder.h"],
     "launch/supervise/restart.h": ["am/run_folder/step_folders.h"],
     "launch/supervise/signal_scope.h": ["csignal", "poll.h"],
+    "data/guarded_text.h": ["am/chat/chat_template.h", "am/data/tokenizer.h"],
+    "observe/metric_series.h": ["am/run_folder/run_folder.h"],
     "observe/metrics.h": ["am/run_folder/run_folder.h"],
     "optim/optimizer.h": ["am/optim/from_plan.h"],
     "parallel/module/sharded.h": ["torch/nn/modules/container/modulelist.h"],

@@ -55,6 +55,16 @@ TEST_CASE("a metrics line has the keys of the interface in order") {
                                          "tokens_per_second_per_rank", "peak_memory_bytes", "mfu"});
   CHECK(json["step"] == 7);
   CHECK(json["loss"].get<double>() == 5.0 / 3.0);
+  StepMetrics timed = sample(7);
+  timed.time = 1.8e9;
+  timed.tokens_seen = 12;
+  const Json more = Json::parse(to_json_line(timed));
+  for (const char* key :
+       {"time", "tokens_seen", "data_seconds", "validation_seconds", "saving_seconds"}) {
+    keys.emplace_back(key);
+  }
+  CHECK(more.size() == keys.size());
+  for (const std::string& key : keys) CHECK(more.contains(key));
 }
 
 TEST_CASE("reserved bytes are those of GPUs alone") {

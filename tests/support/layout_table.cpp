@@ -281,7 +281,7 @@ std::vector<Combination> layouts() {
                      0.25)),
       adapted(layout("cp 2, ring, lora", {.cp = 2}, one)),
       magnified(layout("tp 2 x fsdp 2, dora, SP", {.dp = 2, .tp = 2}, one, sp)),
-      magnified(layout("tp 2, dora, checkpointing full", {.tp = 2}, one, full)),
+      magnified(layout("tp 2, dora", {.tp = 2}, one)),
       magnified(layout("pp 2, 1f1b, dora", two, {})),
       smoothed(layout("fsdp 2, smoothed", {.dp = 2}, one)),
       smoothed(layout("tp 2 x pp 2, zbv_zero_bubble, smoothed, SP", {.pp = 2, .tp = 2}, zbv, sp)),

@@ -26,12 +26,14 @@ Json to_json(const StepMetrics& metrics) {
                {"tokens_per_second", metrics.tokens_per_second},
                {"tokens_per_second_per_rank", metrics.tokens_per_second_per_rank},
                {"peak_memory_bytes", metrics.peak_memory_bytes},
-               {"mfu", nullptr},
-               {"time", metrics.time},
-               {"tokens_seen", metrics.tokens_seen},
-               {"data_seconds", metrics.data_seconds},
-               {"validation_seconds", metrics.validation_seconds},
-               {"saving_seconds", metrics.saving_seconds}};
+               {"mfu", nullptr}};
+  if (metrics.time > 0.0) {
+    json["time"] = metrics.time;
+    json["tokens_seen"] = metrics.tokens_seen;
+    json["data_seconds"] = metrics.data_seconds;
+    json["validation_seconds"] = metrics.validation_seconds;
+    json["saving_seconds"] = metrics.saving_seconds;
+  }
   if (metrics.peak_reserved_bytes) json["peak_reserved_bytes"] = *metrics.peak_reserved_bytes;
   if (metrics.mfu) json["mfu"] = *metrics.mfu;
   if (metrics.expert_load) {

@@ -53,7 +53,9 @@ struct StepMetrics {
   std::optional<double> aux_loss;  // load-balancing loss of experts, which `loss` does not include
   // Model FLOPs utilization, from 0 to 1; absent if the device's peak is unknown.
   std::optional<double> mfu;
-  double time = 0.0;  // Unix time at the end of the step, in seconds, by rank 0's clock
+  // Unix time at the end of the step, in seconds, by rank 0's clock; 0: unknown. The next four
+  // numbers are written only with it.
+  double time = 0.0;
   // Number of tokens that the run has trained on up to this step, over all ranks and jobs.
   int64_t tokens_seen = 0;
   double data_seconds = 0.0;  // time for which rank 0 waited for the step's data

@@ -1,7 +1,10 @@
 // Notes on strategy keys that have no effect, because automesh always or never does what they
 // request.
+#include <algorithm>
 #include <array>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "am/base/text.h"
 #include "am/config/backend.h"
@@ -13,13 +16,14 @@ namespace {
 
 class Notes {
  public:
-  Notes(const RuleContext& context, Diagnostics& found) : context_(context), found_(found) {}
+  Notes(const RuleContext& context, Diagnostics& found)
+      : context_(context), found_(found), is_resolved_(is_resolved(context.plan)) {}
 
-  // Adds a note if the plan sets the key to another value than the default and `differs` is true.
-  // `differs`: the key's value requests behaviour that automesh does not have. The resolved plan of
-  // a run folder has all keys, most of them with their defaults.
+  // Adds a note if the plan sets the key and `differs` is true. `differs`: the key's value requests
+  // behaviour that automesh does not have. The resolved plan of a run folder has all keys; those
+  // with their defaults are not the user's words.
   void add(const char* key, bool differs, const char* why) {
-    if (!differs || !context_.plan.given(key) || is_default(key)) return;
+    if (!differs || !context_.plan.given(key) || (is_resolved_ && is_default(key))) return;
     const std::string_view name = key;
     found_.add({"strategy.no_effect", Severity::kNote, context_.plan.span(key),
                 cat(name.substr(name.find('.') + 1), " changes nothing in automesh: ", why),
@@ -27,6 +31,16 @@ class Notes {
   }
 
  private:
+  // Whether the plan sets all keys of its strategy that have a default.
+  static bool is_resolved(const config::Plan& plan) {
+    const std::string strategy = config::strategy_name(plan.strategy);
+    const config::Plan defaults = config::default_plan(strategy);
+    const std::vector<std::string> keys = config::section_keys("strategy", strategy);
+    return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
+      return plan.given("strategy." + key) ||
+             config::find_field("strategy", key, strategy)->get(defaults).is_null();
+    });
+  }
   bool is_default(std::string_view key) const {
     const std::string strategy = config::strategy_name(context_.plan.strategy);
     const config::FieldSpec* field =
@@ -37,6 +51,7 @@ class Notes {
 
   const RuleContext& context_;
   Diagnostics& found_;
+  bool is_resolved_;
 };
 
 void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& notes) {

@@ -94,7 +94,7 @@ Result run_checksum(Session& session, const Arguments& arguments) {
   result.failed = unequal > 0;
   if (session.view().at_rest()) {
     result.text +=
-        "a checkpoint has only the first replica of each tensor: there is nothing to compare\n";
+        "a checkpoint has one replica of each tensor: there is nothing to compare\n";
   } else if (compared == 0) {
     result.text += "no two ranks hold the same values: there is nothing to compare\n";
   } else {
