@@ -44,6 +44,9 @@ GIVEN = {
         "parallel::ShardedParameters& model, const SavedState& state, folder, "
         "const std::filesystem::path& checkpoints, const std::vector<run_folder::JobStep>& lineage",
     "checkpoint/export_dcp.h": "source",
+    "checkpoint/export_optimizer.h":
+        "const stored::TensorSource& source, const std::vector<FilledTensor>& parameters, "
+        "const frameworks::NameTable& table",
     "checkpoint/filled_tensor.h":
         "const frameworks::NameMap& names, const stored::TensorSource& source, out",
     "checkpoint/module_checkpoint.h":
@@ -269,6 +272,8 @@ GIVEN = {
     "term/table.h": "style",
     "term/wrap.h": "style",
     "train/dry_run.h": "const job::Job& job",
+    "train/foreign_checkpoint.h":
+        "parallel::ParallelModel& model, const optim::Optimizer& optimizer",
     "train/resume.h":
         "config::Plan plan, const std::filesystem::path& checkpoints, world, config, "
         "const mesh::MeshSizes& mesh, const data::BatchReader& reader",
@@ -313,6 +318,7 @@ ALSO = {
     "formats/parquet/table.h": ["am/base/file.h"],
     "formats/torch_slice.h": ["am/base/direct_file.h"],
     "frameworks/mapped_source.h": ["am/stored/dcp_source.h"],
+    "train/foreign_checkpoint.h": ["am/train/saved_states.h"],
     "inspect/session.h": ["am/inspect/stored_catalog.h"],
     "job/scaled_down_job.h": ["am/base/file.h", "am/config/write.h"],
     "launch/nodes/background_store.h": ["am/launch/nodes/node_rendezvous.h"],
