@@ -54,12 +54,8 @@ std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
     return am::rules::check_file(path, options.overrides, options.world_size, found,
                                  options.plugins);
   } catch (const am::Error& error) {
-    std::string message = error.what();  // may begin with the path, which the diagnostic has too
-    if (const std::string prefix = path + ": "; am::starts_with(message, prefix)) {
-      message.erase(0, prefix.size());
-    }
     const std::string help = error.hint().empty() ? near_file(path) : error.hint();
-    found.error("plan.file", am::Span{path, 0, 0, 1, {}}, message, help);
+    found.error("plan.file", am::Span{path, 0, 0, 1, {}}, error.what(), help);
     return std::nullopt;
   }
 }

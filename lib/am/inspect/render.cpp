@@ -34,7 +34,7 @@ std::string row_title(const mesh::MeshLayout& mesh, const std::array<int64_t, 5>
 
 std::string draw_facts(const std::vector<std::pair<std::string, std::string>>& facts,
                        const Style& style) {
-  term::Table table({{""}, {""}});
+  term::Table table({{""}, {"", style.window ? term::Align::kWrap : term::Align::kLeft}});
   for (const auto& [name, value] : facts) table.add({Cell(name, Role::kDim), value});
   return table.text(style);
 }

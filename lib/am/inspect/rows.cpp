@@ -67,8 +67,11 @@ std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
                       const term::Style& style, int digits) {
   std::vector<term::Column> titles;
   for (const RowColumn& column : columns) {
+    // In a window, names are shortened and other texts are wrapped.
+    const bool wraps = style.window && column.key != "name";
+    const auto left = wraps ? term::Align::kWrap : term::Align::kLeft;
     titles.push_back({column.title.empty() ? column.key : column.title,
-                      is_right(column.kind) ? term::Align::kRight : term::Align::kLeft});
+                      is_right(column.kind) ? term::Align::kRight : left});
   }
   term::Table table(titles);
   for (const Json& row : rows) {

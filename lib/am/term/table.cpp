@@ -76,10 +76,10 @@ void Table::add(std::vector<Cell> cells) {
 }
 
 // Returns the columns' widths. If their sum exceeds `most`, narrows the widest wrapping columns,
-// first down to their longest word, then further.
+// first down to their longest word, then further; in a window also the names.
 std::vector<int> Table::widths(int most, const Style& style) const {
   constexpr int kNarrowest = 10;
-  constexpr int kNarrowestName = 16;
+  constexpr int kFewLines = 32, kShortName = 24, kNarrowestName = 16;
   std::vector<int> widths;
   std::vector<int> words;
   for (size_t i = 0; i < columns_.size(); ++i) {
@@ -94,19 +94,30 @@ std::vector<int> Table::widths(int most, const Style& style) const {
     words.push_back(columns_[i].align == Align::kWrap ? word : width);
   }
   const int gaps = kGap * std::max(0, static_cast<int>(columns_.size()) - 1);
-  narrow(widths, words, most - gaps);
-  for (size_t i = 0; i < words.size(); ++i) {
-    if (columns_[i].align == Align::kWrap) words[i] = std::min(words[i], kNarrowest);
-  }
-  narrow(widths, words, most - gaps);
-  if (!style.window) return widths;
-  for (size_t i = 0; i < words.size(); ++i) {
-    const int title = display_width(columns_[i].title);
-    if (columns_[i].align == Align::kLeft) {
-      words[i] = std::min(words[i], std::max(title, kNarrowestName));
+  // Narrows all columns after those with this alignment may have the width `least(i)`.
+  const auto narrow_to = [&](Align align, const auto& least) {
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (columns_[i].align == align) words[i] = std::min(words[i], least(i));
     }
+    narrow(widths, words, most - gaps);
+  };
+  const std::vector<int> longest = words;
+  const auto word = [&](size_t i) { return longest[i]; };
+  const auto name = [&](int least) {
+    return [this, least](size_t i) { return std::max(display_width(columns_[i].title), least); };
+  };
+  if (style.window) {
+    // Texts are wrapped, but not into many lines while names could be shortened instead.
+    for (size_t i = 0; i < words.size(); ++i) {
+      if (columns_[i].align == Align::kWrap) words[i] = widths[i];
+    }
+    narrow_to(Align::kWrap, [&](size_t i) { return std::max(longest[i], kFewLines); });
+    narrow_to(Align::kLeft, name(kShortName));
+    narrow_to(Align::kWrap, word);
+    narrow_to(Align::kLeft, name(kNarrowestName));
   }
   narrow(widths, words, most - gaps);
+  narrow_to(Align::kWrap, [&](size_t) { return kNarrowest; });
   return widths;
 }
 
