@@ -190,8 +190,10 @@ ParsedCommand parse_filter(const std::string& stage) {
     }
     names.emplace_back(command->name);
   }
+  const auto near = nearest(words.front(), names);
   throw Error(ErrorKind::kUsage, cat("`", words.front(), "` cannot follow a pipe"),
-              cat("behind `|` stand ", join(names, ", ")));
+              near ? cat("did you mean `", *near, "`?")
+                   : cat("behind `|` stand ", join(names, ", ")));
 }
 
 Outcome failed(const std::string& input, const std::string& command, const Error& error) {
