@@ -1,5 +1,6 @@
 """The JSON Schema of am-repl's answers: for every command, on a checkpoint, on ranks and in a job."""
 
+import shutil
 import subprocess
 import unittest
 
@@ -44,6 +45,8 @@ class SchemaTest(AttachCase):
         (self.path / "commands.am").write_text("ls | head 1\nnorms\n")
         step = self.path / "done" / "checkpoints" / "step-2"
         seen = self.answers(step, [each.format(plan=plan, step=step) for each in AT_REST])
+        shutil.copytree(self.path / "done", self.path / "again")
+        seen |= self.answers("done", ("metrics loss", "plot loss", "compare loss"), "again")
         seen |= self.answers(plan, ON_RANKS)
         job = self.start_job()
         seen |= self.answers("run", IN_A_JOB, "--write")
