@@ -41,7 +41,7 @@ fs::path hub_cache() {
     const char* value = std::getenv(name);
     return value == nullptr ? fs::path() : fs::path(value);
   };
-  if (const fs::path cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
+  if (fs::path cache = variable("HF_HUB_CACHE"); !cache.empty()) return cache;
   if (const fs::path home = variable("HF_HOME"); !home.empty()) return home / "hub";
   return expand_home("~/.cache/huggingface/hub");
 }
