@@ -93,8 +93,7 @@ Result run_checksum(Session& session, const Arguments& arguments) {
   result.json["parameters"] = list;
   result.failed = unequal > 0;
   if (session.view().at_rest()) {
-    result.text +=
-        "a checkpoint has one replica of each tensor: there is nothing to compare\n";
+    result.text += "a checkpoint has one replica of each tensor: there is nothing to compare\n";
   } else if (compared == 0) {
     result.text += "no two ranks hold the same values: there is nothing to compare\n";
   } else {
