@@ -17,10 +17,6 @@ namespace am::runtime {
 
 namespace {
 
-double seconds_since(Progress::Clock::time_point start) {
-  return std::chrono::duration<double>(Progress::Clock::now() - start).count();
-}
-
 // Whether a collective has completed. Any thread may call this; without the device guard, a thread
 // that has no current GPU would create a context on GPU 0.
 bool completed(c10d::Work& observer, c10::Device device) {
@@ -143,7 +139,7 @@ RankState Progress::state(int64_t rank) {
   state.issued = issued_;
   state.failed = failed_;
   if (const auto waiting = waiting_locked()) {
-    set_waiting(state, waiting->collective, seconds_since(waiting->since));
+    set_waiting(state, waiting->collective, launch::seconds_since(waiting->since));
   }
   return state;
 }

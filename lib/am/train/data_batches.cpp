@@ -9,6 +9,7 @@
 
 #include "am/base/fault.h"
 #include "am/data/from_plan.h"
+#include "am/launch/supervise/wall_time.h"
 #include "am/tensor/token_check.h"
 #include "am/train/setup.h"
 
@@ -67,7 +68,7 @@ MicroBatch DataBatches::read(int64_t step, int64_t micro_batch) {
   const Place place = {step, micro_batch};
   const auto start = std::chrono::steady_clock::now();
   const data::Batch batch = device_.is_cpu() ? read_host(place) : read_and_go_ahead(place);
-  waited_ += std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  waited_ += launch::seconds_since(start);
   MicroBatch tensors;
   tensors.first_sequence = data::micro_batch_position(micro_batch, layout_);
   tensors.ids_BT = ids_on_device(batch);

@@ -11,26 +11,20 @@
 #include "am/base/fault.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/base/units.h"
-#include "am/checkpoint/collective_step.h"
 #include "am/checkpoint/own_part.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/cluster/hardware.h"
 #include "am/data/from_plan.h"
-#include "am/formats/dcp_metadata.h"
 #include "am/launch/supervise/wall_time.h"
 #include "am/layout/adapters.h"
 #include "am/layout/precision.h"
 #include "am/model/flops.h"
-#include "am/observe/tensorboard_sink.h"
 #include "am/optim/from_plan.h"
 #include "am/optim/schedule.h"
 #include "am/run_folder/checkpoint_folder.h"
-#include "am/run_folder/step_folders.h"
 #include "am/runtime/device_error.h"
 #include "am/tensor/process_memory.h"
-#include "am/tensor/side_stream.h"
 #include "am/train/foreign_checkpoint.h"
 #include "am/train/job_length.h"
 #include "am/train/run_facts.h"
@@ -44,10 +38,6 @@ namespace {
 
 // Seconds between two records of the job's progress. The last record is read after a failure.
 constexpr double kSecondsOfRecord = 1.0;
-
-double seconds_since(std::chrono::steady_clock::time_point start) {
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
 
 std::optional<Error> write_metrics(const std::vector<std::unique_ptr<observe::MetricSink>>& sinks,
                                    const observe::StepMetrics& metrics,
@@ -189,15 +179,15 @@ void Trainer::load_or_resume() {
 
 void Trainer::load_state(const fs::path& folder) {
   const auto states = saved_states(*optimizer_, *model_);
-  if (run_folder::is_checkpoint(folder)) {
+  if (resume_point_.foreign) {
+    load_foreign(folder, *model_, states);
+  } else {
     const auto source = checkpoint::open_own_part(folder, *model_, states);
     checkpoint::load(*model_, *source);
     require_states(*source, states);
     for (const auto& state : states) {
       checkpoint::read(*source, state.key, state.parameter->box, state.value);
     }
-  } else {
-    load_foreign(folder, *model_, states);
   }
   optimizer_->set_steps(first_step_ - resume_point_.info.skipped_steps);
   guard_->resume_from(resume_point_.info);
@@ -238,7 +228,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   metrics.aux_loss = numbers.aux_loss;
   metrics.tokens = step_->tokens();
   metrics.epochs = batches_->epochs(step + 1);
-  metrics.step_seconds = seconds_since(start);
+  metrics.step_seconds = launch::seconds_since(start);
   observe::fill_rates(metrics, layout_.mesh.world_size());
   if (peak_flops_ > 0.0) {
     metrics.mfu = flops_per_token_ * metrics.tokens_per_second_per_rank / peak_flops_;
@@ -249,13 +239,12 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   if (validation_ && validation_->due(step + 1)) {
     const auto validated = std::chrono::steady_clock::now();
     with_average([&] { metrics.validation_loss = validation_->loss(step + 1); });
-    metrics.validation_seconds = seconds_since(validated);
+    metrics.validation_seconds = launch::seconds_since(validated);
   }
   metrics.time = launch::wall_time();
   return metrics;
 }
 
-// Sets the figures of the MFU, if the plan names the GPU on which the job runs.
 void Trainer::set_peak(const model::ModelConfig& config) {
   if (plan_.cluster.gpu.empty() || mesh_.device().is_cpu() || mesh_.device().is_meta()) return;
   Diagnostics ignored;
@@ -290,176 +279,6 @@ void Trainer::set_learning_rate(double lr) {
 
 bool Trainer::save_now(int64_t finished) const {
   return plan_.checkpoint.every > 0 && finished % plan_.checkpoint.every == 0;
-}
-
-checkpoint::SavedState Trainer::saved_state(int64_t steps) const {
-  checkpoint::SavedState state;
-  run_folder::CheckpointInfo& info = state.info;
-  info.step = steps;
-  guard_->write_to(info);
-  if (validation_) validation_->write_to(info);
-  info.world_size = layout_.mesh.world_size();
-  info.mesh = layout_.mesh.sizes();
-  info.model_type = model_->config().model_type;
-  info.lineage = lineage_of(resume_point_, job_.id);
-  info.samples = batches_->samples_read(steps);
-  info.facts = facts_;
-  state.plan_toml = config::to_toml(plan_);
-  state.states = saved_states(*optimizer_, *model_);
-  const double lr = optim::learning_rate(plan_.scheduler, plan_.optimizer.lr, plan_.train.max_steps,
-                                         std::max<int64_t>(steps - 1, 0));
-  state.require_place = [this] { require_folders(); };
-  state.metadata_parts = plan_.checkpoint.metadata_parts;
-  state.optimizer =
-      checkpoint::SavedOptimizer{plan_.optimizer, lr, steps - info.skipped_steps, peak_lr_};
-  return state;
-}
-
-fs::path Trainer::save(int64_t steps) {
-  if (!guard_->allows_writing(cat("checkpoint ", run_folder::checkpoint_name(steps)))) return {};
-  await_drop();
-  const checkpoint::SavedState state = saved_state(steps);
-  fs::path folder = checkpoints_ / run_folder::checkpoint_name(steps);
-  // Deletes older checkpoints. Called on rank 0 when the new checkpoint is written.
-  const auto drop_old = [this, lineage = state.info.lineage] {
-    require_folders();
-    const config::CheckpointSection& section = plan_.checkpoint;
-    run_folder::drop_old(checkpoints_, {section.keep, section.keep_every, section.keep_best},
-                         lineage);
-    link_checkpoints(lineage);
-  };
-  const auto start = std::chrono::steady_clock::now();
-  if (saver_) {
-    saver_->save(folder, state, drop_old);
-    note_missing_metadata(std::exchange(newest_, folder));
-    log(cat("checkpoint  ", folder.string(),
-            tensor::is_asynchronous(mesh_.device())
-                ? ""
-                : cat(", copied in ", format_duration(seconds_since(start))),
-            ", is being written while training continues"));
-    return folder;
-  }
-  checkpoint::save_checkpoint(folder, state, *model_);
-  log(cat("checkpoint  ", folder.string(), " in ", format_duration(seconds_since(start))));
-  note_missing_metadata(folder);
-  if (mesh_.rank() == 0) dropping_ = std::async(std::launch::async, drop_old);
-  return folder;
-}
-
-void Trainer::note_missing_metadata(const fs::path& folder) {
-  if (mesh_.rank() != 0 || folder.empty() || metadata_noted_) return;
-  if (fs::exists(folder / formats::kDcpMetadataFile)) return;
-  if (!run_folder::is_checkpoint(folder)) return;  // the checkpoint was deleted meanwhile
-  metadata_noted_ = true;
-  log(cat("note        ", folder.filename().string(),
-          " has more parts than checkpoint.metadata_parts = ", plan_.checkpoint.metadata_parts,
-          ": no .metadata for PyTorch was written"));
-}
-
-void Trainer::await_drop() {
-  if (dropping_.valid()) dropping_.get();
-}
-
-void Trainer::link_checkpoints(const std::vector<run_folder::JobStep>& lineage) const {
-  if (held_.empty()) return;
-  run_folder::link_checkpoints(run_, held_.front(), checkpoints_, lineage);
-}
-
-void Trainer::require_folders() const {
-  for (const auto& folder : held_) folder.require();
-  if (checkpoints_ == run_.checkpoints()) behind_own_links(checkpoints_);
-}
-
-void Trainer::begin() {
-  held_.clear();
-  held_.emplace_back(run_.root());
-  if (checkpoints_ != run_.checkpoints()) held_.emplace_back(checkpoints_);
-  if (nothing_to_do()) {
-    log(cat("nothing to do: step ", first_step_, " of ", plan_.train.max_steps, " is done"));
-  }
-  checkpoint::collective_step(
-      world_.group(), [] {},
-      [&] {
-        if (mesh_.rank() != 0) return;
-        if (plan_.checkpoint.export_format == "hf") behind_own_links(run_.root() / "export");
-        const auto before = run_folder::read_record(run_);
-        const bool restarted = before && before->job.id == job_.id;
-        record_ = run_folder::begin_record(run_, job_, first_step_);
-        clock_.follow(record_.time, job_.began);
-        clock_.save(first_step_);
-        if (nothing_to_do()) return;
-        for (const std::string& name : run_folder::set_aside(checkpoints_, first_step_)) {
-          log(cat("note        set aside: ", name, " is beyond step ", first_step_));
-        }
-        link_checkpoints(lineage_of(resume_point_, job_.id));
-        if (first_step_ > 0 || restarted) return;
-        const auto kept = observe::set_aside(run_.metrics_file());
-        if (kept) log(cat("note        the metrics of an earlier run are in ", kept->string()));
-      });
-}
-
-run_folder::JobRecord Trainer::record_after(const TrainResult& result) {
-  run_folder::JobRecord record = record_;
-  record.time = clock_.time();
-  record.steps = result.steps;
-  if (result.last) record.loss = result.last->loss;
-  return record;
-}
-
-void Trainer::end(const TrainResult& result) {
-  if (mesh_.rank() != 0) return;
-  clock_.enter(run_folder::Phase::kStopping);
-  require_folders();
-  run_folder::JobRecord record = record_after(result);
-  record.stopped = result.stopped;
-  record.ended = true;
-  run_folder::write_record(run_, record);
-}
-
-// Opens the files that metrics are written to. Only rank 0 writes metrics.
-std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
-  std::vector<std::unique_ptr<observe::MetricSink>> sinks;
-  if (mesh_.rank() != 0 || nothing_to_do()) return sinks;
-  sinks.push_back(std::make_unique<observe::JsonlSink>(run_.metrics_file(), first_step_));
-  if (plan_.metrics.tensorboard) {
-    sinks.push_back(
-        std::make_unique<observe::TensorBoardSink>(run_.root() / "tensorboard", first_step_));
-  }
-  return sinks;
-}
-
-void Trainer::record_progress(const TrainResult& result) {
-  if (mesh_.rank() != 0 || held_.empty()) return;
-  try {
-    run_folder::write_record_in_place(run_folder::RunFolder(held_.front().anywhere()),
-                                      record_after(result));
-    recorded_ = std::chrono::steady_clock::now();
-  } catch (const std::exception&) {
-    // The folder is gone or its disk fails, so the record is not updated.
-  }
-}
-
-void Trainer::export_model(TrainResult& result) {
-  if (!guard_->allows_writing("the export")) return;
-  result.exported = run_.root() / "export" / run_folder::checkpoint_name(result.steps);
-  checkpoint::collective_step(
-      world_.group(), [] {},
-      [&] {
-        if (mesh_.rank() != 0) return;
-        require_folders();
-        fs::create_directories(behind_own_links(result.exported.parent_path()));
-        fs::remove_all(result.exported);
-      });
-  try {
-    checkpoint::HubExport options;
-    if (plan_.lora.merge) options.adapters = checkpoint::AdapterExport::kMerged;
-    if (const auto name = data::tokenizer_name(plan_); name != "bytes") options.tokenizer = name;
-    with_average([&] { checkpoint::export_hf(result.exported, *model_, options); });
-  } catch (const Error&) {
-    require_folders();
-    throw;
-  }
-  log(cat("exported    ", result.exported.string()));
 }
 
 TrainResult Trainer::run(const launch::StopSignal& stop, InspectionHook* hook) {
@@ -505,7 +324,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
   auto line = std::chrono::steady_clock::now();  // end of the last step's line
   for (int64_t step = first_step_; goes_on(step); ++step) {
     clock_.enter(run_folder::Phase::kSteps);
-    if (step > first_step_) saving_seconds_ = seconds_since(line);
+    if (step > first_step_) saving_seconds_ = launch::seconds_since(line);
     observe::StepMetrics metrics = train_step(step);
     const run_folder::JobTime& time = clock_.time();
     if (first && time.failures > 0) metrics.goodput = time.goodput();
@@ -518,7 +337,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
     metrics.goodput = time.goodput();
     if (first && callbacks_.step) callbacks_.step(metrics);
     line = std::chrono::steady_clock::now();
-    if (seconds_since(recorded_) > kSecondsOfRecord) record_progress(result);
+    if (launch::seconds_since(recorded_) > kSecondsOfRecord) record_progress(result);
     saved = save_now(result.steps) || asked_.save;
     if (saved) {
       if (!unwritten_) {

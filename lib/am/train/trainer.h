@@ -110,6 +110,8 @@ class Trainer : private StepObserver {
   // Chooses the checkpoint to resume from, if any, completes the plan, and opens the data. Called
   // before the model exists.
   void choose_resume_point(const model::ModelConfig& config);
+  // Sets what the MFU is relative to, if the plan names the GPU on which the job runs.
+  void set_peak(const model::ModelConfig& config);
   // Creates the objects that run the model's steps.
   void add_steps();
   void load_or_resume();
@@ -132,7 +134,6 @@ class Trainer : private StepObserver {
   // Makes the links RUN/latest and RUN/best. Called on rank 0.
   void link_checkpoints(const std::vector<run_folder::JobStep>& lineage) const;
   // Exports the weights, as checkpoint.export specifies. Collective.
-  void set_peak(const model::ModelConfig& config);
   void export_model(TrainResult& result);
   // Calls `use` while the parameters are their moving average, if the plan has one.
   void with_average(const std::function<void()>& use);

@@ -1,4 +1,5 @@
-// Wall-clock time, which is comparable between processes, and approximately between nodes.
+// Clocks: the wall-clock time, which is comparable between processes, and approximately between
+// nodes; and the monotonic clock, for durations.
 #pragma once
 
 #include <chrono>
@@ -8,6 +9,11 @@ namespace am::launch {
 // Returns the time in seconds since the Unix epoch.
 inline double wall_time() {
   return std::chrono::duration<double>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+// Returns the seconds that have passed since `start`.
+inline double seconds_since(std::chrono::steady_clock::time_point start) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 }  // namespace am::launch
