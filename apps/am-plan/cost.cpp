@@ -201,17 +201,17 @@ std::string interval_text(const Prediction& prediction) {
 std::string goodput_lines(const PlanInput& input, const Prediction& prediction) {
   const auto job = forecast_of(input, prediction);
   if (!job) return {};
-  const auto duration = [](double seconds) { return am::predict::step_time_text(seconds); };
   const auto saves = [&](const am::predict::SaveInterval& interval) {
-    return am::cat(interval.steps, interval.steps == 1 ? " step (" : " steps (",
-                   duration(static_cast<double>(interval.steps) * prediction.time.seconds), ")");
+    return am::cat(
+        interval.steps, interval.steps == 1 ? " step (" : " steps (",
+        am::format_duration(static_cast<double>(interval.steps) * prediction.time.seconds), ")");
   };
   const am::predict::FailureLosses& losses = job->losses;
   const double ranks = static_cast<double>(input.layout.mesh.world_size());
-  return am::cat("\none failure every ", duration(losses.between_failures), ", ",
-                 duration(losses.restart), " until training continues; a save of ",
+  return am::cat("\none failure every ", am::format_duration(losses.between_failures), ", ",
+                 am::format_duration(losses.restart), " until training continues; a save of ",
                  am::format_bytes(std::llround(losses.checkpoint_bytes)), " blocks training for ",
-                 duration(losses.save), "\ngoodput ", percent(job->planned.goodput),
+                 am::format_duration(losses.save), "\ngoodput ", percent(job->planned.goodput),
                  " with saves every ", saves(job->planned), "; best: ", percent(job->best.goodput),
                  " every ", saves(job->best), "\n", input.plan.train.max_steps, " steps take ",
                  am::format_fixed(job->seconds / 3600.0, 1), " hours, ",

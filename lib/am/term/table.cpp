@@ -46,6 +46,9 @@ size_t bytes_of(std::string_view text, int columns) {
   return at;
 }
 
+// Returns the columns of the terminal between `count` columns of a table.
+int gaps_of(size_t count) { return kGap * std::max(0, static_cast<int>(count) - 1); }
+
 bool is_number(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789*") == std::string_view::npos;
 }
@@ -75,14 +78,15 @@ void Table::add(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-// Returns the columns' widths. If their sum exceeds `most`, narrows the widest wrapping columns,
-// first down to their longest word, then further; in a window also the names.
-std::vector<int> Table::widths(int most, const Style& style) const {
+// Returns the widths of the first `count` columns. If they need more than `most` columns of the
+// terminal, narrows the widest wrapping columns, first down to their longest word, then further; in
+// a window also the names.
+std::vector<int> Table::widths(size_t count, int most, const Style& style) const {
   constexpr int kNarrowest = 10;
   constexpr int kFewLines = 32, kShortName = 24, kNarrowestName = 16;
   std::vector<int> widths;
   std::vector<int> words;
-  for (size_t i = 0; i < columns_.size(); ++i) {
+  for (size_t i = 0; i < count; ++i) {
     int width = display_width(columns_[i].title);
     int word = longest_word(columns_[i].title);
     for (const auto& row : rows_) {
@@ -93,13 +97,13 @@ std::vector<int> Table::widths(int most, const Style& style) const {
     widths.push_back(width);
     words.push_back(columns_[i].align == Align::kWrap ? word : width);
   }
-  const int gaps = kGap * std::max(0, static_cast<int>(columns_.size()) - 1);
+  most -= gaps_of(count);
   // Narrows all columns after those with this alignment may have the width `least(i)`.
   const auto narrow_to = [&](Align align, const auto& least) {
     for (size_t i = 0; i < words.size(); ++i) {
       if (columns_[i].align == align) words[i] = std::min(words[i], least(i));
     }
-    narrow(widths, words, most - gaps);
+    narrow(widths, words, most);
   };
   const std::vector<int> longest = words;
   const auto word = [&](size_t i) { return longest[i]; };
@@ -116,7 +120,7 @@ std::vector<int> Table::widths(int most, const Style& style) const {
     narrow_to(Align::kWrap, word);
     narrow_to(Align::kLeft, name(kNarrowestName));
   }
-  narrow(widths, words, most - gaps);
+  narrow(widths, words, most);
   narrow_to(Align::kWrap, [&](size_t) { return kNarrowest; });
   return widths;
 }
@@ -145,7 +149,7 @@ std::string Table::lines(const std::vector<Cell>& cells, const std::vector<int>&
                          const std::string& margin, const Style& style) const {
   std::vector<std::vector<std::string>> parts;
   size_t count = 1;
-  for (size_t i = 0; i < cells.size(); ++i) {
+  for (size_t i = 0; i < widths.size(); ++i) {
     const bool fits = display_width(cells[i].text) <= widths[i];
     if (!fits && columns_[i].align != Align::kWrap) {
       parts.push_back({short_name(cells[i].text, widths[i], style)});
@@ -158,7 +162,7 @@ std::string Table::lines(const std::vector<Cell>& cells, const std::vector<int>&
   std::string out;
   for (size_t n = 0; n < count; ++n) {
     std::vector<Cell> row;
-    for (size_t i = 0; i < cells.size(); ++i) {
+    for (size_t i = 0; i < widths.size(); ++i) {
       row.emplace_back(n < parts[i].size() ? parts[i][n] : std::string(), cells[i].role);
     }
     out += cat(margin, line(row, widths, style), "\n");
@@ -170,47 +174,35 @@ std::string Table::lines(const std::vector<Cell>& cells, const std::vector<int>&
 size_t Table::fitting_columns(const Style& style, int indent) const {
   size_t count = columns_.size();
   for (; count > 2; --count) {
-    const std::vector<int> all = first_columns(count).widths(style.width - indent, style);
-    const int gaps = kGap * static_cast<int>(count - 1);
-    if (std::accumulate(all.begin(), all.end(), gaps) <= style.width - indent) break;
+    const std::vector<int> all = widths(count, style.width - indent, style);
+    if (std::accumulate(all.begin(), all.end(), gaps_of(count)) <= style.width - indent) break;
   }
   return count;
 }
 
-// Returns the table with its first `count` columns.
-Table Table::first_columns(size_t count) const {
-  const auto end = static_cast<std::ptrdiff_t>(count);
-  Table table(std::vector<Column>(columns_.begin(), columns_.begin() + end));
-  for (const auto& row : rows_) {
-    table.rows_.emplace_back(row.begin(), row.empty() ? row.end() : row.begin() + end);
-  }
-  return table;
-}
-
 std::string Table::text(const Style& style, int indent) const {
-  if (const size_t count = style.window ? fitting_columns(style, indent) : columns_.size();
-      count < columns_.size()) {
-    std::vector<std::string> titles;
-    for (size_t i = count; i < columns_.size(); ++i) titles.push_back(columns_[i].title);
-    const std::string note = cat("not shown in this width: ", join(titles, ", "));
-    return first_columns(count).text(style, indent) +
-           style.paint(Role::kDim, fold(repeat(" ", indent) + note, style)) + "\n";
-  }
-  const std::vector<int> all_widths = widths(style.width - indent, style);
-  const int total = std::accumulate(all_widths.begin(), all_widths.end(), 0) +
-                    kGap * std::max(0, static_cast<int>(columns_.size()) - 1);
+  const size_t count = style.window ? fitting_columns(style, indent) : columns_.size();
+  const std::vector<int> all_widths = widths(count, style.width - indent, style);
+  const int total = std::accumulate(all_widths.begin(), all_widths.end(), gaps_of(count));
   const std::string rule = style.paint(Role::kDim, repeat(style.unicode ? "─" : "-", total));
   const std::string margin = repeat(" ", indent);
   std::string out;
   std::vector<Cell> titles;
-  for (const Column& column : columns_) titles.emplace_back(column.title, Role::kBold);
-  const bool has_titles = std::any_of(columns_.begin(), columns_.end(),
-                                      [](const Column& column) { return !column.title.empty(); });
+  for (size_t i = 0; i < count; ++i) titles.emplace_back(columns_[i].title, Role::kBold);
+  const bool has_titles = std::any_of(titles.begin(), titles.end(),
+                                      [](const Cell& title) { return !title.text.empty(); });
   if (has_titles) out += cat(lines(titles, all_widths, margin, style), margin, rule, "\n");
   for (const auto& row : rows_) {
     out += row.empty() ? cat(margin, rule, "\n") : lines(row, all_widths, margin, style);
   }
-  return out;
+  if (count == columns_.size()) return out;
+  std::vector<std::string> left_out;
+  for (size_t i = count; i < columns_.size(); ++i) {
+    if (!columns_[i].title.empty()) left_out.push_back(columns_[i].title);
+  }
+  const std::string what = left_out.empty() ? "the last column" : join(left_out, ", ");
+  const std::string note = cat(margin, "not shown in this width: ", what);
+  return out + style.paint(Role::kDim, fold(note, style)) + "\n";
 }
 
 }  // namespace am::term

@@ -58,9 +58,8 @@ class Table {
   std::string text(const Style& style, int indent = 0) const;
 
  private:
-  std::vector<int> widths(int most, const Style& style) const;
+  std::vector<int> widths(size_t count, int most, const Style& style) const;
   size_t fitting_columns(const Style& style, int indent) const;
-  Table first_columns(size_t count) const;
   std::string lines(const std::vector<Cell>& cells, const std::vector<int>& widths,
                     const std::string& margin, const Style& style) const;
   std::string line(const std::vector<Cell>& cells, const std::vector<int>& widths,
