@@ -15,6 +15,7 @@
 #include "commands.h"
 #include "frameworks.h"
 #include "options.h"
+#include "plan_input.h"
 
 namespace am_plan {
 namespace {
@@ -56,19 +57,10 @@ am::Json to_json(const Imported& imported) {
   return json;
 }
 
-// Returns the path of --model relative to the folder of the plan's file, as model.path must be. On
-// the command line, --model is relative to the working directory.
-std::string seen_from(const std::filesystem::path& plan, const std::string& model) {
-  const bool named = am::config::model_path(model) != model;
-  if (plan.empty() || named || std::filesystem::path(model).is_absolute()) return model;
-  const auto folder = std::filesystem::absolute(plan).parent_path();
-  return std::filesystem::absolute(model).lexically_relative(folder).lexically_normal().string();
-}
-
 void set_model(const ImportOptions& options, Imported& imported) {
   std::string& path = imported.plan.model.path;
   if (!options.model.empty()) {
-    path = seen_from(options.output, options.model);
+    path = model_seen_from(options.output, options.model);
   } else if (path == ".") {
     imported.notes.emplace_back(
         "model.path is set to \".\", the current folder: name the config.json or its folder with "

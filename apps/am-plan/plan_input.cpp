@@ -7,6 +7,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/config/model_names.h"
 #include "am/frameworks/framework_rules.h"
 #include "am/term/printable.h"
 
@@ -89,6 +90,13 @@ std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::O
   }
   return PlanInput{*std::move(file->plan), *std::move(file->checked.model),
                    *std::move(file->checked.layout)};
+}
+
+std::string model_seen_from(const std::filesystem::path& plan, const std::string& model) {
+  const bool named = am::config::model_path(model) != model;
+  if (plan.empty() || named || std::filesystem::path(model).is_absolute()) return model;
+  const auto folder = std::filesystem::absolute(plan).parent_path();
+  return std::filesystem::absolute(model).lexically_relative(folder).lexically_normal().string();
 }
 
 void require_rank(const std::optional<int64_t>& rank, const am::layout::Layout& layout) {

@@ -1,7 +1,9 @@
 // Loads and checks the plan of a command, with its model and layout.
 #pragma once
 
+#include <filesystem>
 #include <optional>
+#include <string>
 
 #include "am/layout/layout.h"
 #include "am/rules/check.h"
@@ -29,6 +31,10 @@ std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
 // plan may be meant for another machine. Prints warnings to stderr.
 std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::Output& output,
                                     int& status);
+
+// Returns the path or name of --model as model.path of the plan file `plan` must be: relative paths
+// begin at the plan's folder. On the command line they begin at the working directory.
+std::string model_seen_from(const std::filesystem::path& plan, const std::string& model);
 
 // Throws Error(kUsage) if `rank` is set and not less than the layout's world size.
 void require_rank(const std::optional<int64_t>& rank, const am::layout::Layout& layout);

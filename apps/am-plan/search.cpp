@@ -20,6 +20,7 @@
 #include "am/term/table.h"
 #include "commands.h"
 #include "options.h"
+#include "plan_input.h"
 #include "text.h"
 
 namespace am_plan {
@@ -217,23 +218,6 @@ void require_rates(const SearchOptions& options) {
       "--storage-gb-per-s 100 ...");
 }
 
-// Returns the text of a plan that --write stores. The model's path is relative to the plan, if that
-// of --model was relative, so that both can be moved together.
-std::string written_plan(const am::config::Plan& plan, const SearchOptions& options) {
-  namespace fs = std::filesystem;
-  std::string text = am::config::to_short_toml(plan);
-  if (fs::path(options.model).is_absolute()) return text;
-  std::error_code ignored;
-  const fs::path folder = fs::absolute(options.write).parent_path();
-  const bool named = !fs::exists(options.model, ignored);
-  const std::string relative =
-      named ? options.model : fs::path(plan.model.path).lexically_relative(folder).string();
-  const std::string written = am::config::toml_text(plan.model.path);
-  const size_t at = text.find(written);
-  if (relative.empty() || at == std::string::npos) return text;
-  return text.replace(at, written.size(), am::config::toml_text(relative));
-}
-
 int run_search(const SearchOptions& options, const Output& output) {
   require_rates(options);
   am::Diagnostics found;
@@ -286,7 +270,10 @@ int run_search(const SearchOptions& options, const Output& output) {
   }
   if (result.layouts.empty()) return am_apps::kInvalid;
   if (!options.write.empty()) {
-    am::write_file_atomically(options.write, written_plan(result.layouts.front().plan, options));
+    // Both the model and the plan can be moved together if --model was relative.
+    const std::string seen = model_seen_from(options.write, options.model);
+    am::write_file_atomically(options.write,
+                              am::config::to_short_toml(result.layouts.front().plan, seen));
   }
   return am_apps::kFine;
 }

@@ -99,7 +99,8 @@ bool is_written(const FieldSpec& field, const Plan& plan) {
 }
 
 struct Form {
-  bool absolute = false;  // whether paths are made absolute
+  bool absolute = false;                  // whether paths are made absolute
+  std::optional<std::string> model = {};  // the value of model.path, in place of the plan's
   // Whether absent values are written as comments, because TOML has no null.
   bool names_absent = false;
 };
@@ -119,6 +120,7 @@ std::string written(const Plan& plan, const Form& form,
       section = field.section;
     }
     if (form.absolute) make_absolute(plan, field, value);
+    if (form.model && field.name() == "model.path") value = *form.model;
     out += value.is_null() ? cat("# ", field.key, " is absent\n")
                            : cat(field.key, " = ", toml_value(value), "\n");
   }
@@ -135,11 +137,12 @@ std::string to_toml(const Plan& plan) {
                  });
 }
 
-std::string to_short_toml(const Plan& plan) {
+std::string to_short_toml(const Plan& plan, const std::optional<std::string>& model) {
   const Plan defaults = default_plan(strategy_name(plan.strategy));
-  return written(plan, {.absolute = true}, [&](const FieldSpec& field, const Json& value) {
-    return field.required || field.name() == "strategy.name" || value != field.get(defaults);
-  });
+  return written(
+      plan, {.absolute = true, .model = model}, [&](const FieldSpec& field, const Json& value) {
+        return field.required || field.name() == "strategy.name" || value != field.get(defaults);
+      });
 }
 
 std::string to_toml(const Plan& plan, std::span<const std::string> keys) {

@@ -5,6 +5,7 @@
 //   toml_value({{"pin_memory", true}});     // { pin_memory = true }
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -15,8 +16,9 @@
 namespace am::config {
 
 // Returns the plan as a person would write it, with its model and only those keys whose value is
-// not the default. Paths are absolute. The text loads to the same plan.
-std::string to_short_toml(const Plan& plan);
+// not the default. Paths are absolute, but model.path is `model`, if given, as it is. The text
+// loads to the same plan.
+std::string to_short_toml(const Plan& plan, const std::optional<std::string>& model = {});
 
 // Returns only the named keys of a plan, for example "mesh.tp_size", in the field table's order;
 // paths are as written in the plan. Skips names that the plan's strategy does not have, and absent
