@@ -1,9 +1,12 @@
-// Integer arithmetic and parsing.
+// Integer arithmetic, and parsing and comparing of numbers.
 #pragma once
 
+#include <array>
 #include <charconv>
 #include <cstdint>
+#include <cstdlib>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace am {
@@ -21,6 +24,27 @@ inline std::optional<int64_t> parse_integer(std::string_view text) {
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (status != std::errc() || end != text.data() + text.size()) return std::nullopt;
   return value;
+}
+
+// Parses a text that is a number as strtod() reads it, for example "42", "3e-4" or "inf". Returns
+// nothing for an empty text, or one that has more than the number.
+inline std::optional<double> parse_number(const std::string& text) {
+  char* end = nullptr;
+  const double value = std::strtod(text.c_str(), &end);
+  if (text.empty() || *end != '\0') return std::nullopt;
+  return value;
+}
+
+// Comparisons of two numbers, as conditions are written.
+inline constexpr std::array<std::string_view, 6> kComparisons = {"<", "<=", ">", ">=", "==", "!="};
+
+// Returns whether the comparison, which is one of kComparisons, holds.
+constexpr bool compare(double left, std::string_view comparison, double right) {
+  if (comparison == "<") return left < right;
+  if (comparison == "<=") return left <= right;
+  if (comparison == ">") return left > right;
+  if (comparison == ">=") return left >= right;
+  return (left == right) == (comparison == "==");
 }
 
 }  // namespace am

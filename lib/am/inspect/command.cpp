@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <cstdlib>
 
 #include "am/base/first_line.h"
 #include "am/base/number.h"
@@ -104,16 +103,15 @@ double Arguments::number(std::string_view option, double fallback, double low, d
   const auto found = options.find(option);
   if (found == options.end()) return fallback;
   const std::string& text = found->second;
-  char* stop = nullptr;
-  const double value = std::strtod(text.c_str(), &stop);
-  if (text.empty() || *stop != '\0' || !std::isfinite(value)) {
+  const auto value = parse_number(text);
+  if (!value || !std::isfinite(*value)) {
     throw Error(ErrorKind::kUsage, cat(option, " `", text, "` is not a number"));
   }
-  if (value < low || value > high) {
+  if (*value < low || *value > high) {
     throw Error(ErrorKind::kUsage, cat(option, " ", text, " is out of range"),
                 cat(low, " to ", high));
   }
-  return value;
+  return *value;
 }
 
 std::string Command::takes() const {
@@ -184,7 +182,7 @@ ParsedCommand parse_filter(const std::string& stage) {
   }
   std::vector<std::string> names;
   for (const Command* command : commands()) {
-    if (command->as<BehindPipe>() == nullptr && command->of_rows == nullptr) continue;
+    if (!command->can_follow_pipe()) continue;
     if (command->name == words.front()) {
       return {command, parse_arguments(*command, std::move(words), quoted)};
     }

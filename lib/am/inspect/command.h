@@ -157,6 +157,8 @@ struct Command {
   // not.
   PictureFunction* of_rows = nullptr;
 
+  // Whether the command is a filter or a picture of rows.
+  bool can_follow_pipe() const { return as<BehindPipe>() != nullptr || of_rows != nullptr; }
   // Returns the operands and options, for example "PARAM [--bins N]"; may be empty.
   std::string takes() const;
   // Returns the name, operands and options, for example "hist PARAM [--bins N]".

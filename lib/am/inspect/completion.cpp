@@ -59,9 +59,7 @@ std::vector<std::string> command_names() {
 std::vector<std::string> filter_names() {
   std::vector<std::string> names;
   for (const Command* command : commands()) {
-    if (command->as<BehindPipe>() != nullptr || command->of_rows != nullptr) {
-      names.emplace_back(command->name);
-    }
+    if (command->can_follow_pipe()) names.emplace_back(command->name);
   }
   return names;
 }

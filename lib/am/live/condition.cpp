@@ -3,9 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdlib>
 
 #include "am/base/error.h"
+#include "am/base/number.h"
 #include "am/base/text.h"
 
 namespace am::live {
@@ -32,8 +32,6 @@ constexpr auto kStepNames = [] {
   return names;
 }();
 
-constexpr std::array<std::string_view, 6> kComparisons = {"<", "<=", ">", ">=", "==", "!="};
-
 }  // namespace
 
 bool Numbers::has(std::string_view name) const {
@@ -54,9 +52,7 @@ double step_number(const observe::StepMetrics& metrics, std::string_view name) {
 
 Condition::Side Condition::side(const std::string& word, const Numbers& numbers) {
   if (numbers.has(word)) return {word, 0.0};
-  char* end = nullptr;
-  const double value = std::strtod(word.c_str(), &end);
-  if (!word.empty() && *end == '\0') return {{}, value};
+  if (const auto value = parse_number(word)) return {{}, *value};
   const std::vector<std::string> names(numbers.names.begin(), numbers.names.end());
   const auto near = nearest(word, names);
   throw Error(ErrorKind::kUsage,
@@ -90,13 +86,7 @@ bool Condition::holds(const std::function<double(std::string_view name)>& number
   const auto value = [&](const Side& side) {
     return side.name.empty() ? side.value : number(side.name);
   };
-  const double left = value(left_);
-  const double right = value(right_);
-  if (compare_ == "<") return left < right;
-  if (compare_ == "<=") return left <= right;
-  if (compare_ == ">") return left > right;
-  if (compare_ == ">=") return left >= right;
-  return (left == right) == (compare_ == "==");
+  return compare(value(left_), compare_, value(right_));
 }
 
 }  // namespace am::live

@@ -1,7 +1,6 @@
 // Part of AttachServer: commands that control a job (pause, step, continue, break, save). They run
 // on rank 0's training thread, between two steps.
 #include <cmath>
-#include <cstdlib>
 #include <string_view>
 #include <utility>
 
@@ -53,13 +52,12 @@ bool names_the_job(const std::string& input) {
 
 double learning_rate_in(const Arguments& arguments) {
   const std::string& word = arguments.words[1];
-  char* end = nullptr;
-  const double value = std::strtod(word.c_str(), &end);
-  if (word.empty() || *end != '\0' || !std::isfinite(value) || value < 0.0) {
+  const auto value = parse_number(word);
+  if (!value || !std::isfinite(*value) || *value < 0.0) {
     throw Error(ErrorKind::kUsage, cat("optimizer.lr `", word, "` is not a learning rate"),
                 "give a number of at least 0: set optimizer.lr 3e-4");
   }
-  return value;
+  return *value;
 }
 
 }  // namespace

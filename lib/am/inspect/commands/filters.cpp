@@ -1,9 +1,6 @@
 // Defines the filters that may follow a pipe, for example `stats | sort norm | head 3`. A filter
 // changes the list of objects (rows) in an answer.
 #include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <optional>
 #include <string_view>
 #include <utility>
 
@@ -43,12 +40,6 @@ bool sorts_before(const Json& a, const Json& b) {
   }
   if (a.is_boolean() && b.is_boolean()) return a.get<bool>() < b.get<bool>();
   return !a.is_null() && b.is_null();
-}
-
-std::optional<double> number_of(const std::string& text) {
-  char* stop = nullptr;
-  const double value = std::strtod(text.c_str(), &stop);
-  return text.empty() || *stop != '\0' ? std::nullopt : std::optional(value);
 }
 
 }  // namespace
@@ -94,27 +85,21 @@ void grep_rows(Json& rows, const Arguments& arguments) {
 // Keeps the rows whose number under a key is in the stated relation to a value.
 void where_rows(Json& rows, const Arguments& arguments) {
   const std::string& key = arguments.words[0];
-  const std::string& relation = arguments.words[1];
+  const std::string relation = arguments.words[1] == "=" ? "==" : arguments.words[1];
   require_key(rows, key);
-  const auto wanted = number_of(arguments.words[2]);
-  constexpr std::array<std::string_view, 6> kRelations = {"<", "<=", ">", ">=", "=", "!="};
-  if (!wanted || std::find(kRelations.begin(), kRelations.end(), relation) == kRelations.end()) {
+  const auto wanted = parse_number(arguments.words[2]);
+  const bool known =
+      std::find(kComparisons.begin(), kComparisons.end(), relation) != kComparisons.end();
+  if (!wanted || !known) {
     throw Error(ErrorKind::kUsage, cat("`", arguments.text(), "` is not a condition"),
                 "where KEY <|<=|>|>=|=|!= NUMBER, for example where norm > 3");
   }
-  const auto holds = [&](double value) {
-    if (relation == "<") return value < *wanted;
-    if (relation == "<=") return value <= *wanted;
-    if (relation == ">") return value > *wanted;
-    if (relation == ">=") return value >= *wanted;
-    return (value == *wanted) == (relation == "=");
-  };
   Json kept = Json::array();
   for (const Json& row : rows) {
     const auto found = row.find(key);
-    if (found != row.end() && found->is_number() && holds(found->get<double>())) {
-      kept.push_back(row);
-    }
+    const bool holds = found != row.end() && found->is_number() &&
+                       compare(found->get<double>(), relation, *wanted);
+    if (holds) kept.push_back(row);
   }
   rows = std::move(kept);
 }

@@ -129,9 +129,9 @@ Result run_metrics(const Runs& runs, const Arguments& arguments, const term::Sty
   }
   Result result;
   constexpr size_t kShown = 20;
-  Json last = rows;
-  if (last.size() > kShown) {
-    last.erase(last.begin(), last.end() - static_cast<std::ptrdiff_t>(kShown));
+  Json last = Json::array();
+  for (size_t i = rows.size() - std::min(rows.size(), kShown); i < rows.size(); ++i) {
+    last.push_back(rows[i]);
   }
   std::vector<RowColumn> columns = {{"step", {}, RowKind::kCount}};
   // Without named keys, the table has those that a step line has.
@@ -153,15 +153,26 @@ Result run_metrics(const Runs& runs, const Arguments& arguments, const term::Sty
   return result;
 }
 
-Result plot_metrics(const Runs& runs, const Arguments& arguments, const term::Style& style) {
-  const std::vector<std::string> keys = keys_of(arguments, {"loss"});
+namespace {
+
+// Reads the numbers under `keys` of each run.
+std::vector<observe::MetricSeries> read_all(const Runs& runs,
+                                            const std::vector<std::string>& keys) {
+  std::vector<observe::MetricSeries> all;
+  for (const auto& run : runs) all.push_back(observe::read_series(run.metrics_file(), keys));
+  return all;
+}
+
+// Draws the first `keys` of each run's series, one box per key.
+Result curves_of(const Runs& runs, const std::vector<observe::MetricSeries>& all,
+                 const std::vector<std::string>& keys, const term::Style& style) {
   const std::vector<std::string> names = run_names(runs);
   Result result;
   std::vector<CurveBox> boxes;
   for (const std::string& key : keys) boxes.push_back({key, {}});
   result.json = {{"of", keys}, {"curves", Json::array()}};
   for (size_t i = 0; i < runs.size(); ++i) {
-    const auto series = observe::read_series(runs[i].metrics_file(), keys);
+    const observe::MetricSeries& series = all[i];
     for (size_t k = 0; k < keys.size(); ++k) {
       boxes[k].curves.push_back({names[i], series.steps, series.values[k]});
       const auto range = term::PlotRange::of({&boxes[k].curves.back(), 1});
@@ -175,6 +186,13 @@ Result plot_metrics(const Runs& runs, const Arguments& arguments, const term::St
   }
   draw_boxes(boxes, style, result);
   return result;
+}
+
+}  // namespace
+
+Result plot_metrics(const Runs& runs, const Arguments& arguments, const term::Style& style) {
+  const std::vector<std::string> keys = keys_of(arguments, {"loss"});
+  return curves_of(runs, read_all(runs, keys), keys, style);
 }
 
 Result plot_rows(const Json& rows, const Arguments& arguments, const term::Style& style) {
@@ -200,23 +218,31 @@ Result run_compare(const Runs& runs, const Arguments& arguments, const term::Sty
     throw Error(ErrorKind::kUsage, "`compare` needs two runs or more",
                 "am-repl RUN1 RUN2 -c compare");
   }
-  const std::vector<std::string> names = run_names(runs);
-  Result result = plot_metrics(runs, arguments, style);
+  const std::vector<std::string> drawn = keys_of(arguments, {"loss"});
+  std::vector<std::string> keys = drawn;  // and those of the table
+  for (const char* key : {"loss", "validation_loss", "tokens_per_second", "step_seconds"}) {
+    keys.emplace_back(key);
+  }
+  const auto all = read_all(runs, keys);
+  Result result = curves_of(runs, all, drawn, style);
   const std::string curves = std::exchange(result.text, {});
+  const std::vector<std::string> names = run_names(runs);
   Json rows = Json::array();
   for (size_t i = 0; i < runs.size(); ++i) {
-    const auto series = observe::read_series(
-        runs[i].metrics_file(), {"loss", "validation_loss", "tokens_per_second", "step_seconds"});
+    const auto& steps = all[i].steps;
+    const auto values = [&](size_t key) -> const auto& {
+      return all[i].values[drawn.size() + key];
+    };
     double best = kNan, seconds = 0.0;
-    for (const double each : series.values[1]) {
+    for (const double each : values(1)) {
       if (std::isfinite(each) && !(each >= best)) best = each;
     }
-    for (const double each : series.values[3]) seconds += std::isfinite(each) ? each : 0.0;
+    for (const double each : values(3)) seconds += std::isfinite(each) ? each : 0.0;
     rows.push_back({{"run", names[i]},
-                    {"steps", series.steps.empty() ? 0 : static_cast<int64_t>(series.steps.back())},
-                    {"loss", number_or_null(last_value(series.values[0]))},
+                    {"steps", steps.empty() ? 0 : static_cast<int64_t>(steps.back())},
+                    {"loss", number_or_null(last_value(values(0)))},
                     {"best_validation_loss", number_or_null(best)},
-                    {"tokens_per_second", number_or_null(median(series.values[2]))},
+                    {"tokens_per_second", number_or_null(median(values(2)))},
                     {"step_seconds", seconds}});
   }
   result.text += draw_rows(rows,
