@@ -83,8 +83,7 @@ constexpr std::array<Rule, 5> kRules = {{
          "DoRA scales a module's whole output, W x and the adapter's part, by a trained magnitude "
          "over the norm of the combined weight. With dropout the two parts would see different "
          "inputs, and the scaled sum would no longer be the product with that weight. PEFT "
-         "computes "
-         "a third form then, which this version does not.",
+         "computes a third form then, which this version does not.",
      .check = check_dora},
     {.id = "lora.weights",
      .summary = "lora.weights names an adapter that exists",

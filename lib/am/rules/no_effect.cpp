@@ -17,7 +17,11 @@ namespace {
 class Notes {
  public:
   Notes(const RuleContext& context, Diagnostics& found)
-      : context_(context), found_(found), is_resolved_(is_resolved(context.plan)) {}
+      : context_(context),
+        found_(found),
+        strategy_(config::strategy_name(context.plan.strategy)),
+        defaults_(config::default_plan(strategy_)),
+        is_resolved_(sets_all_keys()) {}
 
   // Adds a note if the plan sets the key and `differs` is true. `differs`: the key's value requests
   // behaviour that automesh does not have. The resolved plan of a run folder has all keys; those
@@ -32,25 +36,23 @@ class Notes {
 
  private:
   // Whether the plan sets all keys of its strategy that have a default.
-  static bool is_resolved(const config::Plan& plan) {
-    const std::string strategy = config::strategy_name(plan.strategy);
-    const config::Plan defaults = config::default_plan(strategy);
-    const std::vector<std::string> keys = config::section_keys("strategy", strategy);
+  bool sets_all_keys() const {
+    const std::vector<std::string> keys = config::section_keys("strategy", strategy_);
     return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
-      return plan.given("strategy." + key) ||
-             config::find_field("strategy", key, strategy)->get(defaults).is_null();
+      return context_.plan.given("strategy." + key) ||
+             config::find_field("strategy", key, strategy_)->get(defaults_).is_null();
     });
   }
   bool is_default(std::string_view key) const {
-    const std::string strategy = config::strategy_name(context_.plan.strategy);
     const config::FieldSpec* field =
-        config::find_field("strategy", key.substr(key.find('.') + 1), strategy);
-    return field != nullptr &&
-           field->get(context_.plan) == field->get(config::default_plan(strategy));
+        config::find_field("strategy", key.substr(key.find('.') + 1), strategy_);
+    return field != nullptr && field->get(context_.plan) == field->get(defaults_);
   }
 
   const RuleContext& context_;
   Diagnostics& found_;
+  std::string strategy_;
+  config::Plan defaults_;
   bool is_resolved_;
 };
 

@@ -16,9 +16,9 @@ constexpr int64_t kShownWhole = 1000;
 constexpr int64_t kEdgeItems = 3;  // indices printed at each end of a dim whose middle is omitted
 constexpr int64_t kMostInJson = 1'000'000;
 
-// Returns a value as JSON. NaN and infinities, which JSON does not have, become strings.
-constexpr int kUnlimited = 1 << 30;
+constexpr int kUnlimited = 1 << 30;  // columns
 
+// Returns a value as JSON. NaN and infinities, which JSON does not have, become strings.
 Json scalar(const at::Tensor& value) {
   if (value.scalar_type() == at::kBool) return value.item<bool>();
   if (!value.is_floating_point()) return value.item<int64_t>();
