@@ -105,6 +105,34 @@ TEST_CASE("DoRA's magnitudes begin as the norms of the weights") {
   }
 }
 
+TEST_CASE("weights with adapters keep DoRA's magnitudes") {
+  const TemporaryFolder temp;
+  config::Plan plan = test::parse(plan_text("llama", cat(kLlamaLora, "use_dora = true\n")));
+  test::RankModel trained(plan, runtime::World::single());
+  load_or_initialize(*trained.model, plan);
+  const at::Tensor before = logits_of(*trained.model, "llama");
+  {
+    const at::NoGradGuard no_grad;
+    trained.model->for_each_owned(
+        [](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
+          at::Tensor value = owned.value;
+          if (owned.name.find("lora_") != std::string::npos) value.mul_(1.1).add_(0.05);
+        });
+  }
+  const at::Tensor after = logits_of(*trained.model, "llama");
+  REQUIRE(test::relative_difference(after, before) > 1e-2);
+  run_folder::CheckpointInfo info;
+  info.step = 1;
+  info.world_size = 1;
+  info.mesh = trained.layout.mesh.sizes();
+  info.model_type = trained.config.model_type;
+  save_checkpoint(temp / "trained", {info, config::to_toml(plan)}, *trained.model);
+  plan.model.weights = (temp / "trained").string();
+  test::RankModel loaded(plan, runtime::World::single());
+  load_or_initialize(*loaded.model, plan);
+  CHECK(test::relative_difference(logits_of(*loaded.model, "llama"), after) < 1e-6);
+}
+
 TEST_CASE("an adapter that is not the plan's is refused, with what the plan should say") {
   const TemporaryFolder temp;
   const auto contains = [](const std::string& said, const std::string& text) {

@@ -150,7 +150,7 @@ void initialize(parallel::ParallelModel& model, int64_t seed) {
   if (fault::is_planted(fault::Fault::kReplicaBit)) flip_sign_in_copy(model);
 }
 
-void load(parallel::ParallelModel& model, const stored::TensorSource& source) {
+bool load(parallel::ParallelModel& model, const stored::TensorSource& source) {
   const stored::HubNames named(source, model.layout().inventory);
   stored::check_fit(model.layout(), model.config(), named);
   check_tied_head(model, named);
@@ -158,6 +158,7 @@ void load(parallel::ParallelModel& model, const stored::TensorSource& source) {
     // Since check_fit() succeeded, only adapters can be missing; they keep their initial values.
     if (named.find(owned.name) != nullptr) read(named, owned.name, owned.box, owned.value);
   });
+  return stored::has_stored_adapters(model.layout().inventory, named);
 }
 
 std::optional<fs::path> weights_path(const config::Plan& plan) {
@@ -197,18 +198,19 @@ std::unique_ptr<stored::TensorSource> open_weights(parallel::ParallelModel& mode
 std::string load_or_initialize(parallel::ParallelModel& model, const config::Plan& plan) {
   const auto path = weights_path(plan);
   std::string done;
+  bool adapters_are_read = plan.lora.rank > 0 && !plan.lora.weights.empty();
   if (path) {
     initialize_those(model, plan.model.seed,
                      [](const auto& spec) { return spec.adapter != model::AdapterPart::kNone; });
     const auto source = open_weights(model, *path);
-    load(model, *source);
+    if (load(model, *source)) adapters_are_read = true;
     const std::string note = source->note();
     done = cat("loaded from ", path->string(), note.empty() ? "" : cat(" (", note, ")"));
   } else {
     initialize(model, plan.model.seed);
     done = cat("initialised with seed ", plan.model.seed);
   }
-  initialize_magnitudes(model);
+  if (!adapters_are_read) initialize_magnitudes(model);
   if (plan.lora.rank == 0 || plan.lora.weights.empty()) return done;
   const fs::path adapter = plan.resolve(plan.lora.weights);
   load_adapter(model, adapter);

@@ -21,8 +21,9 @@ void initialize(parallel::ParallelModel& model, int64_t seed);
 // Reads this rank's boxes of all parameters. Throws Error(kFormat) with a list of all mismatches if
 // the source lacks parameters, stores them with another shape or as codes of quantised weights, or
 // has tensors that the model does not have. If the source stores a tied head, the head must equal
-// the embedding. If the source has no adapters, the model's adapters remain unchanged.
-void load(parallel::ParallelModel& model, const stored::TensorSource& source);
+// the embedding. If the source has no adapters, the model's adapters remain unchanged. Returns
+// whether the source has adapters of the model.
+bool load(parallel::ParallelModel& model, const stored::TensorSource& source);
 
 // Returns the path of the weights that the plan's model.weights selects. For "auto", this is the
 // folder of the model's config if it contains weights; for "none", there is no path; any other

@@ -43,14 +43,6 @@ struct Misfits {
   bool adapter = false;
 };
 
-bool has_stored_adapters(const model::Inventory& inventory, const TensorSource& source) {
-  return std::any_of(inventory.parameters.begin(), inventory.parameters.end(),
-                     [&](const model::ParameterSpec& parameter) {
-                       return parameter.adapter != model::AdapterPart::kNone &&
-                              source.find(parameter.name) != nullptr;
-                     });
-}
-
 void compare_parameters(const layout::Layout& layout, const TensorSource& source, Misfits& misfit) {
   // If the source stores no adapters at all, training adds new adapters to its base weights, so the
   // model's adapters do not count as missing.
@@ -146,6 +138,14 @@ void check_quantization(const model::ModelConfig& config, const TensorSource& so
 }
 
 }  // namespace
+
+bool has_stored_adapters(const model::Inventory& inventory, const TensorSource& source) {
+  return std::any_of(inventory.parameters.begin(), inventory.parameters.end(),
+                     [&](const model::ParameterSpec& parameter) {
+                       return parameter.adapter != model::AdapterPart::kNone &&
+                              source.find(parameter.name) != nullptr;
+                     });
+}
 
 bool holds_values(formats::Dtype dtype) {
   return dtype == formats::Dtype::kFloat32 || dtype == formats::Dtype::kBFloat16 ||

@@ -28,6 +28,9 @@ struct Misfit {
 std::vector<Misfit> find_misfits(const layout::Layout& layout, const model::ModelConfig& config,
                                  const TensorSource& source);
 
+// Whether the source has a parameter of the model's adapters. `source` must use the hub's names.
+bool has_stored_adapters(const model::Inventory& inventory, const TensorSource& source);
+
 // Returns whether values of this dtype are weights rather than codes of a quantised model.
 bool holds_values(formats::Dtype dtype);
 

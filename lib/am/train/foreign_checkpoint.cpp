@@ -9,6 +9,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/checkpoint/peft.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/frameworks/master_weights.h"
@@ -55,7 +56,7 @@ class StatesOfKind : public TensorSource {
 
  private:
   std::string state_of(std::string_view parameter) const {
-    return cat(run_folder::kOptimizerPrefix, parameter, ".", kind_);
+    return run_folder::state_name(parameter, kind_);
   }
 
   const TensorSource& source_;
@@ -163,8 +164,14 @@ run_folder::CheckpointInfo describe_foreign(const fs::path& path) {
 void load_foreign(const fs::path& path, parallel::ParallelModel& model,
                   const std::vector<checkpoint::StateTensor>& states) {
   const auto opened = frameworks::open_tensor_source(path);
-  const auto source = frameworks::with_master_weights(*opened);
-  checkpoint::load(model, *source);
+  const auto masters = frameworks::with_master_weights(*opened);
+  const TensorSource& source = masters ? *masters : *opened;
+  const model::Inventory& inventory = model.layout().inventory;
+  if (!checkpoint::load(model, source) && checkpoint::has_adapters(inventory)) {
+    throw Error(ErrorKind::kFormat,
+                cat(path.string(), ": the checkpoint has no adapters, but the plan trains some"),
+                cat("begin a new run from these weights: model.weights = \"", path.string(), "\""));
+  }
   struct Kind {
     std::unique_ptr<StatesOfKind> states;
     std::unique_ptr<stored::HubNames> names;
@@ -175,8 +182,8 @@ void load_foreign(const fs::path& path, parallel::ParallelModel& model,
     const std::string name(frameworks::split_state(state.key)->state);
     Kind& kind = kinds[name];
     if (!kind.states) {
-      kind.states = std::make_unique<StatesOfKind>(*source, name);
-      kind.names = std::make_unique<stored::HubNames>(*kind.states, model.layout().inventory);
+      kind.states = std::make_unique<StatesOfKind>(source, name);
+      kind.names = std::make_unique<stored::HubNames>(*kind.states, inventory);
     }
     const StoredTensor* tensor = kind.names->find(parameter);
     if (tensor == nullptr) {
