@@ -51,9 +51,9 @@ train::ResumePoint resume_point_of(const config::Plan& plan,
     begin.insisted = true;
   }
   if (!begin.resumes()) return begin;
-  begin.info = run_folder::is_checkpoint(begin.folder)
-                   ? run_folder::read_checkpoint_info(begin.folder)
-                   : train::describe_foreign(begin.folder);
+  begin.foreign = !run_folder::is_checkpoint(begin.folder);
+  begin.info = begin.foreign ? train::describe_foreign(begin.folder)
+                             : run_folder::read_checkpoint_info(begin.folder);
   return begin;
 }
 

@@ -35,15 +35,15 @@ fs::path newest_whole(const fs::path& checkpoints, std::vector<std::string>& not
 
 struct Choice {
   fs::path folder;
-  std::string info;  // text of the folder's checkpoint.json
+  std::string info;      // text of the folder's checkpoint.json, or what it would be
+  bool foreign = false;  // whether another program wrote the checkpoint
   std::vector<std::string> notes;
 };
 
-// Returns the text of a checkpoint's checkpoint.json, or an equal description of another program's
-// checkpoint.
-std::string info_text(const fs::path& folder) {
-  if (run_folder::is_checkpoint(folder)) return read_file(folder / run_folder::kInfoFile);
-  return run_folder::to_json_text(describe_foreign(folder));
+// Returns Choice::info of a folder.
+std::string info_text(const fs::path& folder, bool foreign) {
+  return foreign ? run_folder::to_json_text(describe_foreign(folder))
+                 : read_file(folder / run_folder::kInfoFile);
 }
 
 Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
@@ -58,33 +58,29 @@ Choice choose(const config::Plan& plan, const fs::path& checkpoints) {
     if (const auto refusal = run_folder::why_no_checkpoint(choice.folder)) {
       throw Error(ErrorKind::kPlan, refusal->message, refusal->help);
     }
-    if (run_folder::is_checkpoint(choice.folder)) {
+    choice.foreign = !run_folder::is_checkpoint(choice.folder);
+    if (!choice.foreign) {
       run_folder::require_complete(choice.folder, run_folder::read_checkpoint_info(choice.folder));
     }
   }
-  if (choice.folder.empty()) return choice;
-  choice.info = info_text(choice.folder);
-  if (run_folder::is_checkpoint(choice.folder)) return choice;
-  const int64_t step = run_folder::parse_checkpoint_info(choice.info, choice.folder.string()).step;
-  choice.notes.push_back(cat(choice.folder.filename().string(),
-                             " is a checkpoint of another program at step ", step,
-                             ": its weights and optimizer states are read, and as many sequences "
-                             "are skipped as that number of steps reads here"));
+  if (!choice.folder.empty()) choice.info = info_text(choice.folder, choice.foreign);
   return choice;
 }
 
 // Serialises rank 0's choice of a checkpoint as CBOR, because JSON text cannot contain paths that
 // are not valid UTF-8.
 std::string to_bytes(const Choice& choice) {
-  const auto bytes = Json::to_cbor(
-      {{"folder", choice.folder.string()}, {"info", choice.info}, {"notes", choice.notes}});
+  const auto bytes = Json::to_cbor({{"folder", choice.folder.string()},
+                                    {"info", choice.info},
+                                    {"foreign", choice.foreign},
+                                    {"notes", choice.notes}});
   return {bytes.begin(), bytes.end()};
 }
 
 Choice choice_from(const std::string& bytes) {
   const Json json = Json::from_cbor(bytes);
   return {json["folder"].get<std::string>(), json["info"].get<std::string>(),
-          json["notes"].get<std::vector<std::string>>()};
+          json["foreign"].get<bool>(), json["notes"].get<std::vector<std::string>>()};
 }
 
 // Returns the reason why this rank does not see the checkpoint that rank 0 has read; empty if the
@@ -96,9 +92,9 @@ std::string why_not_seen(const Choice& choice) {
   for (int i = 0; i < kTries; ++i) {
     if (i > 0) std::this_thread::sleep_for(std::chrono::milliseconds(100));
     try {
-      if (info_text(choice.folder) == choice.info) return {};
+      if (info_text(choice.folder, choice.foreign) == choice.info) return {};
       reason = cat(choice.folder.string(), " on its machine belongs to another checkpoint");
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       reason = error.what();
     }
   }
@@ -140,12 +136,19 @@ ResumePoint choose_resume_point(const config::Plan& plan, const fs::path& checkp
   begin.insisted = plan.checkpoint.resume != "auto";
   if (choice.folder.empty()) return begin;
   throw_first(
-      world.group().all_gather_text(why_not_seen(choice)),
+      world.group().all_gather_text(world.rank() == 0 ? std::string() : why_not_seen(choice)),
       cat(" does not see the checkpoint from which rank 0 resumes, ", choice.folder.string(), ": "),
       "all machines need the same checkpoint folder, on a file system that they share");
   begin.folder = choice.folder;
   begin.info = run_folder::parse_checkpoint_info(choice.info,
                                                  (choice.folder / run_folder::kInfoFile).string());
+  begin.foreign = choice.foreign;
+  if (begin.foreign) {
+    begin.notes.push_back(cat(begin.folder.filename().string(),
+                              " is a checkpoint of another program at step ", begin.info.step,
+                              ": its weights and optimizer states are read, and as many sequences "
+                              "are skipped as that number of steps reads here"));
+  }
   return begin;
 }
 

@@ -25,6 +25,7 @@ namespace am::train {
 struct ResumePoint {
   std::filesystem::path folder;     // the checkpoint to resume from; empty: train from step 0
   run_folder::CheckpointInfo info;  // contents of its checkpoint.json; step 0 without a checkpoint
+  bool foreign = false;             // whether another program wrote it (foreign_checkpoint.h)
   bool insisted = false;            // whether checkpoint.resume names the checkpoint, not "auto"
   std::vector<std::string> notes;   // lines for the log
 
