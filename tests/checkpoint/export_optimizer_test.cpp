@@ -6,6 +6,7 @@
 
 #include <catch2/catch.hpp>
 #include <filesystem>
+#include <functional>
 #include <map>
 
 #include "am/base/error.h"
@@ -101,13 +102,13 @@ std::string export_error(const stored::TensorSource& source, const frameworks::N
   return "none";
 }
 
-// A source without some of its optimizer tensors.
-class Without : public stored::TensorSource {
+// A source whose list of optimizer tensors was changed.
+class Changed : public stored::TensorSource {
  public:
-  Without(const stored::TensorSource& source, const std::string& name) : source_(source) {
-    for (const stored::StoredTensor& tensor : source.optimizer_tensors()) {
-      if (tensor.name != name) optimizer_.push_back(tensor);
-    }
+  Changed(const stored::TensorSource& source,
+          const std::function<void(std::vector<stored::StoredTensor>&)>& change)
+      : source_(source), optimizer_(source.optimizer_tensors()) {
+    change(optimizer_);
   }
   std::string format() const override { return source_.format(); }
   fs::path path() const override { return source_.path(); }
@@ -185,6 +186,17 @@ TEST_CASE("an export continues from Megatron's master weights") {
              Catch::Contains("settings of the optimizer (lr, betas, ..) are not stored"));
 }
 
+TEST_CASE("a master weight of another shape than its parameter is an error") {
+  const Source source = open(kFolders / "megatron_experts" / "iter_0000002");
+  const Changed torn(*source, [](auto& states) {
+    for (stored::StoredTensor& each : states) {
+      if (ends_with(each.name, "norm.weight.fp32_param")) each.shape.front() -= 1;
+    }
+  });
+  CHECK_THAT(export_error(torn, kDcp), Catch::Contains("norm.weight.fp32_param is ") &&
+                                           Catch::Contains(", but its parameter is "));
+}
+
 TEST_CASE("moments keep their dtype, and Megatron's masters are float32") {
   const Source source = open(kFolders / "torchtitan" / "step-2");
   const TemporaryFolder temporary;
@@ -225,7 +237,9 @@ TEST_CASE("what has no optimizer states for a framework is named") {
   }
   const Source source = open(kFolders / "torchtitan" / "step-2");
   const std::string lost = "optim.state.model.layers.0.mlp.up_proj.weight.exp_avg_sq";
-  const Without torn(*source, lost);
+  const Changed torn(*source, [&](auto& states) {
+    std::erase_if(states, [&](const auto& each) { return each.name == lost; });
+  });
   for (const auto* table : {kDcp, kOlmo, kMegatron}) {
     INFO(name_of(table));
     CHECK_THAT(export_error(torn, table),

@@ -130,6 +130,31 @@ TEST_CASE("folders of pytorch_model.bin, in one file and in several") {
   CHECK(names_of(frameworks::open_tensor_source(temp.path())->tensors()) == Names{"c"});
 }
 
+TEST_CASE("optimizer states that have their parameters' names need no numbers") {
+  const TemporaryFolder temp;
+  for (const char* name : {"config.json", "model.safetensors"}) {
+    fs::copy_file(fs::path(AM_TEST_DATA) / "hf" / "llama" / name, temp / name);
+  }
+  const std::string norm = "model.norm.weight";
+  const at::Tensor moment = at::arange(4, at::kFloat);
+  c10::Dict<std::string, at::Tensor> state;
+  state.insert("exp_avg", moment);
+  c10::Dict<std::string, c10::Dict<std::string, at::Tensor>> states;
+  states.insert(norm, state);
+  c10::Dict<std::string, c10::List<std::string>> group;
+  group.insert("params", c10::List<std::string>({norm}));
+  c10::List<c10::Dict<std::string, c10::List<std::string>>> groups;
+  groups.push_back(group);
+  c10::impl::GenericDict whole(c10::StringType::get(), c10::AnyType::get());
+  whole.insert("state", states);
+  whole.insert("param_groups", groups);
+  const std::vector<char> bytes = torch::jit::pickle_save(whole);
+  write_file_atomically(temp / "optimizer.bin", std::string(bytes.begin(), bytes.end()));
+  const auto source = frameworks::open_tensor_source(temp.path());
+  CHECK(source->note().empty());
+  CHECK(at::equal(checkpoint::read_all(*source, cat("optim.state.", norm, ".exp_avg")), moment));
+}
+
 TEST_CASE("epochs of a training are not ranks of a model") {
   const TemporaryFolder temp;
   const at::Tensor a = at::arange(6, at::kFloat);

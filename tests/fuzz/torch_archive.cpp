@@ -11,7 +11,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const auto archive =
         am::formats::TorchArchive::read({reinterpret_cast<const std::byte*>(data), size}, "fuzz");
-    for (const am::stored::TorchEntry& entry : am::stored::list_tensors(archive, "fuzz")) {
+    const am::stored::TorchEntries entries = am::stored::list_entries(archive, "fuzz");
+    for (const am::stored::TorchEntry& entry : entries.tensors) {
       const auto tensor = am::stored::is_dtensor(entry.value)
                               ? am::stored::read_dtensor(archive, entry.value, "fuzz").local
                               : *archive.tensor(entry.value);
@@ -19,7 +20,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       volatile auto last = tensor.data.back();
       static_cast<void>(last);
     }
-    for (const am::stored::TorchEntry& entry : am::stored::list_values(archive, "fuzz")) {
+    for (const am::stored::TorchEntry& entry : entries.values) {
       am::formats::setting_value(entry.value);
     }
   } catch (const am::Error&) {

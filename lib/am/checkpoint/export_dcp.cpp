@@ -263,15 +263,7 @@ void write_values(DirectFile& file, const OptimizerValues& values, formats::DcpM
     slices.push_back({0, file.position(), archive.size()});
     file.write(archive);
   }
-  for (formats::DcpValue value : values.values) {
-    value.slice = slices[value.slice.file];
-    metadata.values.push_back(std::move(value));
-  }
-  for (formats::DcpTensor tensor : values.tensors) {
-    formats::DcpSlice& slice = tensor.chunks.front().slice;
-    slice = slices[slice.file];
-    metadata.tensors.push_back(std::move(tensor));
-  }
+  append_values(metadata, values, slices);
 }
 
 void write_data(const fs::path& folder, const stored::TensorSource& source, const ExportPlan& plan,

@@ -24,10 +24,6 @@ constexpr const char* kStep = "step";
 constexpr std::array<const char*, 2> kAdamStates = {"exp_avg", "exp_avg_sq"};
 constexpr std::array<const char*, 4> kAdamSettings = {"lr", "betas", "eps", "weight_decay"};
 
-std::string state_name(std::string_view parameter, std::string_view state) {
-  return cat(run_folder::kOptimizerPrefix, parameter, ".", state);
-}
-
 // The optimizer of a checkpoint, by parameter.
 class StoredStates {
  public:
@@ -206,7 +202,7 @@ class FrameworkStates {
       stored_.fail(cat(parameter, " has no optimizer state ", state),
                    "without --optimizer the weights alone are exported");
     }
-    const stored::StoredTensor& tensor = *source_.find(state_name(parameter, state));
+    const stored::StoredTensor& tensor = *source_.find(run_folder::state_name(parameter, state));
     const stored::StoredTensor& of = *source_.find(parameter);
     if (tensor.shape != of.shape) {
       stored_.fail(cat(tensor.name, " is ", shape_text(tensor.shape), ", but its parameter is ",

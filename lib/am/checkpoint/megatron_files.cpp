@@ -9,6 +9,7 @@
 #include "am/base/text.h"
 #include "am/formats/pickle_writer.h"
 #include "am/formats/torch_slice.h"
+#include "am/frameworks/megatron/optimizer_groups.h"
 
 namespace am::checkpoint {
 
@@ -21,13 +22,6 @@ using formats::Settings;
 
 constexpr const char* kDecay = "weight_decay";
 constexpr const char* kSharding = "fully_reshardable";
-
-bool is_expert(const FilledTensor& tensor) {
-  return tensor.name.find(".experts.") != std::string::npos;
-}
-bool is_vector(const FilledTensor& tensor) {
-  return tensor.shape.size() == 1 || ends_with(tensor.name, ".bias");
-}
 
 Settings without(const char* name, Settings settings) {
   std::erase_if(settings, [&](const auto& each) { return each.first == name; });
@@ -118,8 +112,8 @@ MegatronOptimizer megatron_optimizer(const fs::path& source,
                  group.names.end();
         });
     if (from == optimizer.groups.end()) continue;  // frozen
-    const MegatronGroup own = {is_vector(parameter) ? 0.0 : 1.0, is_expert(parameter),
-                               from->settings};
+    const MegatronGroup own = {frameworks::is_vector(parameter.name, parameter.shape) ? 0.0 : 1.0,
+                               frameworks::is_of_experts(parameter.name), from->settings};
     const auto known =
         std::find_if(result.groups.begin(), result.groups.end(), [&](const auto& group) {
           return group.wd_mult == own.wd_mult && group.experts == own.experts;

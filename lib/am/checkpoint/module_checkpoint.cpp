@@ -90,10 +90,6 @@ const Kind& kind_of(const torch::optim::Optimizer& optimizer) {
               "use Adam, AdamW or SGD of torch::optim");
 }
 
-std::string key_of(const std::string& parameter, const std::string& state) {
-  return cat(run_folder::kOptimizerPrefix, parameter, ".", state);
-}
-
 // Returns a view of the box owned()[i] in `state`, which has the shape of this rank's shard of the
 // parameter.
 at::Tensor box_of(const parallel::ParamGroup& group, size_t i, const at::Tensor& state) {
@@ -178,7 +174,8 @@ void save_module(const std::filesystem::path& folder, parallel::ShardedModule& m
   Json updates = Json::object();
   for (const ModuleState& state : module_states(module, optimizer)) {
     if (state.updates) updates[state.parameter] = *state.updates;
-    saved.states.push_back({key_of(state.parameter, state.kind), state.of, state.values});
+    saved.states.push_back(
+        {run_folder::state_name(state.parameter, state.kind), state.of, state.values});
   }
   saved.info.facts[kUpdates] = std::move(updates);
   const std::deque<parallel::LocalParameter> buffers = buffers_of(module);
@@ -213,7 +210,7 @@ int64_t load_module(const std::filesystem::path& folder, parallel::ShardedModule
         if (owned.number > 0) return;  // the states were read at the shard's first box
         State state;
         for (const char* name : {"exp_avg", "exp_avg_sq", "max_exp_avg_sq", "momentum_buffer"}) {
-          const std::string key = key_of(owned.name, name);
+          const std::string key = run_folder::state_name(owned.name, name);
           if (!known.contains(key)) continue;
           const at::Tensor values = at::zeros_like(group.pieces().view(group.flat(), owned.piece));
           for (size_t j = i; j < group.owned().size(); ++j) {

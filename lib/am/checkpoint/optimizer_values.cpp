@@ -106,8 +106,10 @@ class ValuesBuilder {
       }
     }
     if (keys_.nested_groups) add_to_group(number, "params", slice_of(group.names));
+    uint32_t slice = 0;
     for (size_t i = 0; i < group.steps.size(); ++i) {
-      const uint32_t slice = steps_slice(group.steps[i]);
+      // Building an archive is slow, and most parameters have the same number of steps.
+      if (i == 0 || group.steps[i] != group.steps[i - 1]) slice = steps_slice(group.steps[i]);
       formats::DcpTensor tensor;
       tensor.name = keys_.state_name(group.names[i], "step");
       tensor.path = keys_.state_path(group.names[i], "step");
@@ -168,6 +170,19 @@ OptimizerValues group_values(const std::vector<ValueGroup>& groups, const Optimi
   ValuesBuilder builder(keys);
   for (const ValueGroup& group : groups) builder.add_group(group);
   return std::move(builder).finish();
+}
+
+void append_values(formats::DcpMetadata& metadata, const OptimizerValues& values,
+                   const std::vector<formats::DcpSlice>& places) {
+  for (formats::DcpValue value : values.values) {
+    value.slice = places[value.slice.file];
+    metadata.values.push_back(std::move(value));
+  }
+  for (formats::DcpTensor tensor : values.tensors) {
+    formats::DcpSlice& slice = tensor.chunks.front().slice;
+    slice = places[slice.file];
+    metadata.tensors.push_back(std::move(tensor));
+  }
 }
 
 OptimizerValues optimizer_values(const SavedOptimizer& optimizer, const layout::Layout& layout) {

@@ -40,6 +40,11 @@ struct OptimizerValues {
 
 OptimizerValues optimizer_values(const SavedOptimizer& optimizer, const layout::Layout& layout);
 
+// Appends the entries of `values` to `metadata`. places[i] is where the archive slices[i] is
+// stored.
+void append_values(formats::DcpMetadata& metadata, const OptimizerValues& values,
+                   const std::vector<formats::DcpSlice>& places);
+
 // Names and dict keys under which a checkpoint stores an optimizer's states and settings.
 struct OptimizerKeys {
   std::string root = "optim";

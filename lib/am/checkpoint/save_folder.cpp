@@ -33,20 +33,6 @@ void add_aliases(formats::DcpMetadata& metadata,
   }
 }
 
-void add_optimizer(formats::DcpMetadata& metadata, const Publication& publication) {
-  const auto place = [&](formats::DcpSlice& slice) {
-    slice = publication.value_slices[slice.file];
-  };
-  for (formats::DcpValue value : publication.optimizer.values) {
-    place(value.slice);
-    metadata.values.push_back(std::move(value));
-  }
-  for (formats::DcpTensor tensor : publication.optimizer.tensors) {
-    place(tensor.chunks.front().slice);
-    metadata.tensors.push_back(std::move(tensor));
-  }
-}
-
 int64_t parts_of(const run_folder::ShardIndex& index) {
   size_t parts = 0;
   for (const run_folder::IndexedTensor& tensor : index.tensors) parts += tensor.boxes.size();
@@ -56,7 +42,7 @@ int64_t parts_of(const run_folder::ShardIndex& index) {
 std::string metadata_bytes(const Publication& publication, const run_folder::ShardIndex& index) {
   formats::DcpMetadata metadata = dcp_metadata_of(index);
   add_aliases(metadata, publication.aliases);
-  add_optimizer(metadata, publication);
+  append_values(metadata, publication.optimizer, publication.value_slices);
   return formats::dcp_metadata_bytes(metadata);
 }
 

@@ -6,12 +6,12 @@
 
 namespace am::formats {
 
-namespace {
-
 std::optional<double> number_of(const PickleValue& value) {
   if (const auto integer = value.integer()) return static_cast<double>(*integer);
   return value.real();
 }
+
+namespace {
 
 std::optional<SettingValue> sequence(const PickleValue& value) {
   const auto items = value.items();

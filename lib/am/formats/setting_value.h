@@ -22,6 +22,8 @@ using SettingValue = std::variant<std::monostate, bool, int64_t, double, std::st
 // Names and values of settings, in the order in which they are stored.
 using Settings = std::vector<std::pair<std::string, SettingValue>>;
 
+// Returns the number that a pickled integer or float is; nothing for any other value.
+std::optional<double> number_of(const PickleValue& value);
 // Returns the setting that a pickled value is; a list of numbers becomes a tuple. Returns nothing
 // for any other value, for example a tensor or a list of integers and texts.
 std::optional<SettingValue> setting_value(const PickleValue& value);

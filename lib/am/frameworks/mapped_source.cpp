@@ -159,8 +159,7 @@ class MappedSource : public stored::TensorSource {
     } else {
       parts = names.to_hub(parameter, stored.shape).parts;
     }
-    for (HubPart& part : parts)
-      part.name = cat(run_folder::kOptimizerPrefix, part.name, ".", name->state);
+    for (HubPart& part : parts) part.name = run_folder::state_name(part.name, name->state);
     return parts;
   }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/frameworks/name_map.h"
 #include "am/frameworks/state_name.h"
@@ -25,7 +26,7 @@ class MasterWeights : public stored::TensorSource {
       : source_(source), tensors_(source.tensors()) {
     for (const stored::StoredTensor& state : source.optimizer_tensors()) {
       const auto name = split_state(state.name);
-      if (!name || !is_master_weight(source, name->state)) {
+      if (!name || std::find(kMasters.begin(), kMasters.end(), name->state) == kMasters.end()) {
         optimizer_.push_back(state);
       } else {
         masters_.emplace(name->parameter, state.name);
@@ -35,6 +36,11 @@ class MasterWeights : public stored::TensorSource {
       const auto master = masters_.find(tensor.name);
       if (master == masters_.end()) continue;
       const stored::StoredTensor& state = *source.find(master->second);
+      if (state.shape != tensor.shape) {
+        throw Error(ErrorKind::kFormat,
+                    cat(source.path().string(), ": ", state.name, " is ", shape_text(state.shape),
+                        ", but its parameter is ", shape_text(tensor.shape)));
+      }
       tensor.dtype = state.dtype;
       tensor.shards = state.shards;
     }
@@ -81,12 +87,8 @@ class MasterWeights : public stored::TensorSource {
 
 }  // namespace
 
-bool is_master_weight(const stored::TensorSource& source, std::string_view state) {
-  return starts_with(source.format(), megatron_table().format) &&
-         std::find(kMasters.begin(), kMasters.end(), state) != kMasters.end();
-}
-
 std::unique_ptr<stored::TensorSource> with_master_weights(const stored::TensorSource& source) {
+  if (!starts_with(source.format(), megatron_table().format)) return nullptr;
   return std::make_unique<MasterWeights>(source);
 }
 

@@ -3,18 +3,15 @@
 #pragma once
 
 #include <memory>
-#include <string_view>
 
 #include "am/stored/tensor_source.h"
 
 namespace am::frameworks {
 
-// Returns whether a state of Megatron's optimizer, for example "fp32_param", is the master weight.
-bool is_master_weight(const stored::TensorSource& source, std::string_view state);
-
-// Returns a view of `source` in which the values of each parameter that has a master weight are
-// those of the master. optimizer_tensors() lacks the masters. A source without master weights is
-// unchanged. `source` must outlive the view.
+// Returns a view of a checkpoint of Megatron in which the values of each parameter that has a
+// master weight are those of the master. optimizer_tensors() lacks the masters. Returns null for
+// other sources. `source` must outlive the view. Throws Error(kFormat) if a master weight has
+// another shape than its parameter.
 std::unique_ptr<stored::TensorSource> with_master_weights(const stored::TensorSource& source);
 
 }  // namespace am::frameworks

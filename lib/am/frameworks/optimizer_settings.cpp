@@ -175,7 +175,7 @@ std::vector<SettingsGroup> read_settings_groups(const stored::TensorSource& sour
 
 std::optional<double> updates_of(const stored::TensorSource& source, const std::string& parameter,
                                  const Settings* settings) {
-  auto updates = stored::scalar(source, cat(run_folder::kOptimizerPrefix, parameter, ".step"));
+  auto updates = stored::scalar(source, run_folder::state_name(parameter, "step"));
   if (!updates && settings != nullptr) updates = formats::number_setting(*settings, "step");
   constexpr double kMost = 1e15;
   const bool legal = updates && *updates >= 0 && *updates < kMost;

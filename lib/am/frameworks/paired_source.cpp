@@ -69,6 +69,9 @@ class PairedSource : public stored::TensorSource {
             const stored::Destination& out) const override {
     source_of(name).read(name, box, out);
   }
+  bool view(std::string_view name, const mesh::Box& box, const ViewBytes& view) const override {
+    return source_of(name).view(name, box, view);
+  }
   void prefetch(std::string_view name, const mesh::Box& box) const override {
     source_of(name).prefetch(name, box);
   }

@@ -38,8 +38,7 @@ std::vector<values::ProgramTensor> tensors_of(parallel::ShardedModule& module,
   }
   if (optimizer == nullptr) return tensors;
   for (auto& state : checkpoint::module_states(module, *optimizer)) {
-    add(cat(run_folder::kOptimizerPrefix, state.parameter, ".", state.kind), *state.of,
-        std::move(state.values));
+    add(run_folder::state_name(state.parameter, state.kind), *state.of, std::move(state.values));
   }
   return tensors;
 }

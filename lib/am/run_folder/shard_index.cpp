@@ -69,6 +69,10 @@ void append_box(IndexText& out, const IndexedBox& box) {
 
 }  // namespace
 
+std::string state_name(std::string_view parameter, std::string_view state) {
+  return cat(kOptimizerPrefix, parameter, ".", state);
+}
+
 int64_t IndexedTensor::element_bytes() const { return formats::torch_dtype_size(dtype); }
 
 std::string data_file_name(int64_t rank) { return cat("__", rank, "_0.distcp"); }

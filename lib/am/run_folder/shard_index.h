@@ -32,6 +32,8 @@ inline constexpr std::string_view kIndexFormat = "automesh-index";
 inline constexpr int64_t kIndexVersion = 1;
 // Prefix of the names of optimizer tensors, for example "optim.state.NAME.exp_avg".
 inline constexpr const char* kOptimizerPrefix = "optim.state.";
+// Returns the name of a parameter's state, for example "optim.state.NAME.exp_avg".
+std::string state_name(std::string_view parameter, std::string_view state);
 // Number of bytes of a box's values per checksum; the last checksum may cover fewer.
 inline constexpr uint64_t kChecksumPiece = uint64_t{16} << 20;
 

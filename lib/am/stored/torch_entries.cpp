@@ -74,30 +74,6 @@ KeyPath path_of(const std::vector<Entry>& entries, size_t entry) {
   return path;
 }
 
-// Calls tensor(path, value) or other(path, value) for every value of a file that holds no more
-// values, breadth-first.
-template <typename Tensor, typename Other>
-void walk(const formats::TorchArchive& archive, const std::string& where, const Tensor& tensor,
-          const Other& other) {
-  const PickleValue root = without_type(archive.root());
-  if (is_tensor(archive, root)) return tensor({"tensor"}, root);
-  std::vector<Entry> entries;
-  list(archive, root, kTop, 0, entries);
-  for (size_t i = 0; i < entries.size(); ++i) {
-    if (entries.size() > kMostKeys) {
-      throw Error(ErrorKind::kFormat, cat(where, ": it has more than ", kMostKeys, " keys"));
-    }
-    const PickleValue value = entries[i].value;
-    if (is_tensor(archive, value)) {
-      tensor(path_of(entries, i), value);
-      continue;
-    }
-    const size_t before = entries.size();
-    list(archive, value, i, entries[i].depth, entries);
-    if (entries.size() == before) other(path_of(entries, i), value);
-  }
-}
-
 // Returns whether the value is a number, a text, None, or a tuple or list.
 bool is_plain(const PickleValue& value) {
   switch (value.kind()) {
@@ -116,26 +92,29 @@ bool is_plain(const PickleValue& value) {
 
 }  // namespace
 
-std::vector<TorchEntry> list_tensors(const formats::TorchArchive& archive,
-                                     const std::string& where) {
-  std::vector<TorchEntry> found;
-  walk(
-      archive, where,
-      [&](KeyPath path, const PickleValue& value) {
-        found.push_back({std::move(path), value});
-      },
-      [](const KeyPath&, const PickleValue&) {});
-  return found;
-}
-
-std::vector<TorchEntry> list_values(const formats::TorchArchive& archive,
-                                    const std::string& where) {
-  std::vector<TorchEntry> found;
-  walk(
-      archive, where, [](const KeyPath&, const PickleValue&) {},
-      [&](KeyPath path, const PickleValue& value) {
-        if (is_plain(value)) found.push_back({std::move(path), value});
-      });
+TorchEntries list_entries(const formats::TorchArchive& archive, const std::string& where) {
+  TorchEntries found;
+  const PickleValue root = without_type(archive.root());
+  if (is_tensor(archive, root)) {
+    found.tensors.push_back({{"tensor"}, root});
+    return found;
+  }
+  std::vector<Entry> entries;
+  list(archive, root, kTop, 0, entries);
+  for (size_t i = 0; i < entries.size(); ++i) {
+    if (entries.size() > kMostKeys) {
+      throw Error(ErrorKind::kFormat, cat(where, ": it has more than ", kMostKeys, " keys"));
+    }
+    const PickleValue value = entries[i].value;
+    if (is_tensor(archive, value)) {
+      found.tensors.push_back({path_of(entries, i), value});
+      continue;
+    }
+    const size_t before = entries.size();
+    list(archive, value, i, entries[i].depth, entries);
+    const bool holds_none = entries.size() == before;
+    if (holds_none && is_plain(value)) found.values.push_back({path_of(entries, i), value});
+  }
   return found;
 }
 

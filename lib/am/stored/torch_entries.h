@@ -11,21 +11,21 @@
 namespace am::stored {
 
 struct TorchEntry {
-  // The keys of dicts and indices of lists that lead to the tensor. {"tensor"} if the file has a
+  // The keys of dicts and indices of lists that lead to the value. {"tensor"} if the file has a
   // single tensor and no dict.
   KeyPath path;
-  // A tensor (TorchArchive::tensor), a DTensor (dtensor.h), or a plain value (list_values).
   formats::PickleValue value;
 };
 
-// Returns the tensors of a file, breadth-first. A dict that contains itself has infinitely many
+struct TorchEntries {
+  std::vector<TorchEntry> tensors;  // tensors (TorchArchive::tensor) and DTensors (dtensor.h)
+  // None, numbers, texts, and tuples and lists that hold neither dicts nor tensors.
+  std::vector<TorchEntry> values;
+};
+
+// Returns the entries of a file, breadth-first. A dict that contains itself has infinitely many
 // keys, so the function throws Error(kFormat) after four million keys. The message begins with
 // `where`.
-std::vector<TorchEntry> list_tensors(const formats::TorchArchive& archive,
-                                     const std::string& where);
-
-// Returns the values in dicts that are no tensors: None, numbers, texts, and tuples and lists that
-// hold neither dicts nor tensors. Same order and errors as list_tensors().
-std::vector<TorchEntry> list_values(const formats::TorchArchive& archive, const std::string& where);
+TorchEntries list_entries(const formats::TorchArchive& archive, const std::string& where);
 
 }  // namespace am::stored

@@ -172,10 +172,11 @@ class TorchSource : public TensorSource {
       std::move(keys.begin(), keys.end(), std::back_inserter(path));
       return path;
     };
-    for (TorchEntry& entry : list_values(file.archive, file.path.string())) {
+    TorchEntries entries = list_entries(file.archive, file.path.string());
+    for (TorchEntry& entry : entries.values) {
       values_.emplace(join(behind_holder(std::move(entry.path)), "."), entry.value);
     }
-    for (TorchEntry& entry : list_tensors(file.archive, file.path.string())) {
+    for (TorchEntry& entry : entries.tensors) {
       const KeyPath path = behind_holder(std::move(entry.path));
       ++entries_;
       const auto place = what_.place ? what_.place(path, part.rank) : std::nullopt;

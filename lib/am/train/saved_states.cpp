@@ -17,8 +17,7 @@ std::vector<checkpoint::StateTensor> saved_states(const optim::Optimizer& optimi
     for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
       const parallel::LocalParameter& owned = groups[g]->owned()[i];
       for (const auto& each : optim::parameter_state(optimizer, model, g, i)) {
-        states.push_back(
-            {cat(run_folder::kOptimizerPrefix, owned.name, ".", each.name), &owned, each.value});
+        states.push_back({run_folder::state_name(owned.name, each.name), &owned, each.value});
       }
     }
   }

@@ -151,8 +151,7 @@ void ShardedView::add_states() {
         }
         if (trainer() == nullptr) continue;
         for (const auto& state : optim::parameter_state(trainer()->optimizer(), *model_, g, i)) {
-          add(cat(run_folder::kOptimizerPrefix, owned.name, ".", state.name), owned.name,
-              state.name, state.value);
+          add(run_folder::state_name(owned.name, state.name), owned.name, state.name, state.value);
         }
       }
     }

@@ -93,6 +93,8 @@ Numbered number(const stored::TensorSource& states, const stored::TensorSource& 
     std::optional<formats::SettingValue> value;
     const auto look = [&](const auto& found) { value = formats::setting_value(found); };
     if (!states.visit_value(name, look)) break;
+    // The states of FSDP with a full state dict have their parameters' names already.
+    if (value && std::holds_alternative<std::vector<std::string>>(*value)) return {};
     const auto* numbers = value ? std::get_if<std::vector<double>>(&*value) : nullptr;
     constexpr double kMost = 1e9;
     const bool legal =
@@ -144,7 +146,7 @@ class NumberedStates : public stored::TensorSource {
       const auto name = state ? numbered.names.find(state->parameter) : numbered.names.end();
       stored::StoredTensor named = tensor;
       if (name != numbered.names.end()) {
-        named.name = cat(run_folder::kOptimizerPrefix, name->second, ".", state->state);
+        named.name = run_folder::state_name(name->second, state->state);
       }
       places_.emplace(named.name, tensor.name);
       optimizer_.push_back(std::move(named));

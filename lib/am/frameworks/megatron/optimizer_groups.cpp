@@ -35,9 +35,8 @@ struct MegatronGroup {
 double multiplier(const PickleValue& group, const char* key, const char* of_nemo) {
   for (const char* each : {key, of_nemo}) {
     const PickleValue* value = group.find(each);
-    if (value == nullptr) continue;
-    if (const auto integer = value->integer()) return static_cast<double>(*integer);
-    if (const auto real = value->real()) return *real;
+    const auto number = value == nullptr ? std::nullopt : formats::number_of(*value);
+    if (number) return *number;
   }
   return 1.0;
 }
@@ -78,6 +77,14 @@ void narrow(std::vector<const MegatronGroup*>& groups, const Fits& fits) {
 
 }  // namespace
 
+bool is_of_experts(std::string_view parameter) {
+  return parameter.find(".experts.") != std::string_view::npos;
+}
+
+bool is_vector(std::string_view parameter, const Shape& shape) {
+  return shape.size() == 1 || ends_with(parameter, ".bias");
+}
+
 std::vector<SettingsGroup> megatron_groups(const stored::TensorSource& source) {
   std::vector<MegatronGroup> found;
   const auto metadata = formats::read_dcp_metadata(source.path() / formats::kDcpMetadataFile);
@@ -88,8 +95,8 @@ std::vector<SettingsGroup> megatron_groups(const stored::TensorSource& source) {
   for (const stored::StoredTensor& parameter : source.tensors()) {
     std::vector<const MegatronGroup*> candidates;
     for (const MegatronGroup& group : found) candidates.push_back(&group);
-    const bool expert = parameter.name.find(".experts.") != std::string::npos;
-    const bool vector = parameter.shape.size() == 1 || ends_with(parameter.name, ".bias");
+    const bool expert = is_of_experts(parameter.name);
+    const bool vector = is_vector(parameter.name, parameter.shape);
     narrow(candidates, [&](const MegatronGroup* group) { return group->experts == expert; });
     narrow(candidates, [&](const MegatronGroup* group) { return group->decays != vector; });
     const bool one = !candidates.empty() &&

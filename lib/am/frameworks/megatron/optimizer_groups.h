@@ -5,11 +5,17 @@
 //   is_expert_parallel         the experts, in a job with expert parallelism
 #pragma once
 
+#include <string_view>
 #include <vector>
 
 #include "am/frameworks/optimizer_settings.h"
 
 namespace am::frameworks {
+
+// Whether a parameter with this hub name belongs to a group of experts, and whether it is a vector
+// without weight decay.
+bool is_of_experts(std::string_view parameter);
+bool is_vector(std::string_view parameter, const Shape& shape);
 
 // Returns the groups of a checkpoint with hub names. The group's max_lr is returned as
 // "initial_lr". A parameter to which several groups with different settings could belong is in
