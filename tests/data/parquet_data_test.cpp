@@ -11,6 +11,7 @@
 #include "am/data/prepared.h"
 #include "am/data/token_source.h"
 #include "support/message_of.h"
+#include "support/parquet_bytes.h"
 #include "support/temporary_folder.h"
 
 namespace am::data {
@@ -181,6 +182,45 @@ TEST_CASE("rows come in pieces, with the place in the file") {
   CHECK(rows == 37);
   CHECK(pieces == 13);  // three rows each
   CHECK(done == static_cast<int64_t>(fs::file_size(file.path())));
+}
+
+TEST_CASE("rows without a wanted column come in pieces, too") {
+  const TemporaryFolder folder;
+  parquet_bytes::File written;
+  written.schema = {parquet_bytes::leaf("text", 6, 0, 0)};
+  written.rows = 200'000;
+  write_file_atomically(folder / "a.parquet", written.whole());
+  const DataFile file(folder / "a.parquet", "text");
+  const std::vector<std::string> keys = {"other"};
+  int64_t pieces = 0, rows = 0;
+  for_each_objects(file, keys, 1 << 20, [&](const JsonObjects& objects) {
+    ++pieces;
+    objects.for_each([&](const Json& object, const std::string&) {
+      if (object == Json::object()) ++rows;
+    });
+  });
+  CHECK(rows == 200'000);
+  CHECK(pieces == 4);
+}
+
+TEST_CASE("encrypted Parquet files are refused, and texts with their first letters are read") {
+  const TemporaryFolder folder;
+  write_file_atomically(folder / "a.txt", "PARE 1234 PARE");
+  CHECK_THAT(message_of([&] { text_tokens(spec_of_file("text", folder / "a.txt")); }),
+             Catch::EndsWith("a.txt: the Parquet file is encrypted"));
+  write_file_atomically(folder / "b.txt", "PARENTS");
+  CHECK(text_tokens(spec_of_file("text", folder / "b.txt")).size() == 8);
+}
+
+TEST_CASE("JSON that is nested deeply is refused before anything visits it recursively") {
+  const TemporaryFolder folder;
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  write_file_atomically(folder / "a.jsonl", "{\"text\": \"a\"}\n{\"messages\": " + deep + "}\n");
+  write_file_atomically(folder / "a.json", "[{\"text\": \"a\", \"b\": " + deep + "}]");
+  for (const char* name : {"a.jsonl", "a.json"}) {
+    CHECK_THAT(message_of([&] { text_tokens(spec_of_file("text", folder / name)); }),
+               Catch::EndsWith("the JSON is nested deeper than 100 levels"));
+  }
 }
 
 TEST_CASE("Parquet files that are no data of their kind are refused") {

@@ -158,6 +158,20 @@ TEST_CASE("sizes that compressed bytes cannot have are refused before memory is 
   }
 }
 
+TEST_CASE("the gzip data of a page may have several members") {
+  constexpr std::string_view kMembers(
+      "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x63\x65\x60\x60\x00\x00\x2e\x2f\x9a\x16\x04"
+      "\x00\x00\x00\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\x48\xcd\xc9\xc9\x07\x00\x86"
+      "\xa6\x10\x36\x05\x00\x00\x00",
+      49);  // plain("hello"), its length apart
+  File file = file_of_text();
+  file.codec = 2;
+  CHECK(problem(file, {.bytes = std::string(kMembers), .unpacked = 9}) == "read");
+  CHECK(problem(file, {.bytes = std::string(kMembers.substr(0, 40)), .unpacked = 9}) ==
+        kInPage + "the page's gzip data are damaged");
+  CHECK(problem(file, {.bytes = std::string(kMembers), .unpacked = 8}) != "read");
+}
+
 TEST_CASE("a row whose few bytes stand for billions of values is refused") {
   File file;
   file.schema = {leaf("text", 6, /*repetition=*/2)};

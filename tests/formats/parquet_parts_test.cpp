@@ -184,4 +184,15 @@ TEST_CASE("fields of Thrift that are not known are skipped") {
   CHECK(reader.consumed() == bytes.size());
 }
 
+TEST_CASE("an id of Thrift that does not fit into 16 bits does not overflow") {
+  const std::string bytes = "\x03" + zigzag(INT64_MAX) + "x\x13x" + '\0';
+  ThriftReader reader(view_of(bytes));
+  std::vector<int64_t> ids;
+  reader.fields([&](int64_t id, ThriftType type) {
+    ids.push_back(id);
+    reader.skip(type);
+  });
+  CHECK(ids == std::vector<int64_t>{-1, 0});
+}
+
 }  // namespace am::formats::parquet

@@ -19,8 +19,8 @@ Span span_at(std::string_view text, const std::string& file, size_t offset, size
   Span span;
   span.file = file;
   span.line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + line_begin, '\n'));
-  span.column = 1 + display_width(text.substr(line_begin, offset - line_begin));
-  span.length = std::max(1, display_width(text.substr(offset, length)));
+  span.column = 1 + character_count(text.substr(line_begin, offset - line_begin));
+  span.length = std::max(1, character_count(text.substr(offset, length)));
   // A config can be a single line of a megabyte; printing that line under an error would not help.
   constexpr size_t kLongestLine = 400;
   if (line_end - line_begin <= kLongestLine) {
@@ -157,6 +157,8 @@ std::optional<AnyJson> parse(std::string_view text, const std::string& file, Dia
 }
 
 }  // namespace
+
+bool nests_too_deeply(std::string_view text) { return too_deep(text) != std::string_view::npos; }
 
 std::optional<Json> parse_json(std::string_view text, const std::string& file, Diagnostics& found) {
   return parse<Json>(text, file, found);

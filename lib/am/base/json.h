@@ -28,6 +28,9 @@ std::optional<Json> parse_json(std::string_view text, const std::string& file, D
 std::optional<SortedJson> parse_sorted_json(std::string_view text, const std::string& file,
                                             Diagnostics& found);
 
+// Returns whether brackets nest deeper than the 100 levels that parse_json() accepts.
+bool nests_too_deeply(std::string_view text);
+
 // Parses a file that consists of one object. Throws Error(kFormat) with file and location if it
 // does not.
 Json parse_json_object(std::string_view text, const std::string& file);

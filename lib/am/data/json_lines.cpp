@@ -15,9 +15,18 @@ bool is_array(std::string_view text) {
   return begin != std::string_view::npos && text[begin] == '[';
 }
 
+// Parses the data's JSON, which must not be nested deeply, because chat templates visit it
+// recursively. Returns a discarded value for invalid JSON.
+Json parse(std::string_view text, const std::string& where) {
+  if (nests_too_deeply(text)) {
+    throw Error(ErrorKind::kFormat, cat(where, ": the JSON is nested deeper than 100 levels"));
+  }
+  return Json::parse(text, nullptr, /*allow_exceptions=*/false);
+}
+
 void visit_array(const DataFile& file, const std::function<void(JsonObjects)>& visit) {
   const DataBlock whole = file.whole();
-  Json all = Json::parse(whole.text, nullptr, /*allow_exceptions=*/false);
+  Json all = parse(whole.text, file.path().string());
   if (!all.is_array()) {
     throw Error(ErrorKind::kFormat, cat(file.path().string(), ": this is not JSON"));
   }
@@ -38,6 +47,7 @@ void visit_array(const DataFile& file, const std::function<void(JsonObjects)>& v
 void visit_table(const DataFile& file, std::span<const std::string> keys, int64_t bytes,
                  const std::function<void(JsonObjects)>& visit) {
   const formats::parquet::Table table(file.path(), file.stored());
+  constexpr size_t kMostRows = 1 << 16;  // rows without a wanted column have no bytes
   JsonObjects objects;
   int64_t size = 0;
   const auto flush = [&](int64_t last) {
@@ -51,7 +61,8 @@ void visit_table(const DataFile& file, std::span<const std::string> keys, int64_
   table.for_each_row(keys, [&](formats::parquet::Row row) {
     objects.rows.emplace_back(row.number, std::move(row.object));
     size += row.bytes;
-    if (size >= bytes || row.number == table.rows()) flush(row.number);
+    const bool full = size >= bytes || objects.rows.size() == kMostRows;
+    if (full || row.number == table.rows()) flush(row.number);
   });
 }
 
@@ -61,7 +72,7 @@ void JsonObjects::for_each(
     const std::function<void(const Json& object, const std::string& where)>& visit) const {
   for (const auto& [number, line] : lines) {
     const std::string where = cat(file, ":", number);
-    const Json object = Json::parse(line, nullptr, /*allow_exceptions=*/false);
+    const Json object = parse(line, where);
     if (object.is_discarded())
       throw Error(ErrorKind::kFormat, cat(where, ": the line is not JSON"));
     visit(object, where);

@@ -31,7 +31,11 @@ void unpack_gzip(Bytes packed, std::span<std::byte> out) {
   stream.avail_in = static_cast<uInt>(packed.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
   stream.avail_out = static_cast<uInt>(out.size());
-  const int status = inflate(&stream, Z_FINISH);
+  int status = Z_OK;
+  do {
+    status = inflate(&stream, Z_FINISH);  // a page may have several members
+  } while (status == Z_STREAM_END && stream.avail_in > 0 && stream.avail_out > 0 &&
+           inflateReset(&stream) == Z_OK);
   const bool whole = stream.avail_out == 0;
   inflateEnd(&stream);
   if (status != Z_STREAM_END || !whole) fail_damaged("the page's gzip data are damaged");

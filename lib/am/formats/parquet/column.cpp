@@ -2,6 +2,8 @@
 
 #include <bit>
 
+#include "am/base/map_guard.h"
+
 namespace am::formats::parquet {
 
 namespace {
@@ -80,6 +82,7 @@ bool ColumnReader::next_page() {
   }
   const Bytes stored = file_.subspan(at_, static_cast<size_t>(header.stored_bytes));
   at_ += stored.size();
+  forget_read_pages(stored.size());
   if (header.type == PageType::kIndex) return true;
   if (header.checksum) require_checksum(stored, *header.checksum);
   if (header.type == PageType::kDictionary) {

@@ -24,8 +24,8 @@
 
 namespace am::formats::parquet {
 
-// Whether a file with this beginning is a Parquet file.
-bool is_parquet(std::string_view beginning);
+// Whether these bytes of a whole file are a Parquet file, whose footer may be encrypted.
+bool is_parquet(std::string_view file);
 
 struct Row {
   int64_t number = 0;  // in the file; the first row has the number 1

@@ -45,7 +45,8 @@ class ThriftReader {
     while (true) {
       const auto head = bytes_.number<uint8_t>();
       if (head == 0) return;
-      id = head >> 4 == 0 ? bytes_.zigzag() : id + (head >> 4);
+      // Ids have 16 bits.
+      id = head >> 4 == 0 ? static_cast<int16_t>(bytes_.zigzag()) : id + (head >> 4);
       visit(id, type_of(head & 0xF));
     }
   }

@@ -2,8 +2,6 @@
 
 #include <cmath>
 #include <string>
-#include <type_traits>
-#include <utility>
 
 #include "am/formats/parquet/integers.h"
 
@@ -12,7 +10,6 @@ namespace am::formats::parquet {
 namespace {
 
 constexpr int64_t kLargestDictionary = int64_t{1} << 24;
-constexpr int kDeepestJson = 100;  // callers process values recursively
 
 // ---- values to JSON
 
@@ -33,11 +30,8 @@ Json json_of(ValueKind kind, std::string_view text) {
     if (!is_utf8(text)) fail_damaged("a text is not UTF-8");
     return std::string(text);
   }
-  const auto limit_depth = [](int depth, Json::parse_event_t /*event*/, Json& /*value*/) {
-    if (depth >= kDeepestJson) fail_damaged("a JSON value is nested too deeply");
-    return true;
-  };
-  Json value = Json::parse(text, limit_depth, /*allow_exceptions=*/false);
+  if (nests_too_deeply(text)) fail_damaged("a JSON value is nested too deeply");
+  Json value = Json::parse(text, nullptr, /*allow_exceptions=*/false);
   if (value.is_discarded()) fail_damaged("a value of the type JSON is not JSON");
   return value;
 }
