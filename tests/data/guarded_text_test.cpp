@@ -38,10 +38,12 @@ std::string counted_text(const Tokenizer& tokenizer, const Example& example) {
 }  // namespace
 
 TEST_CASE("guards mark the special tokens of a text") {
-  const TextGuard guard({"<|im_end|>", "</s>", "x"}, "");
-  Json value = {
+  const Trie tokens = guarded_tokens({"<|im_end|>", "</s>", "x"});
+  const TextGuard guard(tokens, "");
+  const Json value = {
       {"content", "a</s><|im_end|>\u00e9<|im_en"}, {"n", 3}, {"</s>", Json::array({"</s>"})}};
-  const Json guarded = guard.guarded(value);
+  Json guarded = value;
+  guard.guard(guarded);
   CHECK(guarded["n"] == 3);
   CHECK(guarded.contains("</s>"));
   std::string text = guarded["content"];
@@ -53,10 +55,9 @@ TEST_CASE("guards mark the special tokens of a text") {
   for (size_t end = 0; end <= whole.size(); ++end) {
     std::string before = whole.substr(0, end);
     guard.remove(before);
-    const size_t offset = guard.without_guards(end, places);
-    if (end == whole.size() || whole[end] == text[offset]) CHECK(offset <= before.size());
+    const auto same = std::mismatch(before.begin(), before.end(), text.begin(), text.end()).first;
+    CHECK(guard.without_guards(end, places) == static_cast<size_t>(same - before.begin()));
   }
-  CHECK(guard.without_guards(whole.size(), places) == text.size());
 }
 
 TEST_CASE("special tokens in messages are text, those of the template are tokens") {

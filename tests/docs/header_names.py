@@ -74,7 +74,7 @@ GIVEN = {
     "data/batch.h": "const DataSpec& spec, int64_t place, int64_t m, int64_t d",
     "data/data_file.h": "size_t& count",
     "data/guarded_text.h":
-        "const Json& messages, chat::ChatRequest& request, const chat::ChatTemplate& chat_template, "
+        "chat::ChatRequest& request, const chat::ChatTemplate& chat_template, "
         "const Tokenizer& tokenizer",
     "data/prepared.h": "const DataSpec& spec",
     "data/fingerprint.h": "const std::unique_ptr<TokenSource>& source",

@@ -37,7 +37,9 @@ Json messages_of(const Json& value, const char* role) {
 ConversationReader::ConversationReader(const Tokenizer& tokenizer,
                                        const chat::ChatTemplate* chat_template,
                                        ConversationOptions options)
-    : tokenizer_(tokenizer), template_(chat_template), options_(std::move(options)) {}
+    : tokenizer_(tokenizer), template_(chat_template), options_(std::move(options)) {
+  if (options_.split_special_tokens) guarded_tokens_ = guarded_tokens(tokenizer.special_tokens());
+}
 
 // Returns the name that a key has in the file.
 std::string ConversationReader::key_of(std::string_view name) const {
@@ -135,9 +137,9 @@ Example ConversationReader::of_messages(const Json& messages, const Json* tools,
   if (tools != nullptr) request.tools = *tools;
   std::optional<TextGuard> guard;
   if (options_.split_special_tokens) {
-    guard.emplace(tokenizer_.special_tokens(), Json::array({request.messages, request.tools}));
-    request.messages = guard->guarded(request.messages);
-    request.tools = guard->guarded(request.tools);
+    guard.emplace(guarded_tokens_, dump_json(request.messages, -1) + dump_json(request.tools, -1));
+    guard->guard(request.messages);
+    guard->guard(request.tools);
   }
   std::vector<Span> spans;
   std::string text;

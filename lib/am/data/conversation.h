@@ -25,6 +25,7 @@
 #include "am/chat/chat_template.h"
 #include "am/data/examples.h"
 #include "am/data/tokenizer.h"
+#include "am/data/tokenizer/trie.h"
 
 namespace am::data {
 
@@ -64,6 +65,7 @@ class ConversationReader {
   const Tokenizer& tokenizer_;
   const chat::ChatTemplate* template_;
   ConversationOptions options_;
+  Trie guarded_tokens_;  // special tokens that messages may contain as text; empty: not split
 };
 
 }  // namespace am::data

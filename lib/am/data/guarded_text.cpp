@@ -1,34 +1,27 @@
 #include "am/data/guarded_text.h"
 
-#include <algorithm>
 #include <array>
 #include <utility>
 
 #include "am/base/error.h"
-#include "am/base/text.h"
+#include "am/data/tokenizer/unicode.h"
 
 namespace am::data {
-namespace {
 
-// Returns the number of bytes of the UTF-8 character that begins with this byte.
-size_t character_length(char first) {
-  const auto byte = static_cast<unsigned char>(first);
-  return byte < 0xC0 ? 1 : byte < 0xE0 ? 2 : byte < 0xF0 ? 3 : 4;
+Trie guarded_tokens(const std::vector<std::string>& special_tokens) {
+  Trie tokens;
+  for (const std::string& token : special_tokens) {
+    if (!token.empty() && token.size() > utf8_step(token).length) tokens.add(token, 0);
+  }
+  return tokens;
 }
 
-}  // namespace
-
-TextGuard::TextGuard(std::vector<std::string> special_tokens, const Json& texts)
-    : special_tokens_(std::move(special_tokens)) {
-  std::erase_if(special_tokens_, [](const std::string& token) {
-    return token.empty() || token.size() <= character_length(token.front());
-  });
+TextGuard::TextGuard(const Trie& tokens, std::string_view texts) : tokens_(tokens) {
   // Characters for private use, which texts rarely have.
   constexpr std::array<const char*, 4> kGuards = {"\U000F1A3D", "\U000F5E07", "\U000FB2C9",
                                                   "\U0010A6F3"};
-  const std::string all = dump_json(texts, -1);
   for (const char* guard : kGuards) {
-    if (all.find(guard) == std::string::npos) {
+    if (texts.find(guard) == std::string_view::npos) {
       guard_ = guard;
       return;
     }
@@ -38,25 +31,21 @@ TextGuard::TextGuard(std::vector<std::string> special_tokens, const Json& texts)
               "data.split_special_tokens = false");
 }
 
-Json TextGuard::guarded(const Json& value) const {
-  if (value.is_string()) return guarded_text(value.get_ref<const std::string&>());
-  if (!value.is_structured()) return value;
-  Json out = value;
-  for (Json& each : out) each = guarded(each);
-  return out;
+void TextGuard::guard(Json& value) const {
+  if (value.is_string()) {
+    value = guarded_text(value.get_ref<const std::string&>());
+  } else if (value.is_structured()) {
+    for (Json& each : value) guard(each);
+  }
 }
 
 std::string TextGuard::guarded_text(std::string_view text) const {
   std::string out;
-  for (size_t at = 0; at < text.size();) {
-    const std::string_view rest = text.substr(at);
-    const bool special =
-        std::any_of(special_tokens_.begin(), special_tokens_.end(),
-                    [&](const std::string& token) { return starts_with(rest, token); });
-    const size_t length = std::min(character_length(text[at]), rest.size());
-    out += rest.substr(0, length);
-    if (special) out += guard_;
-    at += length;
+  while (!text.empty()) {
+    const size_t length = utf8_step(text).length;
+    out += text.substr(0, length);
+    if (tokens_.longest(text).length > 0) out += guard_;
+    text.remove_prefix(length);
   }
   return out;
 }
@@ -78,8 +67,9 @@ std::vector<size_t> TextGuard::remove(std::string& text) const {
 
 size_t TextGuard::without_guards(size_t offset, const std::vector<size_t>& guards) const {
   for (size_t i = 0; i < guards.size(); ++i) {
-    // The guards before this one have shifted it.
-    if (guards[i] + i * guard_.size() >= offset) return offset - i * guard_.size();
+    const size_t begin = guards[i] + i * guard_.size();
+    if (offset <= begin) return offset - i * guard_.size();
+    if (offset < begin + guard_.size()) return guards[i];
   }
   return offset - guards.size() * guard_.size();
 }

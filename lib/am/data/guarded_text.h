@@ -1,8 +1,9 @@
 // Marks the special tokens that occur in the content of messages, so that they can be told from
 // those of the chat template in the rendered text (data.split_special_tokens).
 //
-//   TextGuard guard({"<|im_end|>"}, messages);
-//   request.messages = guard.guarded(messages);        // a guard character in each "<|im_end|>"
+//   const Trie tokens = guarded_tokens({"<|im_end|>"});
+//   const TextGuard guard(tokens, dump_json(request.messages, -1));
+//   guard.guard(request.messages);                     // a guard character in each "<|im_end|>"
 //   std::string text = chat_template.render(request).text;
 //   const auto inside = guard.remove(text);            // text without guards, and where they were
 //   tokenizer.encode(text, {.inside_text = inside});
@@ -14,29 +15,34 @@
 #include <vector>
 
 #include "am/base/json.h"
+#include "am/data/tokenizer/trie.h"
 
 namespace am::data {
 
+// Returns the special tokens that guards can mark. Those of one character are left out: no guard
+// fits into them.
+Trie guarded_tokens(const std::vector<std::string>& special_tokens);
+
 class TextGuard {
  public:
-  // Chooses a guard character that does not occur in `texts`. Special tokens of one character are
-  // ignored: no guard fits into them.
-  TextGuard(std::vector<std::string> special_tokens, const Json& texts);
+  // Chooses a guard character that does not occur in `texts`. `tokens` is the result of
+  // guarded_tokens(), and must outlive the object.
+  TextGuard(const Trie& tokens, std::string_view texts);
 
-  // Returns a value in which each special token in a text has a guard behind its first character.
-  // Keys of objects stay as they are.
-  Json guarded(const Json& value) const;
+  // Puts a guard behind the first character of each special token in the texts of a value. Keys of
+  // objects stay as they are.
+  void guard(Json& value) const;
   // Removes the guards from a text. Returns the ascending offsets, in the new text, of the bytes
   // that followed them.
   std::vector<size_t> remove(std::string& text) const;
-  // Converts an offset in the text before remove() to one in the text after it. `guards`: the
-  // result of remove().
+  // Converts an offset in the text before remove() to one in the text after it. An offset within a
+  // guard becomes that of the byte that followed the guard. `guards`: the result of remove().
   size_t without_guards(size_t offset, const std::vector<size_t>& guards) const;
 
  private:
   std::string guarded_text(std::string_view text) const;
 
-  std::vector<std::string> special_tokens_;
+  const Trie& tokens_;
   std::string guard_;
 };
 
