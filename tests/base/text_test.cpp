@@ -60,8 +60,18 @@ TEST_CASE("natural order compares digits as numbers and is a strict weak order")
   CHECK(names == Names{"l.1", "l.1.a", "l.1.b", "l.09", "l.9", "l.10", "l.x", "m"});
 }
 
-TEST_CASE("display width counts code points") {
+TEST_CASE("display width counts columns, as wide characters need two and combining ones none") {
   CHECK(display_width("") == 0);
   CHECK(display_width("größe") == 5);
   CHECK(display_width("┌─┐") == 3);
+  CHECK(display_width("中文 a") == 6);
+  CHECK(display_width("e\u0301") == 1);
+  CHECK(display_width("\U0001F600") == 2);
+}
+
+TEST_CASE("character count counts code points") {
+  CHECK(character_count("") == 0);
+  CHECK(character_count("größe") == 5);
+  CHECK(character_count("中文 a") == 4);
+  CHECK(character_count("e\u0301") == 2);
 }

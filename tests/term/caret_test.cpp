@@ -29,6 +29,13 @@ TEST_CASE("the underline is as long as what is wrong, and counts characters") {
         "       |    ^^^^^\n");
 }
 
+TEST_CASE("the underline stands below characters of two columns") {
+  CHECK(render({"r", Severity::kWarning, {"p", 1, 4, 2, "中= 文字x"}, "m", ""}, Style::plain()) ==
+        "p:1:4: warning[r]: m\n"
+        "    1 | 中= 文字x\n"
+        "      |     ^^^^\n");
+}
+
 TEST_CASE("spans without a line or a file have no picture") {
   CHECK(render(error_at({"p.toml", 0, 0, 1, ""}), Style::plain()) ==
         "p.toml: error[tp.heads]: 3 does not divide 8\nhelp: legal: 1, 2 or 4\n");

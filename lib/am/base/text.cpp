@@ -199,6 +199,12 @@ bool is_utf8(std::string_view text) {
   return true;
 }
 
+int character_count(std::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) {
+    return (static_cast<unsigned char>(c) & 0xC0) != 0x80;  // not a continuation byte
+  }));
+}
+
 namespace {
 
 struct CodeRange {
@@ -228,6 +234,7 @@ constexpr std::array<CodeRange, 11> kTwoColumns = {{{0x1100, 0x115F},
                                                     {0x1F300, 0x3FFFD}}};
 
 int columns_of(uint32_t code) {
+  if (code < kNoColumn.front().first) return 1;
   const auto in = [code](const CodeRange& range) {
     return range.first <= code && code <= range.last;
   };

@@ -51,6 +51,8 @@ bool natural_less(std::string_view a, std::string_view b);
 size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view text);
 
+// Returns the number of code points of a UTF-8 text.
+int character_count(std::string_view text);
 // Returns the number of terminal columns of a UTF-8 text, as the C library's wcwidth() counts them.
 int display_width(std::string_view text);
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr const char* kShape = "write --set section.key=value";
 
-Span whole(const std::string& text) { return {kOverrideFile, 1, 1, display_width(text), text}; }
+Span whole(const std::string& text) { return {kOverrideFile, 1, 1, character_count(text), text}; }
 
 // Returns the value of the only key of a document, which may be inside nested tables.
 Value& innermost(Value& document) {
@@ -52,8 +52,8 @@ std::optional<Value> read_bare_word(const std::string& text, size_t equals,
   value.kind = Value::Kind::kText;
   value.text = std::string(right);
   const auto offset = static_cast<size_t>(right.data() - text.data());
-  value.span.column = 1 + display_width(std::string_view(text).substr(0, offset));
-  value.span.length = display_width(right);
+  value.span.column = 1 + character_count(std::string_view(text).substr(0, offset));
+  value.span.length = character_count(right);
   set_source(*document, text);
   return document;
 }

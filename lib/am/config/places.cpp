@@ -30,7 +30,7 @@ Span Places::span(size_t at, int length) const {
   span.column = static_cast<int>(at - begin) + 1;
   span.length = length;
   if (end - begin > kLongest) return span;
-  span.column = display_width(text_.substr(begin, at - begin)) + 1;
+  span.column = character_count(text_.substr(begin, at - begin)) + 1;
   span.source = text_.substr(begin, end - begin);
   if (!span.source.empty() && span.source.back() == '\r') span.source.pop_back();
   return span;

@@ -64,7 +64,7 @@ class Reader {
       span.source = lines_[line - 1];
     }
     // A value of several lines is underlined to the end of its first line.
-    const int rest = display_width(span.source) - span.column + 1;
+    const int rest = character_count(span.source) - span.column + 1;
     const int length = region.end.line == region.begin.line
                            ? static_cast<int>(region.end.column) - span.column
                            : rest;
@@ -200,7 +200,7 @@ bool is_ascii_outside_strings(std::string_view text, const std::string& file, Di
   Span span;
   span.file = file;
   span.line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + begin, '\n'));
-  span.column = 1 + display_width(text.substr(begin, i - begin));
+  span.column = 1 + character_count(text.substr(begin, i - begin));
   span.source = std::string(text.substr(begin, text.find('\n', begin) - begin));
   found.error(
       "plan.syntax", span,

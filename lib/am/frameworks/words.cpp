@@ -159,14 +159,14 @@ class FlagReader {
 
   void read_choice(const Word& word) {
     const size_t colon = word.text.find(':');
-    const Span span = places_.span(word.at, display_width(word.text));
+    const Span span = places_.span(word.at, character_count(word.text));
     std::string name = word.text.substr(0, colon + 1);
     std::replace(name.begin(), name.end(), '-', style_.dash);
     put(root_, name, span, config::value_of(word.text.substr(colon + 1), span));
   }
 
   Value word_value(const Word& word, std::string_view text) const {
-    const Span span = places_.span(word.at, std::max(1, display_width(word.text)));
+    const Span span = places_.span(word.at, std::max(1, character_count(word.text)));
     std::optional<Value> value;
     if (!word.quoted) value = config::plain_value(text, span);
     if (value.has_value()) return std::move(*value);
@@ -190,7 +190,7 @@ class FlagReader {
   }
 
   size_t read_values(const Word& flag, size_t i, Value& value) {
-    value.span = places_.span(flag.at, display_width(flag.text));
+    value.span = places_.span(flag.at, character_count(flag.text));
     value.kind = Value::Kind::kArray;
     for (; i < words_.size() && !ends_values(words_[i]); ++i) {
       value.items.push_back(word_value(words_[i], words_[i].text));
@@ -207,7 +207,7 @@ class FlagReader {
 
   void store(std::string name, const Word& word, Value value) {
     constexpr int kDeepest = 8;
-    const Span span = places_.span(word.at, display_width(word.text));
+    const Span span = places_.span(word.at, character_count(word.text));
     Value* to = &root_;
     for (int depth = 0; style_.nested && depth < kDeepest; ++depth) {
       const size_t dot = name.find('.');

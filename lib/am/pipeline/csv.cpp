@@ -72,7 +72,7 @@ void parse_line(CsvSchedule& csv, size_t rank, Report& report) {
     }
     columns.push_back(column);
     slots.push_back(slot.value_or(Slot()));
-    column += display_width(cell) + 1;
+    column += character_count(cell) + 1;
     begin = end + 1;
   }
   for (auto& [slot, message] : wrong) {
@@ -130,7 +130,7 @@ Span CsvSchedule::span(size_t rank, std::optional<size_t> slot) const {
   if (!slot.has_value()) return span;
   span.column = columns[rank][*slot];
   const bool is_last = *slot + 1 == columns[rank].size();
-  const int after = is_last ? display_width(lines[rank]) + 2 : columns[rank][*slot + 1];
+  const int after = is_last ? character_count(lines[rank]) + 2 : columns[rank][*slot + 1];
   span.length = std::max(1, after - span.column - 1);
   return span;
 }

@@ -43,23 +43,23 @@ std::string characters(std::string_view text, int begin, int count) {
 // than the output is shortened to the text around the underline.
 struct Excerpt {
   std::string text;
-  int column;  // first column of the underline, from 0
-  int length;
+  int column;  // first character of the underline, from 0
+  int length;  // in characters
 };
 
 Excerpt excerpt(const Span& span, int width) {
   const std::string line = printable(span.source);
-  const int total = display_width(line);
+  const int total = character_count(line);
   const int column = std::clamp(span.column - 1, 0, total);
   const int length = std::clamp(span.length, 1, std::max(1, total - column));
   if (total <= width) return {line, column, length};
   constexpr std::string_view kCut = "...";
-  const int cut = display_width(kCut);
+  const auto cut = static_cast<int>(kCut.size());
   const int first = std::clamp(column - width / 3, 0, std::max(0, total - width));
   const int room = width - 2 * cut;
   const std::string before(first > 0 ? kCut : "");
   const std::string after(first + room < total ? kCut : "");
-  const int shift = display_width(before) - first;
+  const int shift = static_cast<int>(before.size()) - first;
   return {cat(before, characters(line, first, room), after), column + shift,
           std::min(length, room - (column - first))};
 }
@@ -69,10 +69,12 @@ std::string source_lines(const Span& span, Severity severity, const Style& style
   const std::string number = std::to_string(span.line);
   const int gutter = std::max(kGutter, display_width(number));
   const Excerpt shown = excerpt(span, std::max(30, style.width - gutter - 3));
-  const std::string blank = repeat(" ", shown.column);
+  // A character may need two columns of the terminal, or none.
+  const std::string blank = repeat(" ", display_width(characters(shown.text, 0, shown.column)));
+  const int marked = display_width(characters(shown.text, shown.column, shown.length));
   return cat(style.paint(Role::kDim, cat(pad_left(number, gutter), " |")), " ", shown.text, "\n",
              style.paint(Role::kDim, cat(repeat(" ", gutter), " |")), " ", blank,
-             style.paint(role_of(severity), repeat("^", shown.length)), "\n");
+             style.paint(role_of(severity), repeat("^", std::max(1, marked))), "\n");
 }
 
 // Formats a message; the lines after the first are indented by 6 blanks.
