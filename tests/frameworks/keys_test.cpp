@@ -197,6 +197,28 @@ TEST_CASE("torchtitan: batches by their older and newer names", "[exchange]") {
   CHECK(rounds.plan.train.global_batch_size == 8);
 }
 
+TEST_CASE("torchtitan: local data and validation", "[exchange]") {
+  const Framework& titan = framework("torchtitan");
+  const std::string training = "[training]\ndataset = \"c4\"\n";
+  const std::string local = "dataset_path = \"/data/c4.jsonl\"\n";
+  const std::string validation = "[validation]\nenable = true\ndataset = \"c4_validation\"\n";
+  const config::Plan whole =
+      imported(titan, training + local + validation + "dataset_path = \"./held_out\"\n").plan;
+  CHECK(whole.data.kind == "text");
+  CHECK(whole.data.path == std::vector<std::string>{"/data/c4.jsonl"});
+  CHECK(whole.validation.path == std::vector<std::string>{"./held_out"});
+  CHECK(whole.validation.every == 10);
+  CHECK(whole.validation.steps == 0);
+
+  const Imported hub = imported(titan, training + validation + "freq = 500\nsteps = 1200\n");
+  CHECK(hub.plan.data.kind == "synthetic");
+  CHECK(hub.plan.validation.every == 500);
+  CHECK(hub.plan.validation.steps == 1200);
+  CHECK(join(hub.notes, "\n").find("data set c4 of the hub") != std::string::npos);
+  CHECK(imported(titan, training + validation).plan.validation.steps == 8);
+  CHECK(imported(titan, training + "[validation]\nfreq = 5\n").plan.validation.every == 0);
+}
+
 TEST_CASE("accelerate: FSDP1's sharding strategies are layouts", "[exchange]") {
   const auto of = [](const std::string& strategy) {
     return imported(framework("accelerate"),

@@ -115,6 +115,13 @@ Imported PlanBuilder::done(std::vector<Ignored> ignored, std::string_view warmup
   return imported;
 }
 
+bool is_local_data(std::string_view name) {
+  for (const char* ending : {".jsonl", ".json", ".jsonl.gz", ".jsonl.zst", ".parquet"}) {
+    if (ends_with(name, ending)) return true;
+  }
+  return starts_with(name, "/") || starts_with(name, "./") || starts_with(name, "../");
+}
+
 int64_t saturating_product(std::initializer_list<int64_t> factors) {
   constexpr int64_t kMost = int64_t{1} << 62;
   int64_t product = 1;

@@ -86,6 +86,9 @@ class PlanBuilder {
   std::vector<std::string> notes_;
 };
 
+// Whether the name of a data set is a path of a file or folder, and not a name of the hub.
+bool is_local_data(std::string_view name);
+
 // Returns the product of the factors, limited to 2^62.
 int64_t saturating_product(std::initializer_list<int64_t> factors);
 

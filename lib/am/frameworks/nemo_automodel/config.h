@@ -1,6 +1,6 @@
 // Table of the settings of NeMo AutoModel's recipes that its export (config.cpp) and its import
-// (config_reader.cpp) use. The table does not contain keys of the strategy, because they have equal
-// names in plans and recipes; the plan's table of fields converts them.
+// (config_reader.cpp, data_reader.cpp) use. The table does not contain keys of the strategy,
+// because they have equal names in plans and recipes; the plan's table of fields converts them.
 #pragma once
 
 #include <array>
@@ -8,6 +8,8 @@
 #include "am/frameworks/shared_key.h"
 
 namespace am::frameworks {
+
+class PlanBuilder;
 
 // The pattern by which a recipe excludes the head from adapters (LoRA). It is needed for a plan's
 // target_modules = "all-linear", which does not include the head.
@@ -35,5 +37,8 @@ inline constexpr std::array<SharedKey, 18> kNemoAutomodelKeys = {{
     {"checkpoint.is_async", "checkpoint.async", {}, Form::kOptional},
     {"checkpoint.max_recent_checkpoints", "checkpoint.keep", {}, Form::kOptional},
 }};
+
+// Reads the data set and the data loader of a recipe. If a plan cannot read the data, adds a note.
+void read_nemo_data(PlanBuilder& builder);
 
 }  // namespace am::frameworks

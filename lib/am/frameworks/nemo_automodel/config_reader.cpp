@@ -165,74 +165,6 @@ void read_batches(PlanBuilder& builder) {
   }
 }
 
-// Whether the name of a data set is a file or a folder, and not a name of the hub.
-bool is_local(std::string_view name) {
-  for (const char* ending : {".jsonl", ".json", ".jsonl.gz", ".jsonl.zst"}) {
-    if (ends_with(name, ending)) return true;
-  }
-  return starts_with(name, "/") || starts_with(name, "./") || starts_with(name, "../");
-}
-
-// Reads the path of a data set of conversations from a section of the recipe, for example
-// "dataset.". Returns false if the section has no such data set in local files.
-bool read_chats(PlanBuilder& builder, const std::string& section, const char* ours) {
-  Source& source = builder.source();
-  const std::string target = source.text(section + "_target_").value_or("");
-  const bool columns = ends_with(target, "ColumnMappedTextInstructionDataset");
-  if (!columns && !ends_with(target, "ChatDataset")) return false;
-  if (source.has(section + "column_mapping.context")) return false;
-  const std::string path = section + "path_or_dataset_id";
-  if (!is_local(source.text(path).value_or(""))) return false;
-  builder.copy(path, ours);
-  source.skip(section + "split");
-  source.skip(section + "tokenizer");
-  if (!columns || section != "dataset.") return true;
-  config::Value names;
-  names.span = source.span("dataset.column_mapping");
-  for (const auto& [theirs, key] : {std::pair{"question", "prompt"}, {"answer", "completion"}}) {
-    const std::string column = cat("dataset.column_mapping.", theirs);
-    if (const auto name = source.text(column)) {
-      names.members.push_back({key, names.span, config::value_of(*name, source.span(column))});
-    }
-  }
-  builder.set("data.columns", names);
-  const char* mask = "dataset.answer_only_loss_mask";
-  if (!source.boolean(mask).value_or(true)) builder.set("data.loss_on", "all", mask);
-  return true;
-}
-
-// Reads the conversations of a recipe, and the keys that apply to data with an end. Returns false
-// if a plan cannot read the data.
-bool read_conversations(PlanBuilder& builder) {
-  Source& source = builder.source();
-  if (!read_chats(builder, "dataset.", "data.path")) return false;
-  builder.set("data.kind", "chat", "dataset._target_");
-  const bool packs = source.integer("packed_sequence.packed_sequence_size").value_or(0) > 0;
-  builder.set("data.packing", packs, "packed_sequence.packed_sequence_size");
-  builder.copy("step_scheduler.num_epochs", "train.epochs");
-  if (read_chats(builder, "validation_dataset.", "validation.path")) {
-    builder.copy("step_scheduler.val_every_steps", "validation.every");
-    builder.set("validation.steps", int64_t{0}, "validation_dataset");
-  }
-  return true;
-}
-
-void read_data(PlanBuilder& builder) {
-  Source& source = builder.source();
-  const std::string target = source.text("dataset._target_").value_or("");
-  if (ends_with(target, "MegatronPretraining")) {
-    builder.copy("dataset.paths", "data.path");
-    builder.set("data.kind", "megatron", "dataset._target_");
-  } else if (ends_with(target, "NanogptDataset")) {
-    builder.copy("dataset.file_pattern", "data.path");
-    builder.set("data.kind", "tokens", "dataset._target_");
-  } else if (!read_conversations(builder) && !target.empty() &&
-             !ends_with(target, "MockIterableDataset")) {
-    builder.note(cat("a plan cannot read ", target, ": the plan uses synthetic data"));
-  }
-  read_keys(kNemoAutomodelKeys, "dataloader.", builder);
-}
-
 // Reads the model's path, name and dtype. The dtype "auto" means the checkpoint's dtype; for a
 // model without a checkpoint, which is created from its config, it means bfloat16.
 void read_model(PlanBuilder& builder) {
@@ -458,7 +390,7 @@ std::optional<Imported> read_nemo_automodel(const ImportInput& input) {
   read_kind(builder);
   read_distributed(builder);
   read_batches(builder);
-  read_data(builder);
+  read_nemo_data(builder);
   read_training(builder);
   read_scheduler(builder);
   read_peft(builder);

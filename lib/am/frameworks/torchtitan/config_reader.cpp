@@ -216,6 +216,40 @@ void read_scheduler(PlanBuilder& builder) {
   }
 }
 
+// Reads a data set's path in local files. torchtitan's data sets are texts. Returns false if the
+// section names a data set of the hub.
+bool read_data_path(PlanBuilder& builder, const std::string& section, const char* ours) {
+  const std::string path = section + "dataset_path";
+  if (!is_local_data(builder.source().text(path).value_or(""))) return false;
+  builder.copy(path, ours);
+  builder.source().skip(section + "dataset");
+  return true;
+}
+
+void read_data(PlanBuilder& builder) {
+  Source& source = builder.source();
+  const bool local = read_data_path(builder, "training.", "data.path");
+  if (local) {
+    builder.set("data.kind", "text", "training.dataset_path");
+  } else if (const auto name = source.text("training.dataset")) {
+    builder.note(cat("a plan cannot read the data set ", *name,
+                     " of the hub: the plan uses synthetic data"));
+  }
+  if (!source.boolean("validation.enable").value_or(false)) return;
+  builder.set("validation.every", source.integer("validation.freq", 1).value_or(10),
+              "validation.freq");
+  const int64_t steps = source.integer("validation.steps").value_or(-1);
+  const bool finite = local && read_data_path(builder, "validation.", "validation.path");
+  if (steps > 0) {
+    builder.set("validation.steps", steps, "validation.steps");
+  } else if (finite) {
+    builder.set("validation.steps", int64_t{0}, "validation.steps");
+  } else {
+    builder.note(cat("synthetic data have no end: each validation takes ",
+                     builder.plan().validation.steps, " batches"));
+  }
+}
+
 void read_rest(PlanBuilder& builder) {
   Source& source = builder.source();
   read_keys(kTorchtitanKeys, "checkpoint.", builder);
@@ -294,6 +328,7 @@ std::optional<Imported> read_torchtitan(const ImportInput& input) {
   read_checkpointing(builder);
   if (!flags) read_optimizer(builder);
   read_scheduler(builder);
+  read_data(builder);
   read_rest(builder);
   return builder.done(source.ignored("a plan has no key for it"));
 }
