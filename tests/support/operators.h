@@ -46,4 +46,38 @@ inline Outcome run(const Operator& operation, const Tensors& inputs, const at::T
   return outcome;
 }
 
+// Returns the allowed difference: a few roundings in the dtype, because composites round several
+// times.
+inline double tolerance(at::ScalarType dtype) {
+  switch (dtype) {
+    case at::kDouble:
+      return 1e-12;
+    case at::kFloat:
+      return 1e-6;
+    case at::kHalf:
+      return 4e-3;
+    default:
+      return 3e-2;
+  }
+}
+
+// Compares values and gradients. `shape_of_output` is the shape of the incoming gradient.
+inline void compare(const Operator& ours, const Operator& composite, const Tensors& inputs,
+                    at::IntArrayRef shape_of_output) {
+  const at::Tensor entering = at::randn(shape_of_output, inputs[0].options());
+  const Outcome a = run(ours, inputs, entering);
+  const Outcome b = run(composite, inputs, entering);
+  const double allowed = tolerance(inputs[0].scalar_type());
+  check_close(a.value, b.value, allowed);
+  for (size_t i = 0; i < a.gradients.size(); ++i) {
+    INFO("gradient of input " << i);
+    REQUIRE(a.gradients[i].defined());
+    check_close(a.gradients[i], b.gradients[i], allowed);
+  }
+}
+
+// Half has no fused kernels and uses ATen's operators.
+inline const std::vector<at::ScalarType> kDtypes = {at::kFloat, at::kDouble, at::kBFloat16,
+                                                    at::kHalf};
+
 }  // namespace am::test
