@@ -182,9 +182,8 @@ Tensors ExpertFeedForward::product(const at::Tensor& x_all_BTD, bool keeps_gate,
   const at::Tensor x_ND = x_BTD.reshape({-1, x_BTD.size(-1)});
   const bool unread = leaves && products.again();
   const Chosen chosen = choose(x_ND, x_BTD.size(0), products);
-  const Dispatched dispatched =
-      dispatcher->dispatch(narrowed(x_ND), chosen.weights_Nk, chosen.placed);
-  const Tensors out = routed(dispatched, chosen.ids_Nk.numel(), keeps_gate, unread, products);
+  const Tensors out = routed(dispatcher->dispatch(narrowed(x_ND), chosen.weights_Nk, chosen.placed),
+                             chosen.ids_Nk.numel(), keeps_gate, unread, products);
   at::Tensor added_ND;
   if (shared && !shares_apart()) added_ND = shared_product(x_ND, keeps_gate, unread, products);
   Tensors made = {dispatcher->combine(out, chosen.placed, added_ND, unread).view_as(x_BTD)};

@@ -127,6 +127,16 @@ ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLa
   return bytes;
 }
 
+double combining_bytes(const ActivationContext& context, const layout::LocalLayer& layer,
+                       double hidden) {
+  const double p = context.product_bytes;
+  const double of_rows = expert_rows(context, *layer.spec().router).all * hidden * p;
+  const double input =
+      layer.trained_readers(false) > 0.0 ? 0.0 : context.routed_tokens() * hidden * p;
+  return input +
+         (context.expert_ranks == 1.0 ? of_rows + hidden_bytes(context, hidden) : 3.0 * of_rows);
+}
+
 BackwardBytes expert_backward(const ActivationContext& context, const layout::LocalLayer& layer,
                               double hidden, bool keeps_gate) {
   if (layer.has(Role::kExpertGateUp)) return stacked_backward(context, layer, hidden);
@@ -158,7 +168,7 @@ BackwardBytes expert_backward(const ActivationContext& context, const layout::Lo
   const double in_expert = std::max(in_down(of_one, width, layer[Role::kExpertDown].trains),
                                     in_up(of_one, width, layer[Role::kExpertUp].trains));
   // Change of live bytes due to finished experts: the gradients of their input rows are added, and
-  // their saved outputs of gate and up are freed.
+  // their saved outputs of up are freed, and those of gate unless they are kept.
   const double of_finished = (rows - of_one) * (hidden - (2.0 - left) * width) * p;
   const double of_others = std::max(0.0, of_finished);
   const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains;

@@ -38,6 +38,12 @@ ExpertRows expert_rows(const ActivationContext& context, const model::RouterSpec
 ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLayer& layer,
                          double hidden);
 
+// Returns the bytes that are live in forward, beside saved tensors, while the outputs of a token's
+// experts are added: the experts' input if nothing saves it, the outputs and, under expert
+// parallelism, the message that returns them and the rows that arrive.
+double combining_bytes(const ActivationContext& context, const layout::LocalLayer& layer,
+                       double hidden);
+
 // Returns the bytes of activation gradients in the experts' backward. The backward of the sum over
 // experts computes the gradients of all token rows. Then the shared experts run, then the routed
 // experts one by one, each with the gradients of its activation and of the outputs of gate and up.

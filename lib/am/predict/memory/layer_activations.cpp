@@ -212,6 +212,12 @@ double LayerActivations::recomputed_feed_forward() const {
   return std::max(0.0, again - hidden_bytes(context_, hidden_));
 }
 
+double LayerActivations::passing() const {
+  if (!layer_.spec().router.has_value()) return 0.0;
+  const double input = hidden_bytes(context_, hidden_) - bytes(layout::Saved::kLayerInput);
+  return combining_bytes(context_, layer_, hidden_) + input;
+}
+
 double LayerActivations::recomputed() const {
   if (mode_ == ActivationCheckpointing::kOff) return 0.0;
   if (mode_ != ActivationCheckpointing::kFull) return recomputed_feed_forward();

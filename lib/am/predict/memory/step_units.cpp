@@ -400,6 +400,7 @@ class Measure {
     if (unit.layer >= 0) {
       const LayerActivations layer(context_, layout_, rank_, unit, first_trained);
       bytes.activations = layer.kept();
+      bytes.passing = layer.passing();
       bytes.recomputed = layer.recomputed();
       bytes.backward = layer.backward();
       const LayerActivations::Owed owed = layer.owed();

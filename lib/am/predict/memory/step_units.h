@@ -50,6 +50,7 @@ struct UnitBytes {
   // BackwardBytes.
   double late_gradients = 0;
   double activations = 0;  // tensors that the forward of one micro-batch saves
+  double passing = 0;      // tensors of experts that are live during this unit's forward alone
   double recomputed = 0;   // recomputed activations, live only during this unit's backward
   BackwardBytes backward;  // activation gradients, live only during this unit's backward
   // Tensors that are kept for deferred weight gradients (LayerActivations::Owed): all of them, and

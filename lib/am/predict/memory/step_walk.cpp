@@ -237,6 +237,7 @@ class StepWalk {
       // A unit without backward saves nothing: each of its tensors is freed as soon as the next one
       // is computed.
       if (unit.backward_runs) now_.activations = computing.activations;
+      computing.activations += unit.passing;
       computing.communication += gathering_ahead(i, 1, prefetches_.forward);
       record("forward of ", unit.name, "", computing);
       if (unit.reshards) {
