@@ -77,6 +77,7 @@ use_rslora = true
 loraplus_lr_ratio = 16
 modules_to_save = ["lm_head"]
 use_dora = true
+quantize_base = "nf4"
 dropout = 0.1
 target_modules = ["o_proj", "*.mlp.*"]
 weights = "/adapter"

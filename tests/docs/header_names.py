@@ -266,6 +266,7 @@ GIVEN = {
         "source, const model::Inventory& inventory, const mesh::Box& box, const Destination& out",
     "tensor/gpu_kernels.h": "x, y, g, u, model::Activation act",
     "tensor/memory_meter.h": "at::Tensor full, const Shape& shape",
+    "tensor/nf4.h": "weight, codes, absmax",
     "tensor/parallel_for.h": "int64_t rows",
     "tensor/side_stream.h": "c10::Device device, host, values",
     "term/printable.h": "const std::string& name",

@@ -109,6 +109,16 @@ Combination magnified(Combination combination) {
   return combination;
 }
 
+// Adapters on matrices in NF4.
+Combination quantized(Combination combination) {
+  const bool experts = combination.toml.find("ep_size = 1") == std::string::npos;
+  combination = adapted(std::move(combination));
+  combination.lora += "quantize_base = \"nf4\"\n";
+  combination.model = experts ? "table_quantized_experts" : "table_quantized";
+  if (experts) combination.optimizer_eps = 1e-6;  // see routed()
+  return combination;
+}
+
 // Label smoothing and z-loss in the gradients, and NEFTune's noise on the embeddings.
 Combination smoothed(Combination combination) {
   combination.train = "label_smoothing = 0.1\nz_loss = 0.01\nneftune_noise_alpha = 3.0\n";
@@ -283,6 +293,12 @@ std::vector<Combination> layouts() {
       magnified(layout("tp 2 x fsdp 2, dora, SP", {.dp = 2, .tp = 2}, one, sp)),
       magnified(layout("tp 2, dora", {.tp = 2}, one)),
       magnified(layout("pp 2, 1f1b, dora", two, {})),
+      quantized(layout("tp 2, nf4", {.tp = 2}, one)),
+      quantized(layout("tp 2 x fsdp 2, nf4, SP", {.dp = 2, .tp = 2}, one, sp)),
+      quantized(layout("pp 2 x fsdp 2, 1f1b, nf4", square, {})),
+      quantized(
+          layout("cp 2 x fsdp 2, ring, nf4, checkpointing full", {.dp = 2, .cp = 2}, one, full)),
+      quantized(layout("ep 2 x fsdp 2, nf4", {.dp = 4, .ep = 2}, one)),
       smoothed(layout("fsdp 2, smoothed", {.dp = 2}, one)),
       smoothed(layout("tp 2 x pp 2, zbv_zero_bubble, smoothed, SP", {.pp = 2, .tp = 2}, zbv, sp)),
       padded(smoothed(layout("tp 2 x cp 2, all_gather, smoothed, padded",

@@ -7,6 +7,7 @@
 #include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/layout/precision.h"
+#include "am/layout/quantization.h"
 #include "am/layout/stage_layout.h"
 #include "am/layout/stages.h"
 #include "am/layout/units.h"
@@ -74,14 +75,23 @@ bool cuts_parameters(const layout::Layout& layout) {
                      [](const auto& each) { return each.fsdp; });
 }
 
-// Adds the all-gathers of these parameters, `times` times, with `bytes` per element.
-void send_gather(const layout::Layout& layout, const Pieces& pieces, int64_t bytes, int64_t times,
-                 const Send& send) {
+// Adds the all-gathers of these parameters, `times` times, with `bytes` per element. Quantized
+// parameters are gathered separately. `suffix`: the rest of the group's name.
+void send_gather(const layout::Layout& layout, const std::vector<int>& parameters, int64_t rank,
+                 int64_t bytes, int64_t times, const Send& send, const std::string& suffix = {}) {
   const int64_t shards = layout.mesh.group_size("dp_shard_cp");
   const int64_t of_experts = layout.mesh.group_size("ep_shard");
-  if (shards > 1) send("all_gather dp_shard_cp", pieces.dense * shards * bytes, times);
-  if (of_experts == 1 || !cuts_parameters(layout)) return;
-  send("all_gather ep_shard", pieces.experts * of_experts * bytes, times);
+  for (const bool quantized : {false, true}) {
+    const Pieces pieces = pieces_of(layout, layout.stored_as(parameters, quantized), rank, false);
+    const auto size = [&](int64_t numel) {
+      return quantized ? layout::nf4_bytes(numel) : numel * bytes;
+    };
+    if (shards > 1) {
+      send(cat("all_gather dp_shard_cp", suffix), size(pieces.dense) * shards, times);
+    }
+    if (of_experts == 1 || !cuts_parameters(layout)) continue;
+    send(cat("all_gather ep_shard", suffix), size(pieces.experts) * of_experts, times);
+  }
 }
 
 // Adds the reductions of the parameters' gradients, `times` times. Experts' gradients are
@@ -160,7 +170,7 @@ void add_pipeline(const config::Plan& plan, const model::ModelConfig& config,
   for (const auto& [stage, times] : gathers) {
     const layout::Layout own = layout::stage_layout(layout, stage);
     for (const model::Unit& unit : own.units) {
-      send_gather(own, pieces_of(own, unit.parameters, rank, false), compute, times * rounds, send);
+      send_gather(own, unit.parameters, rank, compute, times * rounds, send);
       send_reduction(own, pieces_of(own, unit.parameters, rank, true), reduce, reductions, send);
     }
   }
@@ -213,7 +223,7 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
   }
   const auto buckets = buckets_of(plan, layout);
   for (const auto& bucket : buckets) {
-    send_gather(layout, pieces_of(layout, bucket, rank, false), compute_bytes, micro_batches, send);
+    send_gather(layout, bucket, rank, compute_bytes, micro_batches, send);
     reduce(bucket);
   }
   // Backward ends with the first unit that has a trainable parameter. Parameters are in forward
@@ -222,7 +232,6 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
   while (!layout.parameters[static_cast<size_t>(first_trained)].trainable) ++first_trained;
   for (size_t i = 0; i < layout.units.size() && buckets.empty(); ++i) {
     const std::vector<int> parameters = layout.gathered(layout.units[i]);
-    const Pieces pieces = pieces_of(layout, parameters, rank, false);
     const bool has_backward = layout.units[i].parameters.back() >= first_trained;
     const bool embedding = layout.units[i].name == layout.inventory.names.embedding;
     const bool tied = embedding && config.tie_word_embeddings;
@@ -232,15 +241,10 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     // (reshard_after_forward = n): those of backward, and of a tied embedding when the head uses
     // it.
     const int64_t from_kept = post_forward > 0 && reshard[i] ? backward + forward - 1 : 0;
-    send_gather(layout, pieces, compute_bytes, micro_batches * (forward + backward - from_kept),
-                send);
-    for (const auto& [group, piece] :
-         {std::pair{"dp_shard_cp", pieces.dense}, std::pair{"ep_shard", pieces.experts}}) {
-      const int64_t ranks_of_group = layout.mesh.group_size(group);
-      if (ranks_of_group == 1) continue;
-      send(cat("all_gather ", group, "/", post_forward), piece * ranks_of_group * compute_bytes,
-           micro_batches * from_kept);
-    }
+    send_gather(layout, parameters, rank, compute_bytes,
+                micro_batches * (forward + backward - from_kept), send);
+    send_gather(layout, parameters, rank, compute_bytes, micro_batches * from_kept, send,
+                cat("/", post_forward));
     reduce(parameters);
   }
   if (layout.mesh.group_size("dp_cp") > 1) {

@@ -92,6 +92,14 @@ Combination dora(Combination combination) {
   return combination;
 }
 
+// Trains adapters on matrices in NF4, whose rows consist of whole blocks in this model.
+Combination on_nf4(Combination combination) {
+  combination = lora(std::move(combination));
+  combination.lora += "quantize_base = \"nf4\"\n";
+  combination.model = "table_quantized";
+  return combination;
+}
+
 Combination averaged(Combination combination) {
   combination.ema_decay = 0.9;
   return combination;
@@ -177,6 +185,17 @@ std::vector<Combination> combinations() {
       lora(fsdp2("fsdp2, lora", 2)),
       dora(fsdp2("fsdp2, dora", 2)),
       dora(fsdp2("fsdp2, dora, uneven, checkpointing full", 3, full)),
+      on_nf4(fsdp2("fsdp2, nf4, one rank", 1)),
+      on_nf4(fsdp2("fsdp2, nf4", 2)),
+      on_nf4(fsdp2("fsdp2, nf4, uneven, checkpointing full", 3, full)),
+      on_nf4(fsdp2("fsdp2, nf4, bf16, prefetch", 2, bf16 + prefetch)),
+      on_nf4(fsdp2("fsdp2, nf4, resharded to 2", 4, "reshard_after_forward = 2\n")),
+      on_nf4(fsdp2("fsdp2, nf4, placed on dimension 1", 2, placed)),
+      on_nf4(fsdp2("fsdp2, nf4, offload", 2, "offload_policy = { pin_memory = false }\n")),
+      on_nf4(hsdp("hsdp 2 x 2, nf4", prefetch)),
+      on_nf4(megatron("megatron_fsdp optim_grads_params, nf4", 2, 3)),
+      on_nf4(megatron("megatron_fsdp optim_grads_params, nf4, double buffer", 2, 3,
+                      "fsdp_double_buffer = true\n")),
       averaged(fsdp2("fsdp2, averaged", 2)),
       averaged(ddp("ddp, averaged", 2)),
       averaged(megatron("megatron_fsdp optim, averaged", 2, 1)),

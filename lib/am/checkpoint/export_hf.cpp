@@ -262,7 +262,7 @@ void write_live(const fs::path& folder, const ExportTensors& tensors, const runt
 void export_hf(const fs::path& folder, parallel::ParallelModel& model, const HubExport& options,
                const std::function<void()>& between) {
   const runtime::Group& world = model.mesh().group("world");
-  const at::ScalarType dtype = options.dtype.value_or(model.groups().front()->flat().scalar_type());
+  const at::ScalarType dtype = options.dtype.value_or(model.groups().front()->storage_dtype());
   HubExport chosen = options;
   FileNames names;
   const bool apart =

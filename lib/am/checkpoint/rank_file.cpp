@@ -82,7 +82,7 @@ void RankFile::write(const std::filesystem::path& folder) {
   walk([&](const std::string& text) { file.write(text); },
        [&](const Part& part) {
          AM_ASSERT(file.position() == part.place->position, "a file that was planned otherwise");
-         const at::Tensor value = dense(part.saved.value);
+         const at::Tensor value = dense(part.saved.values());
          auto* sum = part.place->checksums.data();
          for_each_piece(bytes_of(value), run_folder::kChecksumPiece,
                         [&](std::span<const std::byte> piece) {
@@ -103,7 +103,7 @@ void RankFile::stage(std::span<std::byte> memory, bool non_blocking) const {
         at += text.size();
       },
       [&](const Part& part) {
-        const at::Tensor& value = part.saved.value;
+        const at::Tensor value = part.saved.values();
         at::from_blob(memory.data() + at, value.sizes(), at::TensorOptions(value.scalar_type()))
             .copy_(value.detach(), non_blocking);
         at += value.nbytes();

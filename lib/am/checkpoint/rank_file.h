@@ -16,6 +16,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <span>
 #include <string>
 #include <vector>
@@ -30,6 +31,11 @@ struct SavedBox {
   Shape shape;  // shape of the full tensor
   mesh::Box box;
   at::Tensor value;  // [box.shape], on any device
+  // If set, returns the values when they are written: `value` is then a meta tensor of their shape
+  // and dtype.
+  std::function<at::Tensor()> make = {};
+
+  at::Tensor values() const { return make ? make() : value; }
 };
 
 class RankFile {

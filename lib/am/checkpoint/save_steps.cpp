@@ -22,15 +22,21 @@ std::vector<SavedBox> collect_boxes(parallel::ShardedParameters& model,
   std::vector<run_folder::HeldBox> held;
   std::vector<int64_t> replica;
   const auto add = [&](const std::string& name, const parallel::LocalParameter& parameter,
-                       const at::Tensor& value) {
+                       const at::Tensor& value, std::function<at::Tensor()> make = {}) {
     if (parameter.replicas == 0 || value.numel() == 0) return;
-    boxes.push_back({name, parameter.shape, parameter.box, value});
+    boxes.push_back({name, parameter.shape, parameter.box, value, std::move(make)});
     held.push_back({static_cast<int64_t>(value.nbytes()), parameter.replicas, parameter.holders});
     replica.push_back(parameter.replica);
   };
-  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
-    add(owned.name, owned, owned.value);
-  });
+  model.for_each_owned(
+      [&](parallel::ParamGroup& group, size_t, const parallel::LocalParameter& owned) {
+        if (!group.quantized()) return add(owned.name, owned, owned.value);
+        // Quantized values are dequantized one box at a time. They are frozen, so they may be read
+        // while training continues.
+        const auto meta = at::TensorOptions(group.storage_dtype()).device(at::kMeta);
+        add(owned.name, owned, at::empty(owned.box.shape, meta),
+            [&group, &owned] { return group.value_of(owned); });
+      });
   for (const StateTensor& each : states) add(each.key, *each.parameter, each.value);
   const std::vector<int64_t> writers = run_folder::choose_writers(held);
   std::vector<SavedBox> own;

@@ -53,14 +53,13 @@ at::Tensor drawn(const Shape& shape, const mesh::Box& box, const Fill& fill) {
   return out;
 }
 
-// Fills this rank's box of a parameter with random numbers: on the GPU if a kernel for it exists,
-// otherwise on the host. Both produce the same bits.
+// Fills `value`, this rank's box of a parameter, with random numbers: on the GPU if a kernel for it
+// exists, otherwise on the host. Both produce the same bits.
 template <typename Stream, typename Fill>
-void draw(const parallel::LocalParameter& owned, const Stream& stream, float scale,
-          const Fill& fill) {
+void draw(const parallel::LocalParameter& owned, const at::Tensor& value, const Stream& stream,
+          float scale, const Fill& fill) {
   mesh::Box box = owned.box;
   if (fault::is_planted(fault::Fault::kInitLocal)) box.offset.assign(box.offset.size(), 0);
-  at::Tensor value = owned.value;
   const tensor::Draws draws = {stream.key(), stream.stream(), std::is_same_v<Stream, NormalStream>,
                                scale};
   const tensor::GpuKernels* gpu = tensor::gpu_kernels(value);
@@ -96,38 +95,44 @@ void check_tied_head(const parallel::ParallelModel& model, const stored::TensorS
 
 namespace {
 
+void initialize_box(const parallel::ParallelModel& model, const model::ParameterSpec& spec,
+                    const parallel::LocalParameter& owned, int64_t seed, const at::Tensor& value) {
+  switch (spec.init) {
+    case model::Init::kOnes:
+      value.fill_(1.0);
+      break;
+    case model::Init::kZeros:
+      value.zero_();
+      break;
+    case model::Init::kNormal: {
+      const NormalStream stream(static_cast<uint64_t>(seed), owned.name);
+      const auto stddev = static_cast<float>(model.config().initializer_range);
+      draw(owned, value, stream, stddev, [&](float* out, int64_t first, int64_t count) {
+        stream.fill(out, first, count, 0.0F, stddev);
+      });
+      break;
+    }
+    case model::Init::kFanIn: {
+      const UniformStream stream(static_cast<uint64_t>(seed), owned.name);
+      const auto bound = static_cast<float>(1.0 / std::sqrt(as_double(owned.shape.back())));
+      draw(owned, value, stream, bound, [&](float* out, int64_t first, int64_t count) {
+        stream.fill(out, first, count, bound);
+      });
+      break;
+    }
+  }
+}
+
 void initialize_those(parallel::ParallelModel& model, int64_t seed,
                       const std::function<bool(const model::ParameterSpec&)>& which) {
   const at::NoGradGuard no_grad;
-  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
-    const model::ParameterSpec& spec = spec_of(model, owned.name);
-    if (!which(spec)) return;
-    at::Tensor value = owned.value;
-    switch (spec.init) {
-      case model::Init::kOnes:
-        value.fill_(1.0);
-        break;
-      case model::Init::kZeros:
-        value.zero_();
-        break;
-      case model::Init::kNormal: {
-        const NormalStream stream(static_cast<uint64_t>(seed), owned.name);
-        const auto stddev = static_cast<float>(model.config().initializer_range);
-        draw(owned, stream, stddev, [&](float* out, int64_t first, int64_t count) {
-          stream.fill(out, first, count, 0.0F, stddev);
-        });
-        break;
-      }
-      case model::Init::kFanIn: {
-        const UniformStream stream(static_cast<uint64_t>(seed), owned.name);
-        const auto bound = static_cast<float>(1.0 / std::sqrt(as_double(owned.shape.back())));
-        draw(owned, stream, bound, [&](float* out, int64_t first, int64_t count) {
-          stream.fill(out, first, count, bound);
-        });
-        break;
-      }
-    }
-  });
+  model.for_each_owned(
+      [&](parallel::ParamGroup& group, size_t, const parallel::LocalParameter& owned) {
+        const model::ParameterSpec& spec = spec_of(model, owned.name);
+        if (!which(spec)) return;
+        group.change(owned,
+                     [&](at::Tensor& value) { initialize_box(model, spec, owned, seed, value); });
+      });
 }
 
 // Injects a fault for tests: on a rank that has a replica of a box other than the first replica,
@@ -135,10 +140,10 @@ void initialize_those(parallel::ParallelModel& model, int64_t seed,
 void flip_sign_in_copy(parallel::ParallelModel& model) {
   const at::NoGradGuard no_grad;
   bool done = false;
-  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
+  model.for_each_owned([&](parallel::ParamGroup& group, size_t,
+                           const parallel::LocalParameter& owned) {
     if (done || owned.first_replica || owned.box.numel() == 0) return;
-    at::Tensor value = owned.value;
-    value.view({-1})[owned.box.numel() / 2].neg_();
+    group.change(owned, [&](at::Tensor& value) { value.view({-1})[owned.box.numel() / 2].neg_(); });
     done = true;
   });
 }
@@ -154,10 +159,13 @@ bool load(parallel::ParallelModel& model, const stored::TensorSource& source) {
   const stored::HubNames named(source, model.layout().inventory);
   stored::check_fit(model.layout(), model.config(), named);
   check_tied_head(model, named);
-  model.for_each_owned([&](parallel::ParamGroup&, size_t, const parallel::LocalParameter& owned) {
-    // Since check_fit() succeeded, only adapters can be missing; they keep their initial values.
-    if (named.find(owned.name) != nullptr) read(named, owned.name, owned.box, owned.value);
-  });
+  model.for_each_owned(
+      [&](parallel::ParamGroup& group, size_t, const parallel::LocalParameter& owned) {
+        // Since check_fit() succeeded, only adapters can be missing; they keep their initial
+        // values.
+        if (named.find(owned.name) == nullptr) return;
+        group.change(owned, [&](at::Tensor& value) { read(named, owned.name, owned.box, value); });
+      });
   return stored::has_stored_adapters(model.layout().inventory, named);
 }
 

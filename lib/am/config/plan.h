@@ -73,8 +73,10 @@ struct LoraSection {
   // Modules that are trained in full beside the adapters, named as in target_modules.
   std::vector<std::string> modules_to_save;
   bool use_dora = false;  // whether a magnitude per output is trained too, as in DoRA
-  std::string weights;    // path of a PEFT adapter to start from; empty: new adapters
-  bool merge = false;     // whether an export merges the adapters into the weights
+  // Storage of the layers' frozen matrices: none (the model's dtype) | nf4.
+  std::string quantize_base = "none";
+  std::string weights;  // path of a PEFT adapter to start from; empty: new adapters
+  bool merge = false;   // whether an export merges the adapters into the weights
 };
 
 struct TrainSection {

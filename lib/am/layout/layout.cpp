@@ -241,6 +241,13 @@ Layout::ByRanks Layout::by_ranks(const std::vector<int>& indices, int64_t rank) 
   return sorted;
 }
 
+std::vector<int> Layout::stored_as(const std::vector<int>& indices, bool quantized) const {
+  std::vector<int> found = indices;
+  std::erase_if(found,
+                [&](int i) { return parameters[static_cast<size_t>(i)].quantized != quantized; });
+  return found;
+}
+
 std::vector<int> Layout::gathered(const model::Unit& unit) const {
   std::vector<int> indices = unit.parameters;
   std::erase_if(indices, [this](int i) { return parameters[static_cast<size_t>(i)].ignored; });

@@ -80,6 +80,7 @@ struct ParameterLayout {
   // False for router correction biases (buffers) and for matches of model.freeze_params. Under
   // LoRA, true only for the adapters.
   bool trainable = true;
+  bool quantized = false;  // stored in NF4 (quantization.h): lora.quantize_base
   OptimizerOptions optimizer;
   bool orthogonalized = false;  // updated by Muon: a matrix of a decoder layer
   bool ignored = false;         // in no FSDP unit: each data-parallel rank stores all of it
@@ -156,6 +157,8 @@ struct Layout {
   };
   // Divides parameters by their group of ranks, without experts that this rank does not hold.
   ByRanks by_ranks(const std::vector<int>& indices, int64_t rank) const;
+  // Returns those of the parameters `indices` that are quantized, or those that are not.
+  std::vector<int> stored_as(const std::vector<int>& indices, bool quantized) const;
   // Returns the parameters that a unit gathers, as indices into `parameters`: all except those that
   // FSDP ignores.
   std::vector<int> gathered(const model::Unit& unit) const;

@@ -9,6 +9,7 @@
 #include <variant>
 
 #include "am/base/text.h"
+#include "am/layout/quantization.h"
 
 namespace am::layout {
 namespace {
@@ -102,6 +103,21 @@ class Choice {
     check_dimensions();
   }
 
+  // Quantizes the frozen matrices of linear layers and routed experts in the decoder layers, except
+  // those that FSDP ignores.
+  void quantize() {
+    for (ParameterLayout& parameter : layout_.parameters) {
+      const model::ParameterSpec* spec = spec_of(parameter);
+      parameter.quantized = plan_.lora.rank > 0 && plan_.lora.quantize_base == "nf4" &&
+                            spec != nullptr && spec->layer >= 0 && !spec->bias &&
+                            spec->adapter == model::AdapterPart::kNone && !parameter.trainable &&
+                            !parameter.ignored && parameter.shape.size() >= 2 &&
+                            (spec->module_kind == model::ModuleKind::kLinear ||
+                             spec->module_kind == model::ModuleKind::kExpert);
+    }
+    check_blocks();
+  }
+
  private:
   static constexpr const char* kPlacement = "strategy.shard_placement";
 
@@ -178,6 +194,28 @@ class Choice {
     return std::nullopt;
   }
 
+  // Reports the first matrix whose rows, as ranks store them, do not consist of whole blocks.
+  void check_blocks() {
+    const char* key = "lora.quantize_base";
+    for (const ParameterLayout& parameter : layout_.parameters) {
+      if (!parameter.quantized) continue;
+      for (int64_t tp = 0; tp < layout_.mesh.sizes().tp; ++tp) {
+        const int64_t rank = layout_.mesh.rank({0, 0, 0, 0, tp});
+        for (const LocalShard& part : parameter.parts(layout_.mesh, rank)) {
+          const int64_t row = part.box.shape.back();
+          if (row % kNf4Block == 0) continue;
+          const bool cut = row != parameter.shape.back();
+          return found_.error(
+              key, plan_.span(key),
+              cat("a row of ", parameter.name, " has ", row, " values", cut ? " on a rank" : "",
+                  ", which is not a multiple of the ", kNf4Block, " values of a block of nf4"),
+              cut ? "use a smaller tp_size, or quantize_base = \"none\""
+                  : "quantize_base = \"none\"");
+        }
+      }
+    }
+  }
+
   const config::Plan& plan_;
   Layout& layout_;
   Diagnostics& found_;
@@ -196,6 +234,7 @@ void choose_parameters(const config::Plan& plan, Layout& layout, Diagnostics& fo
   choice.freeze();
   choice.group_for_optimizer();
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy)) choice.place(*fsdp2);
+  choice.quantize();
 }
 
 }  // namespace am::layout

@@ -14,10 +14,10 @@ namespace am::layout {
 // Whether one of model.freeze_params matches the parameter's name.
 bool is_frozen(const config::Plan& plan, std::string_view parameter);
 
-// Sets `trainable`, `optimizer`, `orthogonalized`, `ignored`, `fsdp` and `fsdp_dim` of the layout's
-// parameters, whose tp and FSDP sharding must be set. `*` in a glob also matches dots. Adds errors
-// "model.freeze_params", "optimizer.no_decay", "optimizer.group", "strategy.ignored_params" and
-// "strategy.shard_placement".
+// Sets `trainable`, `quantized`, `optimizer`, `orthogonalized`, `ignored`, `fsdp` and `fsdp_dim` of
+// the layout's parameters, whose tp and FSDP sharding must be set. `*` in a glob also matches dots.
+// Adds errors "model.freeze_params", "optimizer.no_decay", "optimizer.group",
+// "strategy.ignored_params", "strategy.shard_placement" and "lora.quantize_base".
 void choose_parameters(const config::Plan& plan, Layout& layout, Diagnostics& found);
 
 }  // namespace am::layout

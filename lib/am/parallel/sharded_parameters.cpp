@@ -26,15 +26,14 @@ void ShardedParameters::for_each_owned(
   }
 }
 
-std::optional<at::Tensor> ShardedParameters::gather_own(
-    const layout::ParameterLayout& layout,
-    const std::function<at::Tensor(const ParamGroup&)>& flat_of) const {
+std::optional<at::Tensor> ShardedParameters::gather_own(const layout::ParameterLayout& layout,
+                                                        PieceOf piece_of) const {
   for (const ParamGroup* group : groups_) {
     for (const LocalParameter& owned : group->owned()) {
       if (owned.name != layout.name || owned.replicas == 0) continue;
       // Gathers in the reverse order of sharding: first over the shard group, then over tp or ep.
       // Offloaded values are copied to the device.
-      at::Tensor full = group->pieces().view(flat_of(*group), owned.piece).to(mesh_.device());
+      at::Tensor full = piece_of(*group, owned.piece).to(mesh_.device());
       if (layout.fsdp) {
         const Shape tp_shape = layout.tp_shape(mesh_.layout(), mesh_.rank());
         full = tensor::all_gather_dim(full, layout.fsdp_dim,
@@ -50,8 +49,7 @@ std::optional<at::Tensor> ShardedParameters::gather_own(
   return std::nullopt;
 }
 
-at::Tensor ShardedParameters::gather(
-    const std::string& name, const std::function<at::Tensor(const ParamGroup&)>& flat_of) const {
+at::Tensor ShardedParameters::gather(const std::string& name, PieceOf piece_of) const {
   const auto layout = std::find_if(layout_.parameters.begin(), layout_.parameters.end(),
                                    [&](const auto& each) { return each.name == name; });
   if (layout == layout_.parameters.end()) {
@@ -61,9 +59,9 @@ at::Tensor ShardedParameters::gather(
   const int64_t owner = layout_.stage_owners[static_cast<size_t>(layout->stage)];
   const bool in_stage = !pipeline || owner == mesh_.group("pp").index();
   std::optional<at::Tensor> found;
-  if (in_stage) found = gather_own(*layout, flat_of);
+  if (in_stage) found = gather_own(*layout, piece_of);
   if (!pipeline && !layout->ep_owner) return found.value();
-  const auto stored = at::TensorOptions(groups_.front()->flat().scalar_type());
+  const auto stored = at::TensorOptions(groups_.front()->storage_dtype());
   at::Tensor full =
       found ? found->contiguous() : at::empty(layout->shape, stored.device(mesh_.device()));
   // The ep rank that holds an expert first broadcasts it to the ep ranks of its stage. Then the
@@ -74,11 +72,14 @@ at::Tensor ShardedParameters::gather(
 }
 
 at::Tensor ShardedParameters::full_parameter(const std::string& name) const {
-  return gather(name, [](const ParamGroup& group) { return group.flat(); });
+  return gather(name,
+                [](const ParamGroup& group, size_t piece) { return group.value_of_piece(piece); });
 }
 
 at::Tensor ShardedParameters::full_gradient(const std::string& name) const {
-  return gather(name, [](const ParamGroup& group) { return group.flat_grad(); });
+  return gather(name, [](const ParamGroup& group, size_t piece) {
+    return group.pieces().view(group.flat_grad(), piece);
+  });
 }
 
 }  // namespace am::parallel

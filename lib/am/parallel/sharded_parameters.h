@@ -48,15 +48,14 @@ class ShardedParameters {
   void add_groups(const std::vector<std::unique_ptr<ParamGroup>>& groups);
 
  private:
-  // Returns the full parameter, or another full tensor of its shape such as the gradient. `flat_of`
-  // returns a group's flat tensor from which it is gathered.
-  at::Tensor gather(const std::string& name,
-                    const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
+  // Returns this rank's piece of a parameter, or another tensor of its shape such as the gradient.
+  using PieceOf = at::Tensor (*)(const ParamGroup& group, size_t piece);
+  // Returns the full tensor, gathered from the pieces of all ranks.
+  at::Tensor gather(const std::string& name, PieceOf piece_of) const;
   // Gathers the full tensor on the ranks of one pipeline stage; collective over the ranks of the
   // stage that store a part of the parameter. Returns nullopt on a rank that stores none.
-  std::optional<at::Tensor> gather_own(
-      const layout::ParameterLayout& layout,
-      const std::function<at::Tensor(const ParamGroup&)>& flat_of) const;
+  std::optional<at::Tensor> gather_own(const layout::ParameterLayout& layout,
+                                       PieceOf piece_of) const;
 
   friend class UnshardScope;
 

@@ -29,13 +29,22 @@ ShardedUnits::ShardedUnits(const ModelUnits& model, const layout::Layout& layout
     const layout::Layout::ByRanks own = layout.by_ranks(layout.gathered(unit), mesh.rank());
     std::vector<ParamGroup*>& groups = units_.emplace_back();
     group.pool = options().reuse_buffers && unit.layer >= 0 ? &pool_ : nullptr;
-    group.post_forward_group = dense_blocks;
-    groups.push_back(&add_group(model, layout, unit.name, own.dense, mesh, ranks.dense, group));
-    if (own.experts.empty()) continue;
-    group.post_forward_group = expert_blocks;
-    groups.push_back(&add_group(model, layout, cat(unit.name, ", experts"), own.experts, mesh,
-                                ranks.experts, group));
+    for (const bool quantized : {false, true}) {
+      group.quantized = quantized;
+      const std::string name = cat(unit.name, quantized ? ", quantized" : "");
+      const std::vector<int> dense = layout.stored_as(own.dense, quantized);
+      if (!quantized || !dense.empty()) {
+        group.post_forward_group = dense_blocks;
+        groups.push_back(&add_group(model, layout, name, dense, mesh, ranks.dense, group));
+      }
+      const std::vector<int> experts = layout.stored_as(own.experts, quantized);
+      if (experts.empty()) continue;
+      group.post_forward_group = expert_blocks;
+      groups.push_back(
+          &add_group(model, layout, cat(name, ", experts"), experts, mesh, ranks.experts, group));
+    }
   }
+  group.quantized = false;
   add_ignored(model, layout, mesh, ranks, group);
 }
 

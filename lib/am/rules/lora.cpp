@@ -2,6 +2,7 @@
 // (layout/adapters.h).
 #include <array>
 #include <filesystem>
+#include <variant>
 
 #include "am/base/text.h"
 #include "am/rules/catalogue.h"
@@ -14,7 +15,7 @@ void note_without_rank(const RuleContext& context, Diagnostics& found) {
   if (plan.lora.rank > 0) return;
   for (const char* key : {"lora.alpha", "lora.use_rslora", "lora.loraplus_lr_ratio", "lora.dropout",
                           "lora.target_modules", "lora.modules_to_save", "lora.use_dora",
-                          "lora.weights", "lora.merge"}) {
+                          "lora.quantize_base", "lora.weights", "lora.merge"}) {
     if (!plan.given(key)) continue;
     found.warning("lora.rank", plan.span(key),
                   cat(key, " has no effect: without lora.rank the whole model is trained"),
@@ -45,7 +46,22 @@ void check_dora(const RuleContext& context, Diagnostics& found) {
               "dropout = 0.0, or use_dora = false");
 }
 
-constexpr std::array<Rule, 5> kRules = {{
+void check_quantize_base(const RuleContext& context, Diagnostics& found) {
+  const config::Plan& plan = context.plan;
+  const char* key = "lora.quantize_base";
+  if (plan.lora.rank == 0 || plan.lora.quantize_base == "none") return;
+  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);
+  if (std::holds_alternative<config::FSDP2Config>(plan.strategy) ||
+      (megatron != nullptr && megatron->zero_dp_strategy == 3)) {
+    return;
+  }
+  found.error(key, plan.span(key),
+              cat("strategy.name = \"", config::strategy_name(plan.strategy),
+                  "\" keeps all parameters gathered, so that quantize_base would save nothing"),
+              "strategy.name = \"fsdp2\", also on one rank, or quantize_base = \"none\"");
+}
+
+constexpr std::array<Rule, 6> kRules = {{
     {.id = "lora.rank",
      .summary = "keys of [lora] are given only with a rank (a warning)",
      .explain =
@@ -85,6 +101,16 @@ constexpr std::array<Rule, 5> kRules = {{
          "inputs, and the scaled sum would no longer be the product with that weight. PEFT "
          "computes a third form then, which this version does not.",
      .check = check_dora},
+    {.id = "lora.quantize_base",
+     .summary = "lora.quantize_base has a strategy that frees parameters, and rows of whole blocks",
+     .explain =
+         "With quantize_base = \"nf4\" the frozen matrices of the decoder layers are stored in "
+         "four bits a value, with a magnitude for each block of 64 neighbouring values of a row "
+         "(QLoRA). A unit's matrices are dequantized when it computes and freed after it, which "
+         "fsdp2 and megatron_fsdp's level 3 do, on one rank too; other strategies keep all "
+         "parameters gathered. A row that a rank stores consists of whole blocks, so that every "
+         "layout trains with the same values.",
+     .check = check_quantize_base},
     {.id = "lora.weights",
      .summary = "lora.weights names an adapter that exists",
      .explain =

@@ -35,7 +35,8 @@ std::optional<optim::GradScaler> make_scaler(const config::Plan& plan) {
 }
 
 // Returns the name of this rank's first parameter with a non-finite value; empty if all values are
-// finite. The values of ParamGroup g are in of_group(g), a flat tensor with the group's layout.
+// finite. The values of ParamGroup g are in of_group(g), a flat tensor with the group's layout, or
+// the magnitudes of a quantized group.
 template <typename OfGroup>
 std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup& of_group) {
   const auto& groups = model.groups();
@@ -45,7 +46,9 @@ std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup
     for (size_t i = 0; i < groups[g]->owned().size(); ++i) {
       const auto& owned = groups[g]->owned()[i];
       if (trained_alone && !owned.trainable) continue;
-      if (!tensor::all_finite(groups[g]->view_in(flat, i))) return owned.name;
+      const at::Tensor values =
+          groups[g]->quantized() ? groups[g]->value_of(owned) : groups[g]->view_in(flat, i);
+      if (!tensor::all_finite(values)) return owned.name;
     }
   }
   return {};
@@ -188,8 +191,8 @@ std::string StepGuard::describe(const at::Tensor& own_loss, const observe::StepM
 
 std::string StepGuard::broken_state() {
   const auto& groups = model_.groups();
-  const Broken parameters =
-      gather(model_, first_broken(model_, false, [&](size_t g) { return groups[g]->flat(); }));
+  const Broken parameters = gather(
+      model_, first_broken(model_, false, [&](size_t g) { return groups[g]->magnitudes(); }));
   if (!parameters.ranks.empty()) {
     return cat(parameters.first, " on ", ranks_text(parameters.ranks));
   }

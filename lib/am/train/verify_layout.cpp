@@ -136,9 +136,10 @@ std::vector<Reference> train_on_one_rank(const config::Plan& plan,
       const observe::StepMetrics metrics = trainer.train_step(static_cast<int64_t>(step));
       now->loss = metrics.loss;
       now->norm = metrics.grad_norm;
-      trainer.model().for_each_owned([&](auto& /*group*/, size_t /*i*/, const auto& owned) {
-        now->parameters[owned.name] = owned.value.clone();
-        now->size = std::hypot(now->size, norm_of(owned.value));
+      trainer.model().for_each_owned([&](auto& group, size_t /*i*/, const auto& owned) {
+        const at::Tensor value = group.value_of(owned);
+        now->parameters[owned.name] = value.clone();
+        now->size = std::hypot(now->size, norm_of(value));
       });
     }
   });
@@ -215,9 +216,9 @@ class Comparison {
       note(What::kLoss, 0, {}, 0,
            relative(std::abs(metrics.loss - now().loss), std::abs(now().loss)));
       note(What::kNorm, 0, {}, 0, relative(std::abs(metrics.grad_norm - now().norm), now().norm));
-      trainer_->model().for_each_owned([&](auto& /*group*/, size_t /*i*/, const auto& owned) {
+      trainer_->model().for_each_owned([&](auto& group, size_t /*i*/, const auto& owned) {
         if (drifting_.count(owned.name) > 0) return;
-        compare(What::kParameter, owned, owned.value, now().parameters.at(owned.name),
+        compare(What::kParameter, owned, group.value_of(owned), now().parameters.at(owned.name),
                 kSmall * now().size);
       });
     }

@@ -181,7 +181,7 @@ void ShardedView::add_states() {
 at::Tensor ShardedView::part_of(const Place& place, const State* state) const {
   const parallel::ParamGroup& group = *model_->groups()[place.group];
   const parallel::LocalParameter& owned = group.owned()[place.index];
-  if (state == nullptr) return owned.value;
+  if (state == nullptr) return group.value_of(owned);
   if (state->kind.empty()) {
     const bool any = owned.trainable && group.flat_grad().defined();
     return any ? group.view_in(group.flat_grad(), place.index) : at::Tensor();

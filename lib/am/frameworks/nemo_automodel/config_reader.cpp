@@ -277,6 +277,22 @@ void read_excluded(PlanBuilder& builder) {
   }
 }
 
+// Reads the quantization of the base (QLoRA).
+void read_quantization(PlanBuilder& builder) {
+  constexpr const char* kType = "quantization.bnb_4bit_quant_type";
+  Source& source = builder.source();
+  if (!source.boolean("quantization.load_in_4bit").value_or(false)) return;
+  if (source.text(kType).value_or("nf4") != "nf4") return builder.lose(kType, "quantized values");
+  builder.set("lora.quantize_base", "nf4", "quantization.load_in_4bit");
+  source.skip("quantization.bnb_4bit_compute_dtype");
+  source.skip("quantization.bnb_4bit_quant_storage");
+  if (source.boolean("quantization.bnb_4bit_use_double_quant").value_or(true)) {
+    builder.note(
+        "a plan does not quantize the magnitudes of nf4's blocks again, which takes 0.37 "
+        "more bits per value");
+  }
+}
+
 void read_peft(PlanBuilder& builder) {
   constexpr const char* kTargets = "peft.target_modules";
   constexpr const char* kAll = "peft.match_all_linear";
@@ -284,6 +300,7 @@ void read_peft(PlanBuilder& builder) {
   if (!source.has("peft")) return;
   source.skip("peft._target_");
   source.skip("peft.use_triton");
+  read_quantization(builder);
   read_keys(kNemoAutomodelKeys, "peft.", builder);
   const bool all = source.boolean(kAll).value_or(false);
   const bool but_some = source.has("peft.exclude_modules");

@@ -41,7 +41,10 @@ at::Tensor Piece::view_of(const at::Tensor& flat) const {
 }
 
 at::Tensor Piece::view_of(const at::Tensor& flat, const Box& box) const {
-  const at::Tensor whole = view_of(flat);
+  return box_in(view_of(flat), box);
+}
+
+at::Tensor Piece::box_in(const at::Tensor& whole, const Box& box) const {
   if (boxes.size() == 1) return whole;
   const int64_t length = box.part.box.shape[static_cast<size_t>(packed_dim)];
   return whole.narrow(packed_dim, box.start, length);

@@ -41,6 +41,8 @@ struct Piece {
   // `flat`: the part of a flat tensor that belongs to this piece.
   at::Tensor view_of(const at::Tensor& flat) const;
   at::Tensor view_of(const at::Tensor& flat, const Box& box) const;
+  // Returns the view of one of the boxes in the whole piece.
+  at::Tensor box_in(const at::Tensor& whole, const Box& box) const;
 };
 
 class FlatLayout {

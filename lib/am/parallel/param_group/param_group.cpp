@@ -10,8 +10,10 @@
 #include "am/base/error.h"
 #include "am/base/fault.h"
 #include "am/base/text.h"
+#include "am/layout/quantization.h"
 #include "am/tensor/finite.h"
 #include "am/tensor/memory_meter.h"
+#include "am/tensor/nf4.h"
 #include "am/tensor/redistribute.h"
 
 namespace am::parallel {
@@ -22,7 +24,7 @@ using tensor::MemoryUse;
 using tensor::SideStream;
 using tensor::TensorUse;
 
-// Returns dtype and device of the flat parameters and their gradients.
+// Returns dtype and device of flat parameters and gradients that are not quantized.
 at::TensorOptions storage_options(const ParamGroupOptions& options, at::Device device) {
   const auto stored = at::TensorOptions(options.storage_dtype);
   // Meta tensors stay on the meta device, also when offloaded: they have no contents.
@@ -103,14 +105,18 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
       trained_(layouts_of(members, /*trained_alone=*/true), mesh.layout(), mesh.rank(),
                shard_group_.size()),
       compute_(at::TensorOptions(param_dtype(options)).device(mesh.device())),
+      gathered_(options.quantized ? compute_.dtype(at::kByte) : compute_),
       options_(options),
       aliased_(members.empty() ||
                (shard_group_.size() == 1 && param_dtype(options) == options.storage_dtype &&
-                !options.offload)),
+                !options.offload && !options.quantized)),
       gradients_(trained_, groups, gradient_options(options, mesh.device())) {
   {
     const MemoryUse use(options_.offload ? TensorUse::kHost : TensorUse::kParameters);
-    flat_ = at::zeros({pieces_.flat_numel()}, storage_options(options_, mesh.device()));
+    const at::TensorOptions stored = storage_options(options_, mesh.device());
+    flat_ = options_.quantized
+                ? at::zeros({layout::nf4_bytes(pieces_.flat_numel())}, stored.dtype(at::kByte))
+                : at::zeros({pieces_.flat_numel()}, stored);
   }
   for (size_t i = 0; i < members.size(); ++i) {
     for (size_t number = 0; number < pieces_[i].boxes.size(); ++number) {
@@ -130,7 +136,7 @@ ParamGroup::ParamGroup(std::string name, std::vector<Member> members,
       owned.trainable = members[i].layout->trainable;
       owned.piece = i;
       owned.number = number;
-      owned.value = view_in(flat_, owned);
+      if (!options_.quantized) owned.value = view_in(flat_, owned);
       if (const at::Tensor& value = members[i].parameter->value; value.defined()) {
         const at::NoGradGuard no_grad;
         owned.value.copy_(tensor::view_box(value, Shape(value.dim(), 0), owned.box));
@@ -209,7 +215,7 @@ void ParamGroup::gather() {
   begun_ = true;
   const at::NoGradGuard no_grad;
   const MemoryUse use(TensorUse::kCommunication);
-  gather_output_ = empty_storage({pieces_.ranks(), pieces_.flat_numel()}, compute_);
+  gather_output_ = empty_storage({pieces_.ranks(), flat_.numel()}, gathered_);
   if (options_.pool != nullptr) fill_storage(gather_output_, options_.pool);
   if (options_.gathers != nullptr && (kept_.defined() || options_.pool != nullptr)) {
     options_.gathers->wait_for_current();
@@ -220,7 +226,7 @@ void ParamGroup::gather() {
     gathering_ = options_.post_forward_group->all_gather_async(gather_output_, kept_);
   } else {
     gather_input_ =
-        flat_.to(compute_, /*non_blocking=*/true, /*copy=*/options_.offload.has_value());
+        flat_.to(gathered_, /*non_blocking=*/true, /*copy=*/options_.offload.has_value());
     gathering_ = shard_group_.all_gather_async(gather_output_, gather_input_);
   }
 }
@@ -276,6 +282,7 @@ void ParamGroup::fill_full_tensors() {
 void ParamGroup::copy_out(const at::Tensor& ranks) {
   const at::NoGradGuard no_grad;
   const MemoryUse use(TensorUse::kUnsharded);
+  if (options_.quantized) return dequantize(ranks);
   if (pieces_.even()) return copy_out_even(ranks);
   for (size_t i = 0; i < pieces_.size(); ++i) {
     pieces_.for_each_part(i, untracked_alias(full_[i]).view({-1}), ranks,
@@ -303,6 +310,79 @@ void ParamGroup::copy_out_even(const at::Tensor& ranks) {
   } else {
     at::split_with_sizes_copy_out(full, ranks, pieces_.flat_lengths(), 1);
   }
+}
+
+ParamGroup::Quantized ParamGroup::part_of(const at::Tensor& bytes, const Piece& piece) const {
+  const at::Tensor absmax =
+      bytes.narrow(0, pieces_.flat_numel() / 2, pieces_.flat_numel() / layout::kNf4Block * 4)
+          .view(at::kFloat);
+  return {bytes.narrow(0, piece.flat_offset / 2, piece.flat_length / 2),
+          absmax.narrow(0, piece.flat_offset / layout::kNf4Block,
+                        piece.flat_length / layout::kNf4Block)};
+}
+
+// Works like copy_out(), for the bytes of quantized shards, [ranks, bytes].
+void ParamGroup::dequantize(const at::Tensor& ranks) {
+  const at::Tensor bytes = ranks.to(compute_.device(), /*non_blocking=*/true);
+  for (size_t i = 0; i < pieces_.size(); ++i) {
+    const Piece& piece = pieces_[i];
+    const at::Tensor full = untracked_alias(full_[i]).view({-1});
+    for (int64_t rank = 0; rank < bytes.size(0); ++rank) {
+      const Quantized part = part_of(bytes[rank], piece);
+      if (piece.outer > 1 && pieces_.ranks() > 1) {
+        const at::Tensor values = at::empty({piece.flat_length}, compute_);
+        tensor::dequantize_nf4(part.codes, part.absmax, values);
+        full.view({piece.outer, pieces_.ranks(), -1})
+            .select(1, rank)
+            .copy_(values.view({piece.outer, -1}));
+        continue;
+      }
+      const int64_t first = rank * piece.flat_length;
+      const int64_t count = std::min(piece.flat_length, piece.full_numel - first);
+      if (count <= 0) break;
+      tensor::dequantize_nf4(part.codes.narrow(0, 0, count / 2),
+                             part.absmax.narrow(0, 0, count / layout::kNf4Block),
+                             full.narrow(0, first, count));
+    }
+  }
+}
+
+at::Tensor ParamGroup::magnitudes() const {
+  if (!options_.quantized) return flat_;
+  return flat_.narrow(0, pieces_.flat_numel() / 2, flat_.numel() - pieces_.flat_numel() / 2)
+      .view(at::kFloat);
+}
+
+at::Tensor ParamGroup::value_of_piece(size_t piece) const {
+  if (!options_.quantized) return pieces_.view(flat_, piece);
+  const Quantized part = part_of(flat_, pieces_[piece]);
+  const at::Tensor values =
+      at::empty({pieces_[piece].flat_length},
+                at::TensorOptions(options_.storage_dtype).device(flat_.device()));
+  tensor::dequantize_nf4(part.codes, part.absmax, values);
+  return pieces_[piece].view_of(values);
+}
+
+at::Tensor ParamGroup::value_of(const LocalParameter& owned) const {
+  if (!options_.quantized) return owned.value;
+  const Piece& piece = pieces_[owned.piece];
+  return piece.box_in(value_of_piece(owned.piece), piece.boxes[owned.number]);
+}
+
+void ParamGroup::change(const LocalParameter& owned,
+                        const std::function<void(at::Tensor&)>& change) {
+  if (!options_.quantized) {
+    at::Tensor value = owned.value;
+    return change(value);
+  }
+  // Values that do not change keep their codes: see am/tensor/nf4.h.
+  const Piece& piece = pieces_[owned.piece];
+  const at::Tensor values = value_of_piece(owned.piece);
+  at::Tensor box = piece.box_in(values, piece.boxes[owned.number]);
+  change(box);
+  const Quantized part = part_of(flat_, piece);
+  tensor::quantize_nf4(values.view({-1}), part.codes.narrow(0, 0, values.numel() / 2),
+                       part.absmax.narrow(0, 0, values.numel() / layout::kNf4Block));
 }
 
 // Completes a gather that nobody waited for, and frees its result. The current stream, and the host

@@ -10,6 +10,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -52,15 +53,19 @@ struct ParamGroupOptions {
   // Whether each full gradient is checked before it is reduced. If one is not finite, backward
   // throws Error(kNumeric), which names parameter and rank.
   bool report_nan = false;
+  // Whether the group's parameters, all frozen, are stored in NF4 (am/tensor/nf4.h).
+  bool quantized = false;
 };
 
 // A box (rectangular block) of a parameter that this rank stores, without padding. A rank stores
 // several boxes of a matrix that is sharded slice by slice.
 struct LocalParameter {
   std::string name;
-  Shape shape;                // global shape of the parameter
-  mesh::Box box;              // this rank's part of the parameter
-  at::Tensor value;           // [box.shape], a view of the group's flat shard
+  Shape shape;    // global shape of the parameter
+  mesh::Box box;  // this rank's part of the parameter
+  // [box.shape], a view of the group's flat shard. Undefined if the group is quantized: see
+  // ParamGroup::value_of() and change().
+  at::Tensor value;
   bool first_replica = true;  // true on exactly one of the ranks that store the same box
   // The ranks that store the same box: `replicas` is their number (0 for a stage's copy of a tied
   // weight), `replica` is this rank's index among them, and `holders` is a name for this set of
@@ -93,8 +98,21 @@ class ParamGroup {
   const std::string& name() const { return name_; }
   // Returns the boxes that this rank stores, boxes of trainable parameters first.
   const std::vector<LocalParameter>& owned() const { return owned_; }
-  // flat() returns this rank's shards, padding included; trained() returns the trainable part of
-  // flat(). flat_grad() returns the gradient of trained(); it is undefined before the first
+  bool quantized() const { return options_.quantized; }
+  // Returns the dtype of the parameters' values.
+  at::ScalarType storage_dtype() const { return options_.storage_dtype; }
+  // Returns the values of a box [box.shape]: a view, or a dequantized copy.
+  at::Tensor value_of(const LocalParameter& owned) const;
+  // Returns the values of this rank's piece of a parameter [Piece::own_shape], likewise.
+  at::Tensor value_of_piece(size_t piece) const;
+  // Calls change(value) with the values of a box [box.shape], and stores what it writes to them.
+  void change(const LocalParameter& owned, const std::function<void(at::Tensor&)>& change);
+  // Returns tensors whose values are finite if and only if all values of the group are: flat(), or
+  // the magnitudes of the blocks.
+  at::Tensor magnitudes() const;
+  // flat() returns this rank's shards, padding included, or the bytes of quantized shards: the
+  // codes of all parameters, then the magnitudes of all blocks. trained() returns the trainable
+  // part of flat(). flat_grad() returns the gradient of trained(); it is undefined before the first
   // gradient.
   const at::Tensor& flat() const { return flat_; }
   at::Tensor trained() const { return flat_.narrow(0, 0, trained_.flat_numel()); }
@@ -148,6 +166,12 @@ class ParamGroup {
   void fill_full_tensors();
   void copy_out(const at::Tensor& ranks);
   void copy_out_even(const at::Tensor& ranks);
+  void dequantize(const at::Tensor& ranks);
+  // The part of a piece in a rank's bytes: its codes and its magnitudes.
+  struct Quantized {
+    at::Tensor codes, absmax;
+  };
+  Quantized part_of(const at::Tensor& bytes, const Piece& piece) const;
   void end_gather();
   void drop_gathering();
   void free_gathered();
@@ -155,8 +179,9 @@ class ParamGroup {
   std::string name_;
   const runtime::Group& shard_group_;
   FlatLayout pieces_;
-  FlatLayout trained_;         // the trainable pieces, which are the first ones of pieces_
-  at::TensorOptions compute_;  // dtype and device of the full tensors
+  FlatLayout trained_;          // the trainable pieces, which are the first ones of pieces_
+  at::TensorOptions compute_;   // dtype and device of the full tensors
+  at::TensorOptions gathered_;  // dtype and device of gathered shards
   ParamGroupOptions options_;
   // Whether the full tensors are views of the flat shard: nothing is gathered or cast.
   bool aliased_;

@@ -40,18 +40,21 @@ void count_choices(const model::ModelConfig& config, const layout::Layout& layou
   double all = 0.0;
   double trained = 0.0;
   double ignored = 0.0;
+  double quantized = 0.0;
   std::optional<size_t> first;  // the first trained parameter, in forward order
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const layout::ParameterLayout& parameter = layout.parameters[i];
     const auto whole = static_cast<double>(numel(parameter.shape));
     all += whole;
     if (parameter.ignored) ignored += whole;
+    if (parameter.quantized) quantized += whole;
     if (!parameter.trainable) continue;
     trained += whole;
     if (!first.has_value()) first = i;
   }
   summary.trained = trained / all;
   summary.ignored = ignored / all;
+  summary.quantized = quantized / all;
   if (!first.has_value()) return;
   const model::ParameterSpec& spec = layout.inventory.parameters[*first];
   if (spec.module_kind == model::ModuleKind::kEmbedding) return;

@@ -58,6 +58,7 @@ struct LayoutSummary {
   ShardGroup dense, experts;
   double trained = 1.0;          // fraction of all parameters that is trained
   double ignored = 0.0;          // fraction of all parameters that FSDP ignores
+  double quantized = 0.0;        // fraction of all parameters that is stored in NF4
   double backward_layers = 1.0;  // fraction of the layers through which backward runs
 
   int64_t positions() const;  // number of ranks along pp
@@ -79,7 +80,8 @@ LayoutSummary summary_of(const config::Plan& plan, const model::ModelConfig& con
 
 // A model's parameter elements per rank after tp and ep. local_cuts() and then summarize_stages()
 // compute the result of summary_of() in two steps, for searches that combine one LocalCuts with
-// thousands of pipelines; `trained`, `ignored` and `backward_layers` keep their defaults.
+// thousands of pipelines; `trained`, `ignored`, `quantized` and `backward_layers` keep their
+// defaults.
 struct LocalCuts {
   std::vector<model::LayerKind> kinds;
   std::vector<LocalParameters> of_layer;  // parameters of one layer, per kind of layer

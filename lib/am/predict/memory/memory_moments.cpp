@@ -10,6 +10,7 @@
 #include "am/config/optimizer.h"
 #include "am/formats/torch_slice.h"
 #include "am/layout/precision.h"
+#include "am/layout/quantization.h"
 #include "am/layout/replicas.h"
 #include "am/layout/units.h"
 #include "am/model/gpu_operators.h"
@@ -83,16 +84,17 @@ MemorySnapshot& MemorySnapshot::operator+=(const MemorySnapshot& more) {
   return *this;
 }
 
-// Parameters and optimizer states are flat tensors of one dtype, so their bytes follow from numbers
-// of elements. Gradients are not constant: they are live only from their reduction until the next
-// step (param_group/gradient_reducer.h).
+// Parameters that are not quantized and optimizer states are flat tensors of one dtype, so their
+// bytes follow from numbers of elements. Gradients are not constant: they are live only from their
+// reduction until the next step (param_group/gradient_reducer.h).
 MemoryComponents constant_bytes(const config::Plan& plan, const model::ModelConfig& config,
                                 const layout::Layout& layout, const ActivationContext& context,
                                 const StepUnits& step, int64_t rank) {
   const layout::StepPrecision precision = layout::resolve_precision(plan);
   const int64_t element = layout::dtype_size(precision.storage);
   MemoryComponents bytes;
-  bytes.parameters = step.stored_numel * element;
+  bytes.parameters = (step.stored_numel - step.quantized_numel) * element +
+                     layout::nf4_bytes(step.quantized_numel);
   bytes.optimizer = step.state_numel * element;
   if (layout::offloads_to_host(plan.strategy)) {
     bytes.host_parameters = bytes.parameters;

@@ -15,6 +15,7 @@ void add(const UnitBytes& unit, int64_t stage, StepUnits& step) {
   step.units.push_back(unit);
   step.units.back().stage = static_cast<int>(stage);
   step.stored_numel += unit.stored_numel;
+  step.quantized_numel += unit.quantized_numel;
   step.trained_numel += unit.trained_numel;
   step.state_numel += unit.state_numel;
 }
@@ -75,7 +76,7 @@ std::vector<RankMemory> SampledLayout::worst_of_stages(const config::Plan& plan)
   const std::vector<UnitBytes> units = std::exchange(one.units, {});
   const auto first_layer = std::find_if(units.begin(), units.end(),
                                         [](const UnitBytes& unit) { return unit.layer >= 0; });
-  one.stored_numel = one.trained_numel = one.state_numel = 0;
+  one.stored_numel = one.quantized_numel = one.trained_numel = one.state_numel = 0;
   std::vector<RankMemory> worst;
   for (int64_t position = 0; position < positions; ++position) {
     StepUnits step = one;

@@ -4,11 +4,13 @@
 #include <optional>
 #include <utility>
 
+#include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/config/optimizer.h"
 #include "am/layout/buckets.h"
 #include "am/layout/precision.h"
+#include "am/layout/quantization.h"
 #include "am/layout/units.h"
 #include "am/predict/memory/layer_activations.h"
 
@@ -46,6 +48,7 @@ class Measure {
       held = {true, static_cast<double>(numel(parameter.tp_shape(layout_.mesh, rank_))),
               static_cast<double>(stored)};
       out_.stored_numel += copies * stored;
+      if (parameter.quantized) out_.quantized_numel += copies * stored;
       if (parameter.trainable) out_.trained_numel += copies * stored;
       out_.state_numel += copies * stored * states_of(parameter);
     }
@@ -142,16 +145,40 @@ class Measure {
 
   UnitBytes measure(const std::vector<int>& indices, bool reshards) const {
     const layout::Layout::ByRanks apart = layout_.by_ranks(indices, rank_);
-    UnitBytes bytes = measure_together(apart.dense, "dp_shard_cp", reshards);
-    if (apart.experts.empty()) return bytes;
-    const UnitBytes experts = measure_together(apart.experts, "ep_shard", reshards);
-    bytes.gathering =
-        std::max(bytes.gather_buffer + experts.gather_buffer - experts.full, experts.gather_buffer);
-    for (const auto part :
-         {&UnitBytes::full, &UnitBytes::gather_buffer, &UnitBytes::kept, &UnitBytes::reduce_buffer,
-          &UnitBytes::reduced, &UnitBytes::packed_gradients, &UnitBytes::reduced_gradients}) {
-      bytes.*part += experts.*part;
+    // The parts in the order in which they are gathered (parallel/sharded_units.cpp).
+    std::vector<UnitBytes> parts;
+    for (const bool quantized : {false, true}) {
+      const std::vector<int> dense = layout_.stored_as(apart.dense, quantized);
+      const std::vector<int> experts = layout_.stored_as(apart.experts, quantized);
+      if (!quantized || !dense.empty()) {
+        parts.push_back(measure_together(dense, "dp_shard_cp", reshards));
+      }
+      if (!experts.empty()) parts.push_back(measure_together(experts, "ep_shard", reshards));
     }
+    UnitBytes bytes = parts.back();
+    for (size_t i = parts.size() - 1; i-- > 0;) {
+      const UnitBytes& earlier = parts[i];
+      bytes.gathering =
+          std::max(earlier.gathering + bytes.gather_buffer - bytes.full, bytes.gathering);
+      for (const auto part : {&UnitBytes::full, &UnitBytes::gather_buffer, &UnitBytes::kept,
+                              &UnitBytes::reduce_buffer, &UnitBytes::reduced,
+                              &UnitBytes::packed_gradients, &UnitBytes::reduced_gradients}) {
+        bytes.*part += earlier.*part;
+      }
+    }
+    return bytes;
+  }
+
+  // Returns the sizes of quantized parameters, whose bytes are gathered and then dequantized.
+  UnitBytes measure_quantized(const Elements& all, int64_t post_forward) const {
+    constexpr double kEach = layout::kNf4Bytes;
+    UnitBytes bytes;
+    bytes.full = all.full * compute_;
+    if (all.sharded) bytes.gather_buffer = all.padded * kEach;
+    if (offloaded_) bytes.gather_buffer += all.stored * kEach;
+    if (all.sharded && post_forward > 0) bytes.kept = all.padded * kEach / as_double(post_forward);
+    bytes.gathering = bytes.gather_buffer +
+                      static_cast<double>(layout::nf4_scratch(static_cast<int64_t>(all.largest)));
     return bytes;
   }
 
@@ -164,6 +191,11 @@ class Measure {
         layout::post_forward_size(post_forward_, layout_.mesh.group_size(group));
     const Elements all = elements_of(indices, /*trainable_alone=*/false);
     const Elements trained = elements_of(indices, /*trainable_alone=*/true);
+    if (!indices.empty() && layout_.parameters[static_cast<size_t>(indices.front())].quantized) {
+      bytes = measure_quantized(all, reshards ? post_forward : 0);
+      bytes.reshards = reshards;
+      return bytes;
+    }
     bytes.reshards = reshards;
     // Without sharding, casts and offloading, the stored parameters are used for computation.
     if (all.sharded || storage_ != compute_ || offloaded_) bytes.full = all.full * compute_;
@@ -197,6 +229,8 @@ class Measure {
     for (const int index : unit.parameters) {
       const auto stored = static_cast<int64_t>(held_[static_cast<size_t>(index)].stored);
       bytes.stored_numel += stored;
+      const bool quantized = layout_.parameters[static_cast<size_t>(index)].quantized;
+      bytes.quantized_numel += quantized ? stored : 0;
       const bool trains = layout_.parameters[static_cast<size_t>(index)].trainable;
       bytes.trained_numel += trains ? stored : 0;
       bytes.state_numel += stored * states_of(layout_.parameters[static_cast<size_t>(index)]);
@@ -305,7 +339,7 @@ class Measure {
       // it.
       UnitBytes head = measure(layout_.units.front(), reshard.front());
       head.name = "the tied head";
-      head.stored_numel = head.trained_numel = head.state_numel = 0;
+      head.stored_numel = head.quantized_numel = head.trained_numel = head.state_numel = 0;
       head.packed_gradients = head.reduced_gradients = head.reduce_buffer = head.reduced = 0;
       head.fills_buckets = false;
       head.waits_for_end = true;
@@ -390,7 +424,8 @@ class Measure {
       most.full = std::max(most.full, unit.full);
       most.gather_buffer = std::max(most.gather_buffer, unit.gather_buffer);
       most.reduce_buffer = std::max(most.reduce_buffer, unit.reduce_buffer);
-      unit.full = unit.gather_buffer = unit.gathering = unit.reduce_buffer = 0;
+      unit.gathering = std::max(0.0, unit.gathering - unit.gather_buffer);  // scratch memory
+      unit.full = unit.gather_buffer = unit.reduce_buffer = 0;
     }
     out_.pooled_parameters = most.full;
     out_.pooled_messages = most.gather_buffer + 2 * most.reduce_buffer;

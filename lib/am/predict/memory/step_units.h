@@ -31,9 +31,10 @@ struct UnitBytes {
   // time, because each is packed into the reduction's buffer as soon as it is computed.
   double gradient = 0;
   double gather_buffer = 0;  // output of the all-gather, and its input if that is a copy
-  // Largest number of bytes of gather_buffer that are live together with all of `full`. Less than
-  // gather_buffer if the unit has experts under expert parallelism, because they are gathered
-  // separately, after the other parameters.
+  // Largest number of bytes of gather_buffer, and of the scratch memory in which parameters are
+  // dequantized, that are live together with all of `full`. Less than gather_buffer if some of the
+  // unit's parameters are gathered after others: quantized ones, and experts under expert
+  // parallelism.
   double gathering = 0;
   double kept = 0;  // part of the gathered parameters that is kept between forward and backward
   double reduce_buffer = 0;  // buffer into which gradients are packed: input of the reduction
@@ -60,9 +61,10 @@ struct UnitBytes {
   double owed_later = 0;
   double owed_attention = 0;
   double orthogonalizing = 0;  // buffers of Muon while it updates the unit's matrices
-  // Numbers of elements of the unit that the rank stores: all parameters, trained parameters, and
-  // optimizer state.
+  // Numbers of elements of the unit that the rank stores: all parameters, quantized parameters,
+  // trained parameters, and optimizer state.
   int64_t stored_numel = 0;
+  int64_t quantized_numel = 0;
   int64_t trained_numel = 0;
   int64_t state_numel = 0;
 
@@ -88,9 +90,10 @@ struct StepUnits {
   double ignored = 0;
   bool head_trains = true;  // the head's weight is trained (if tied: the embedding's)
   int64_t stages = 1;       // number of pipeline stages on this rank
-  // Numbers of elements that the rank stores: all parameters, trained parameters, and optimizer
-  // state.
+  // Numbers of elements that the rank stores: all parameters, quantized parameters, trained
+  // parameters, and optimizer state.
   int64_t stored_numel = 0;
+  int64_t quantized_numel = 0;
   int64_t trained_numel = 0;
   int64_t state_numel = 0;
 };

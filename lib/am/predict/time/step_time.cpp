@@ -4,6 +4,7 @@
 #include <cmath>
 #include <functional>
 
+#include "am/layout/quantization.h"
 #include "am/predict/time/pass_time.h"
 
 namespace am::predict {
@@ -148,7 +149,11 @@ class Model {
     const double often = workload_.reshards || workload_.pp == 1.0
                              ? 1.0
                              : workload_.rounds / workload_.micro_batches;
-    const Sent each = gathered(often * gathers * workload_.compute_bytes + reduced * grad);
+    const double quantized = workload_.layout.quantized;
+    const double stored = quantized * layout::kNf4Bytes;
+    add_dequantizing(often * gathers * quantized);
+    const Sent each = gathered(
+        often * gathers * ((1.0 - quantized) * workload_.compute_bytes + stored) + reduced * grad);
     Sent sent;
     sent.add(each, workload_.micro_batches);
     sent.seconds = workload_.micro_batches * exposed(each.seconds);
@@ -157,8 +162,9 @@ class Model {
     // Parameter shards are copied from the host before each gather, and reduced gradients are
     // copied to the host.
     const double moved = held() * workload_.storage_bytes;
+    const double copied = held() * ((1.0 - quantized) * workload_.storage_bytes + stored);
     const double copies =
-        moved * (often * gathers + reduced * workload_.layout.trained) / host_bandwidth();
+        (copied * often * gathers + moved * reduced * workload_.layout.trained) / host_bandwidth();
     time_.offload =
         workload_.micro_batches *
         (workload_.pins_memory ? exposed(each.seconds + copies) - exposed(each.seconds) : copies);
@@ -166,6 +172,15 @@ class Model {
       time_.offload += moved * workload_.layout.trained / host_bandwidth();
     }
     return sent;
+  }
+
+  // Adds the time in which gathered parameters are dequantized (tensor/nf4.cpp). `share`: number of
+  // gathers in a micro-batch, times the fraction of all parameters that is quantized.
+  void add_dequantizing(double share) {
+    constexpr double kMoved = 20.0;  // bytes per value that all kernels together read and write
+    const double moved = kMoved * share * mine_.total() * workload_.micro_batches;
+    time_.memory_bound += moved / gpu_.memory_bandwidth;
+    computing_ += moved / gpu_.memory_bandwidth;
   }
 
   // Returns the part of one micro-batch's communication that does not overlap with computation.

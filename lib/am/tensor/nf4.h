@@ -1,0 +1,24 @@
+// Quantization to NF4, the 4-bit type of QLoRA (Dettmers et al., 2023, appendix E): a value is one
+// of 16 quantiles of the normal distribution, times the largest magnitude of its block of
+// neighbouring values. Codes and byte order equal those of bitsandbytes.
+//
+//   quantize_nf4(weight.view({-1}), codes, absmax);
+//   dequantize_nf4(codes, absmax, weight.view({-1}));
+//   // Quantizing the result again yields the same codes and magnitudes.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+namespace am::tensor {
+
+// Quantizes `values`, contiguous [n] of any floating-point dtype. Writes two codes to each byte of
+// `codes` [n / 2] (uint8), the first one to the high bits, and the largest magnitude of each block
+// to `absmax` [blocks] (float32). `blocks` must divide n. A block with a value that is not finite
+// gets an absmax that is not finite.
+void quantize_nf4(const at::Tensor& values, const at::Tensor& codes, const at::Tensor& absmax);
+
+// Writes the values to `out`, contiguous [n] of any floating-point dtype: the product of code and
+// absmax in float32, rounded to the dtype. Needs up to kNf4Chunk * 6 bytes of memory beside `out`.
+void dequantize_nf4(const at::Tensor& codes, const at::Tensor& absmax, const at::Tensor& out);
+
+}  // namespace am::tensor
