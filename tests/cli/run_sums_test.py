@@ -1,12 +1,28 @@
 """Fine-tuning from conversations to answers: adapters learn 300 sums, and the exported model answers them."""
 
 import json
+import os
 import random
+import subprocess
+import sys
 import unittest
 
 from cli_support import run_tool
 from run_support import RunTest
 
+PYTHON = os.environ.get("AM_PYTHON", sys.executable)  # may have transformers, which then answers too
+IN_TRANSFORMERS = """
+import json, sys, torch, transformers
+tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[1])
+model = transformers.AutoModelForCausalLM.from_pretrained(sys.argv[1], dtype=torch.float32)
+answers = []
+for question in json.loads(sys.argv[2]):
+    prompt = tokenizer.apply_chat_template(
+        [{"role": "user", "content": question}], add_generation_prompt=True, return_tensors="pt", return_dict=True)
+    whole = model.generate(**prompt, max_new_tokens=10, do_sample=False, pad_token_id=0)
+    answers.append(whole[0, prompt["input_ids"].shape[1]:].tolist())
+print(json.dumps(answers))
+"""
 SPECIAL = ("<pad>", "<s>", "</s>", "<|user|>", "<|assistant|>")
 TEMPLATE = (
     "{{ bos_token }}{% for m in messages %}{% if m['role'] == 'user' %}<|user|>{{ m['content'] }}"
@@ -96,6 +112,11 @@ class SumsTest(RunTest):
         self.assertGreaterEqual(right, 11)
         self.assertTrue(all(answer["ended"] and answer["tokens"][-1] == 2 for answer in answers[0]))
         self.assertEqual(answers[0][0]["prompt"], f"<s><|user|>{asked[0][0]}+{asked[0][1]}=?<|assistant|>")
+        if subprocess.run([PYTHON, "-c", "import torch, transformers"], capture_output=True).returncode == 0:
+            asked_in_python = subprocess.run(
+                [PYTHON, "-c", IN_TRANSFORMERS, export, json.dumps([f"{a}+{b}=?" for a, b in asked])],
+                capture_output=True, text=True, check=True)
+            self.assertEqual(json.loads(asked_in_python.stdout), [answer["tokens"] for answer in answers[0]])
 
     def answers(self, target, commands):
         result = run_tool("am-repl", target, "--json", "-c", commands, cwd=self.path)
