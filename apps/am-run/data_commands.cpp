@@ -81,7 +81,7 @@ int prepare(const DataOptions& options, const job::Job& job) {
   }
   if (list.empty()) {
     throw Error(ErrorKind::kPlan, "the plan has no data that are tokenised",
-                "text and conversations are prepared: data.kind = \"text\" or \"chat\"");
+                "set data.kind = \"text\" or \"chat\": only these are prepared");
   }
   if (options.job.output.json) {
     am_apps::print(Json{{"ok", true}, {"prepared", list}});

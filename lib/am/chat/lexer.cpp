@@ -171,7 +171,7 @@ class Lexer {
     fail("the raw block has no end \"{% endraw %}\"");
   }
 
-  // Whether the tag consists of this word; then the position is at the tag's end.
+  // Moves past the word. Whether it was there, and was all of the tag.
   bool take_word(std::string_view word) {
     skip_space();
     if (!looking_at(word)) return false;

@@ -95,7 +95,7 @@ struct List {
   std::vector<Value> items;
   int depth = 1;     // levels of lists and dicts in it, with itself
   size_t taken = 0;  // kIterator: elements that were taken
-  // kIterator: makes the elements behind those in `items`; returns false at the end. May be empty.
+  // kIterator: makes the next element after those in `items`; false: there is none. May be null.
   std::function<bool(Value&)> pull = {};
   std::string_view name = {};         // kView, kIterator: type in Python
   Int start = 0, stop = 0, step = 1;  // kRange

@@ -193,7 +193,7 @@ void settle_async_tensor_parallel(Plan& plan, Diagnostics& found) {
   if (fsdp2 == nullptr || !fsdp2->enable_async_tensor_parallel || fsdp2->sequence_parallel) return;
   fsdp2->sequence_parallel = true;
   found.warning("strategy.async_tp", plan.span("strategy.enable_async_tensor_parallel"),
-                "enable_async_tensor_parallel needs sequence_parallel, which was turned on",
+                "enable_async_tensor_parallel turns on sequence_parallel, which it needs",
                 "write sequence_parallel = true");
 }
 

@@ -72,8 +72,8 @@ class MappedSource : public stored::TensorSource {
     const int64_t rows = place.rows.rows();
     if (box.offset.front() < 0 || box.shape.front() > rows - box.offset.front()) {
       throw Error(ErrorKind::kFormat,
-                  cat(path().string(), ": ", name, " has ", rows, " rows, but the model needs row ",
-                      box.offset.front() + box.shape.front() - 1));
+                  cat(path().string(), ": ", name, " has ", rows, " rows, but the model needs ",
+                      box.offset.front() + box.shape.front()));
     }
     if (box.numel() == 0) return;
     const int64_t element = formats::dtype_size(stored_->find(place.name)->dtype);

@@ -80,8 +80,8 @@ class Resolver {
     }
   }
 
-  // Reports an error if the launcher started another number of ranks than world_size, and checks
-  // the rest of the plan with world_size.
+  // Sets world_. If the launcher started another number of ranks than world_size, reports an error
+  // and uses world_size.
   void find_world() {
     world_ = launched_ > 0 ? launched_ : mesh_.world_size;
     if (launched_ > 0 && mesh_.world_size > 0 && launched_ != mesh_.world_size) {

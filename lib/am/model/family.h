@@ -44,7 +44,7 @@ struct ConfigDefaults {
   bool tie_word_embeddings = false;
   std::string_view hidden_act = "silu";
   std::optional<int64_t> pad_token_id = {};
-  // Default intermediate_size as a multiple of hidden_size. 0: the key is required.
+  // Default intermediate_size as a multiple of hidden_size. 0: `intermediate_size` below is it.
   int64_t intermediate_ratio = 0;
   // Defaults of the configuration class for the five sizes. They apply only to the text part of a
   // multimodal config; 0: the size has no default. Other configs must state their sizes, because

@@ -148,7 +148,7 @@ void check_fp8(const RuleContext& context, Diagnostics& found) {
   const bool on_gpu = !plan.cluster.gpu.empty() || backend.has_value();
   if (on_gpu && recipe == config::Fp8Recipe::kRowwise &&
       layout::resolve_precision(plan).products == "float32") {
-    found.error("strategy.fp8", span, "GPUs return products with scales by row in bfloat16 only",
+    found.error("strategy.fp8", span, "GPUs return fp8 = \"rowwise\" products in bfloat16 only",
                 "fp8 = \"tensorwise\", or compute in bfloat16");
   }
   if (context.model == nullptr) return;

@@ -38,9 +38,9 @@ class World {
   // part of a step, usually on the meta device, where tensors have no values.
   static World fake(int64_t rank, int64_t size, c10::Device device = c10::Device(c10::kMeta));
   // Collective: joins the job that the launcher's environment describes. If the environment has
-  // launch::kDryRunVariable, returns fake(here.rank, here.world_size, kCPU) instead. Throws
-  // Error(kPeer), which names the address, or the ranks that did not arrive in time; otherwise
-  // throws as make_engines.
+  // launch::kDryRunVariable, returns fake(here.rank, here.world_size, kCPU) instead. If
+  // ranks cannot join, throws Error(kPeer), which names the address, or the ranks that did not
+  // arrive in time. Also throws as make_engines.
   static World connect(const launch::RankEnvironment& here, const WorldOptions& options);
   // Collective: as connect, but the ranks exchange addresses through `store`: for ranks within one
   // process, or over an existing connection.

@@ -64,7 +64,8 @@ class StatesOfKind : public TensorSource {
   std::vector<StoredTensor> tensors_, none_;
 };
 
-// Returns the number of updates of all parameters that have states; nothing if it is not stored.
+// Returns the number of updates that all parameters with states have in common; nothing if it is
+// not stored.
 std::optional<int64_t> common_updates(const TensorSource& source,
                                       const std::vector<frameworks::SettingsGroup>& groups) {
   std::map<std::string, const formats::Settings*, std::less<>> settings;

@@ -160,12 +160,12 @@ config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const R
   const config::BatchShape shape = config::batch_shape(plan, sizes.dp());
   if (shape.divides_over_ranks() && shape.divides_into_rounds()) return plan;
   const std::string rounds =
-      shape.in_round == 1 ? "" : cat(", ", shape.in_round, " in each round of the pipeline");
+      shape.in_round == 1 ? "" : cat("rounds of the pipeline with ", shape.in_round, " ");
   throw Error(
       ErrorKind::kPlan,
       cat(begin.folder.string(), ": trained with ", batch, " sequences per step, but ", sizes.dp(),
-          " data-parallel ranks cannot divide these into micro-batches of ",
-          plan.train.micro_batch_size, rounds),
+          " data-parallel ranks cannot divide these into ", rounds, "micro-batches of ",
+          plan.train.micro_batch_size),
       cat("choose a number of ranks and a train.micro_batch_size whose product",
           shape.in_round == 1 ? "" : cat(", times ", shape.in_round, ","), " divides ", batch,
           "; or set train.global_batch_size, and continue with another batch by --resume ",

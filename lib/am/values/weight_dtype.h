@@ -1,4 +1,4 @@
-// Dtypes in which weights can be computed and exported.
+// Dtypes in which models compute and weights are exported.
 #pragma once
 
 #include <c10/core/ScalarType.h>

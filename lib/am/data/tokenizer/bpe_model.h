@@ -28,8 +28,8 @@ struct BpeSpec {
   // Characters that occur in tokens but are not tokens themselves. They have ids beyond those of
   // the vocabulary, by which merges refer to them.
   Vocabulary parts;
-  // No rule merges U+2581 to the token before it, unless that ends with U+2581 too. Merging in
-  // parts between these places has the same result as merging all, and is faster.
+  // No rule merges a token with a U+2581 behind it, unless the token ends with U+2581. A text is
+  // therefore cut before such a U+2581, which is faster and does not change the result.
   bool words_begin_with_space = false;
 };
 

@@ -48,7 +48,7 @@ NormalizerStage normal_form_stage(NormalForm form);
 NormalizerStage lower_case_stage();
 // Removes white space at the beginning or the end.
 NormalizerStage strip_stage(bool left, bool right);
-// Removes all marks, of decomposed letters.
+// Removes combining marks. Composed letters keep theirs.
 NormalizerStage strip_accents_stage();
 // Removes control characters, and turns unusual white space into spaces, as SentencePiece's rule
 // "nmt" does.

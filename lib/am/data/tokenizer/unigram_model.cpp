@@ -20,7 +20,7 @@ struct Node {
   uint32_t token = kUnknown;
 };
 
-// A token of the best way, and the bytes of the piece that it covers.
+// A token of the best way, and its bytes [begin, end) in the text.
 struct Step {
   uint32_t token;
   size_t begin;

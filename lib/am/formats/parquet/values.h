@@ -23,7 +23,7 @@ class ValueReader {
 };
 
 // Returns a reader of the values of a page. Floating-point numbers that are not finite become null,
-// as JSON Lines have it. `bytes`, and the dictionary for the encodings that have one, must outlive
+// as in JSON Lines. `bytes`, and the dictionary for the encodings that have one, must outlive
 // the reader. Throws Error(kFormat) for an encoding that the type cannot have, or that is not
 // implemented.
 std::unique_ptr<ValueReader> read_values(const SchemaLeaf& leaf, Encoding encoding, Bytes bytes,

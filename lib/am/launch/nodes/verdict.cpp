@@ -174,7 +174,7 @@ struct NamedCause {
     // A witness without an error is useless, because the error names the collective that the
     // hanging rank did not reach.
     if (cause->witness && !ranks[*cause->witness].error) cause->witness.reset();
-    // A valid verdict contains how the rank that caused the failure ended, a witness, or both.
+    // A valid verdict has the end of the rank that caused the failure, a witness, or both.
     if (!cause->end && !cause->witness) cause.reset();
   }
 };

@@ -104,9 +104,8 @@ AM_INLINE Floats load_some(const float* from, int64_t count) {
 enum class SideKind { kLeft, kRight };
 
 // Splits one tile of one step. `lines` (at most 16) and `depth` (at most 32) are the tile's
-// extents. A side whose rows in memory are the tile's rows is read directly: the left side if its
-// rows are dense, the right side if its columns are adjacent. Any other side is transposed block by
-// block.
+// extents. A side whose order in memory is the tile's is read directly: the left side if its
+// depth_stride is 1, the right side if it is not. Any other side is transposed block by block.
 template <SideKind kSide>
 AM_INLINE void split_tile(int32_t* to, int64_t tiles, const SplitSide& side, int64_t lines,
                           int64_t depth, LargestBits& largest) {

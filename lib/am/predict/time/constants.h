@@ -50,7 +50,7 @@ enum class Constant {
   kLaunch,
   kLaunchOld,
   kLaunchExperts,
-  // Factors of the launch seconds above for the hosts of newer GPUs, which are faster.
+  // Factors of the launch seconds above for newer GPUs, whose hosts are faster.
   kLaunchHopper,
   kLaunchBlackwell,
   // Fraction of the bandwidth of links that collectives reach.
