@@ -99,6 +99,11 @@ constexpr RuleCase kCases[] = {
     {"lora.quantize_base",
      "[mesh]|world_size = 8|[lora]|rank = 4|quantize_base = \"nf4\"|[strategy]|name = \"ddp\"",
      "[mesh]|world_size = 8|[lora]|rank = 4|quantize_base = \"nf4\""},
+    {"lora.quantize_base",
+     "[mesh]|world_size = 8|pp_size = 2|[lora]|rank = 4|quantize_base = \"nf4\"",
+     "[mesh]|world_size = 8|pp_size = 2|[lora]|rank = 4|quantize_base = \"nf4\"|[strategy]|"
+     "reshard_after_forward = true",
+     "llama-3.1-8b", kWarning},
     {"optimizer.ema_decay",
      "dtype = \"bfloat16\"|[mesh]|world_size = 8|[optimizer]|ema_decay = 0.999",
      "[mesh]|world_size = 8|[optimizer]|ema_decay = 0.999"},

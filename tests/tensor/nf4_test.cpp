@@ -29,7 +29,8 @@ Quantized quantized(const at::Tensor& values) {
 
 at::Tensor dequantized(const Quantized& quantized, at::ScalarType dtype) {
   at::Tensor out = at::empty({quantized.codes.numel() * 2}, dtype);
-  tensor::dequantize_nf4(quantized.codes, quantized.absmax, out);
+  tensor::dequantize_nf4(quantized.codes.unsqueeze(0), quantized.absmax.unsqueeze(0),
+                         out.unsqueeze(0));
   return out;
 }
 

@@ -32,9 +32,10 @@ std::vector<SavedBox> collect_boxes(parallel::ShardedParameters& model,
       [&](parallel::ParamGroup& group, size_t, const parallel::LocalParameter& owned) {
         if (!group.quantized()) return add(owned.name, owned, owned.value);
         // Quantized values are dequantized one box at a time. They are frozen, so they may be read
-        // while training continues.
+        // while training continues. The expanded tensor stands for them without their memory, which
+        // a dry run would count.
         const auto meta = at::TensorOptions(group.storage_dtype()).device(at::kMeta);
-        add(owned.name, owned, at::empty(owned.box.shape, meta),
+        add(owned.name, owned, at::empty({1}, meta).expand(owned.box.shape),
             [&group, &owned] { return group.value_of(owned); });
       });
   for (const StateTensor& each : states) add(each.key, *each.parameter, each.value);

@@ -39,7 +39,7 @@ void add_lora_fields(std::vector<FieldSpec>& out) {
   lora.add("quantize_base", &S::quantize_base, Choice{{"none", "nf4"}},
            "Storage of the frozen matrices of the decoder layers. nf4 is QLoRA: four bits a value, "
            "and a float32 magnitude for 64 of them, 4.5 bits in all. A unit's matrices have "
-           "model.dtype while they are gathered.");
+           "the dtype of the computation while they are gathered.");
   lora.add("weights", &S::weights, Text{Text::Empty::kAllowed, "path"},
            "Adapter of PEFT or am-run from which training starts: its folder, or its "
            "adapter_model.safetensors. Empty: a new adapter, which at first does not change the "

@@ -116,7 +116,7 @@ constexpr std::array<Loss, 69> kLosses = {{
     {"*peft.moe_rank_scaling", Off::kUsual, "the adapters of experts"},
     {"*peft.{_target_,dim,r}", Off::kUsual,
      "which parameters are trained: without adapters the plan trains the whole model"},
-    {"*peft.use_dora", Off::kUsual, "the adapters: a plan has no DoRA"},
+    {"*peft.use_dora", Off::kUsual, "the adapters"},
 }};
 
 // Returns a key in lower case, without leading dashes and with `_` for `-`: "use_fp8" for

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "am/config/batch.h"
+#include "am/layout/quantization.h"
 #include "am/layout/stages.h"
 #include "am/model/layer_profile.h"
 #include "am/pipeline/shape.h"
@@ -93,24 +94,30 @@ class Shrinking {
     change("num_attention_heads", to.num_attention_heads, fewer * of_a_key);
   }
 
+  // Returns the width to which a matrix shrinks: `least`, or a block of NF4 if rows must consist of
+  // whole blocks.
+  int64_t width(int64_t least) const {
+    return plan_.lora.quantize_base == "none" ? least : layout::kNf4Block;
+  }
+
   void shrink_widths() {
     model::ModelConfig& to = proxy_.model;
-    change("head_dim", to.head_dim, std::min(model_.head_dim, kHeadWidth));
+    change("head_dim", to.head_dim, std::min(model_.head_dim, width(kHeadWidth)));
     change("hidden_size", to.hidden_size,
            std::min(model_.hidden_size, to.num_attention_heads * to.head_dim));
     change("intermediate_size", to.intermediate_size,
-           std::min<int64_t>(model_.intermediate_size, 24 * proxy_.mesh.tp));
+           std::min<int64_t>(model_.intermediate_size, width(24) * proxy_.mesh.tp));
     const int64_t words = 48 * proxy_.mesh.tp;
     change("vocab_size", to.vocab_size,
            std::min(model_.vocab_size, model_.vocab_size % sizes_.tp == 0 ? words : words + 1));
     if (to.padding_id && *to.padding_id >= to.vocab_size) to.padding_id = 0;
     if (to.mla) {
       model::MlaConfig& mla = *to.mla;
-      change("q_lora_rank", mla.q_lora_rank, std::min<int64_t>(mla.q_lora_rank, 12));
-      change("kv_lora_rank", mla.kv_lora_rank, std::min<int64_t>(mla.kv_lora_rank, 12));
+      change("q_lora_rank", mla.q_lora_rank, std::min<int64_t>(mla.q_lora_rank, width(12)));
+      change("kv_lora_rank", mla.kv_lora_rank, std::min<int64_t>(mla.kv_lora_rank, width(12)));
       change("qk_nope_head_dim", mla.qk_nope_head_dim, std::min<int64_t>(mla.qk_nope_head_dim, 8));
       change("qk_rope_head_dim", mla.qk_rope_head_dim, std::min<int64_t>(mla.qk_rope_head_dim, 8));
-      change("v_head_dim", mla.v_head_dim, std::min<int64_t>(mla.v_head_dim, 8));
+      change("v_head_dim", mla.v_head_dim, std::min<int64_t>(mla.v_head_dim, width(8)));
       to.head_dim = std::min(to.head_dim, mla.qk_rope_head_dim);
     }
     shrink_rope(to.rope);
@@ -142,9 +149,10 @@ class Shrinking {
     const int64_t reached = moe.experts / moe.groups * moe.topk_groups;
     change("num_experts_per_tok", moe.experts_per_token,
            std::min(moe.experts_per_token, std::min<int64_t>(3, reached)));
-    change("moe_intermediate_size", moe.expert_width, std::min<int64_t>(moe.expert_width, 16));
+    change("moe_intermediate_size", moe.expert_width,
+           std::min<int64_t>(moe.expert_width, width(16)));
     change("shared experts' width", moe.shared_width,
-           std::min<int64_t>(moe.shared_width, 16 * proxy_.mesh.tp));
+           std::min<int64_t>(moe.shared_width, width(16) * proxy_.mesh.tp));
   }
 
   // Reduces the number of layers. The proxy has layers of all kinds of the job and at least one

@@ -3,7 +3,8 @@
 //
 // A unit is gathered before its forward, freed after it or kept until backward, gathered again
 // before its backward, and reduced after it; the next units are prefetched meanwhile. A unit is one
-// parameter group, plus a second group for its experts under expert parallelism.
+// parameter group, plus a second group for its experts under expert parallelism. Quantized
+// parameters have groups of their own.
 #pragma once
 
 #include <list>

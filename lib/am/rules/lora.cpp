@@ -3,8 +3,10 @@
 #include <array>
 #include <filesystem>
 #include <variant>
+#include <vector>
 
 #include "am/base/text.h"
+#include "am/layout/units.h"
 #include "am/rules/catalogue.h"
 
 namespace am::rules {
@@ -51,14 +53,26 @@ void check_quantize_base(const RuleContext& context, Diagnostics& found) {
   const char* key = "lora.quantize_base";
   if (plan.lora.rank == 0 || plan.lora.quantize_base == "none") return;
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);
-  if (std::holds_alternative<config::FSDP2Config>(plan.strategy) ||
-      (megatron != nullptr && megatron->zero_dp_strategy == 3)) {
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  if (fsdp2 == nullptr && (megatron == nullptr || megatron->zero_dp_strategy < 3)) {
+    found.error(
+        key, plan.span(key),
+        cat("strategy.name = \"", config::strategy_name(plan.strategy), "\"",
+            megatron == nullptr ? "" : cat(" with zero_dp_strategy = ", megatron->zero_dp_strategy),
+            " gathers all parameters at once, so that quantize_base would save nothing"),
+        cat("strategy.name = \"fsdp2\", also on one rank",
+            megatron == nullptr ? "" : ", or zero_dp_strategy = 3",
+            ", or quantize_base = \"none\""));
     return;
   }
-  found.error(key, plan.span(key),
-              cat("strategy.name = \"", config::strategy_name(plan.strategy),
-                  "\" keeps all parameters gathered, so that quantize_base would save nothing"),
-              "strategy.name = \"fsdp2\", also on one rank, or quantize_base = \"none\"");
+  const std::vector<model::Unit> layers = {{model::UnitKind::kLayer, "", {}, 0},
+                                           {model::UnitKind::kLayer, "", {}, 1}};
+  if (layout::reshard_after_forward(plan.strategy, layers, plan.mesh.pp_size).front()) return;
+  found.warning(
+      key, plan.span(key),
+      "the layers stay gathered, and dequantized, from forward to backward: quantize_base "
+      "saves shards and messages alone",
+      "strategy.reshard_after_forward = true frees each layer after its forward");
 }
 
 constexpr std::array<Rule, 6> kRules = {{
@@ -108,7 +122,10 @@ constexpr std::array<Rule, 6> kRules = {{
          "four bits a value, with a magnitude for each block of 64 neighbouring values of a row "
          "(QLoRA). A unit's matrices are dequantized when it computes and freed after it, which "
          "fsdp2 and megatron_fsdp's level 3 do, on one rank too; other strategies keep all "
-         "parameters gathered. A row that a rank stores consists of whole blocks, so that every "
+         "parameters gathered. With reshard_after_forward = false, which is the default of fsdp2 "
+         "in "
+         "a pipeline, layers stay dequantized until backward (a warning). A row that a rank stores "
+         "consists of whole blocks, so that every "
          "layout trains with the same values.",
      .check = check_quantize_base},
     {.id = "lora.weights",

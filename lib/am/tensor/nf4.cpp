@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
+#include <mutex>
 
 #include "am/base/error.h"
 #include "am/layout/quantization.h"
@@ -40,14 +42,25 @@ at::Tensor middles(const at::Device& device) {
   return out.to(device);
 }
 
-// Returns the two codes of each byte, [256, 2].
-at::Tensor pairs(const at::Device& device) {
+// Returns the two codes of each byte, [256, 2], in host memory.
+at::Tensor pairs() {
   at::Tensor out = at::empty({256, 2}, at::kFloat);
   for (size_t byte = 0; byte < 256; ++byte) {
     out.data_ptr<float>()[2 * byte] = kCodes[byte >> 4U];
     out.data_ptr<float>()[2 * byte + 1] = kCodes[byte & 15U];
   }
-  return out.to(device);
+  return out;
+}
+
+// Returns the result of pairs() on the device. A GPU keeps it, because a copy would block the host.
+at::Tensor pairs_on(const at::Device& device) {
+  if (!device.is_cuda()) return pairs().to(device);
+  static std::mutex mutex;
+  static auto* const kept = new std::map<c10::DeviceIndex, at::Tensor>();  // outlives all streams
+  const std::lock_guard lock(mutex);
+  at::Tensor& table = (*kept)[device.index()];
+  if (!table.defined()) table = pairs().to(device);
+  return table;
 }
 
 }  // namespace
@@ -56,28 +69,39 @@ void quantize_nf4(const at::Tensor& values, const at::Tensor& codes, const at::T
   if (values.numel() == 0) return;
   AM_ASSERT(values.numel() % absmax.numel() == 0, "blocks of NF4 that differ in length");
   const at::NoGradGuard no_grad;
-  const at::Tensor blocks = values.to(at::kFloat).view({absmax.numel(), -1});
-  const at::Tensor largest = blocks.abs().amax(1);
-  absmax.copy_(largest);
-  const at::Tensor scale = at::where(largest == 0, 1.0F, largest).unsqueeze(1);
-  const at::Tensor index =
-      at::bucketize(blocks / scale, middles(values.device()), /*out_int32=*/true).view({-1, 2});
-  codes.copy_(index.select(1, 0) * 16 + index.select(1, 1));
+  const int64_t block = values.numel() / absmax.numel();
+  const int64_t chunk = std::max<int64_t>(1, layout::kNf4Chunk / block);
+  const at::Tensor between = middles(values.device());
+  for (int64_t first = 0; first < absmax.numel(); first += chunk) {
+    const int64_t count = std::min(chunk, absmax.numel() - first);
+    const at::Tensor blocks =
+        values.narrow(0, first * block, count * block).to(at::kFloat).view({count, block});
+    const at::Tensor largest = blocks.abs().amax(1);
+    absmax.narrow(0, first, count).copy_(largest);
+    const at::Tensor scale = at::where(largest == 0, 1.0F, largest).unsqueeze(1);
+    const at::Tensor index =
+        at::bucketize(blocks / scale, between, /*out_int32=*/true).view({-1, 2});
+    codes.narrow(0, first * block / 2, count * block / 2)
+        .copy_(index.select(1, 0) * 16 + index.select(1, 1));
+  }
 }
 
 void dequantize_nf4(const at::Tensor& codes, const at::Tensor& absmax, const at::Tensor& out) {
   if (out.numel() == 0) return;
   AM_ASSERT(out.numel() % absmax.numel() == 0, "blocks of NF4 that differ in length");
   const at::NoGradGuard no_grad;
+  const int64_t rows = out.size(0), blocks = absmax.size(1);
   const int64_t block = out.numel() / absmax.numel();
-  const int64_t chunk = std::max<int64_t>(1, layout::kNf4Chunk / block);
-  const at::Tensor table = pairs(out.device());
-  for (int64_t first = 0; first < absmax.numel(); first += chunk) {
-    const int64_t count = std::min(chunk, absmax.numel() - first);
-    const at::Tensor bytes = codes.narrow(0, first * block / 2, count * block / 2);
-    const at::Tensor values = table.index_select(0, bytes.to(at::kInt)).view({count, block});
-    values.mul_(absmax.narrow(0, first, count).unsqueeze(1));
-    out.narrow(0, first * block, count * block).copy_(values.view({-1}));
+  const int64_t chunk = std::max<int64_t>(1, layout::kNf4Chunk / block / rows);
+  const at::Tensor table = pairs_on(out.device());
+  for (int64_t first = 0; first < blocks; first += chunk) {
+    const int64_t count = std::min(chunk, blocks - first);
+    const at::Tensor index =
+        codes.narrow(1, first * block / 2, count * block / 2)
+            .to(at::kInt, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::Contiguous);
+    const at::Tensor values = table.index_select(0, index.view({-1})).view({rows, count, block});
+    values.mul_(absmax.narrow(1, first, count).unsqueeze(2));
+    out.narrow(1, first * block, count * block).copy_(values.view({rows, -1}));
   }
 }
 

@@ -3,7 +3,7 @@
 // neighbouring values. Codes and byte order equal those of bitsandbytes.
 //
 //   quantize_nf4(weight.view({-1}), codes, absmax);
-//   dequantize_nf4(codes, absmax, weight.view({-1}));
+//   dequantize_nf4(codes.view({1, -1}), absmax.view({1, -1}), weight.view({1, -1}));
 //   // Quantizing the result again yields the same codes and magnitudes.
 #pragma once
 
@@ -17,8 +17,9 @@ namespace am::tensor {
 // gets an absmax that is not finite.
 void quantize_nf4(const at::Tensor& values, const at::Tensor& codes, const at::Tensor& absmax);
 
-// Writes the values to `out`, contiguous [n] of any floating-point dtype: the product of code and
-// absmax in float32, rounded to the dtype. Needs up to kNf4Chunk * 6 bytes of memory beside `out`.
+// Writes the values to `out` [rows, n] of any floating-point dtype: the products of codes
+// [rows, n / 2] and absmax [rows, blocks] in float32, rounded to the dtype. Needs the memory of
+// layout::nf4_scratch(rows * n) beside `out`.
 void dequantize_nf4(const at::Tensor& codes, const at::Tensor& absmax, const at::Tensor& out);
 
 }  // namespace am::tensor

@@ -57,17 +57,20 @@ std::vector<Copy> own_copies(Session& session, const inspect::Picked& picked) {
   return copies;
 }
 
-// Returns this rank's values at `box`, which lies in the shard `part_box`; undefined if this rank
-// does not have that shard.
-at::Tensor held_at(Session& session, const inspect::Picked& picked, const mesh::Box& part_box,
-                   const mesh::Box& box) {
+// Returns this rank's values of the shard `part_box`; undefined if this rank does not have it.
+at::Tensor held_part(Session& session, const inspect::Picked& picked, const mesh::Box& part_box) {
   at::Tensor held;
   values_of(session).visit_parts(*picked.parameter, part_box, [&](const ParameterView::Part& part) {
     if (!(part.box == part_box)) return true;
-    held = tensor::view_box(part.values, part.box.offset, box).clone();
+    held = part.values;
     return false;
   });
   return held;
+}
+
+// Returns the values of `box`, which lies in the shard `part_box`, in the result of held_part().
+at::Tensor values_at(const at::Tensor& held, const mesh::Box& part_box, const mesh::Box& box) {
+  return held.defined() ? tensor::view_box(held, part_box.offset, box) : held;
 }
 
 using PartKey = std::pair<Shape, Shape>;
@@ -109,8 +112,9 @@ void find_index(Session& session, const inspect::Picked& picked, const mesh::Box
   const Shape& shape = picked.parameter->shape;
   std::vector<mesh::Box> blocks;
   std::vector<int64_t> sums;
+  const at::Tensor held = held_part(session, picked, part_box);
   stored::for_each_row_block(part_box, kCompared, [&](const mesh::Box& block) {
-    const at::Tensor own = held_at(session, picked, part_box, block);
+    const at::Tensor own = values_at(held, part_box, block);
     blocks.push_back(block);
     sums.push_back(own.defined() ? static_cast<int64_t>(checksum(own, block, shape)) : 0);
   });
@@ -120,7 +124,7 @@ void find_index(Session& session, const inspect::Picked& picked, const mesh::Box
   if (which == all.size(1))
     return;  // the copies were changed since their checksums and are equal now
   const mesh::Box& block = blocks[static_cast<size_t>(which)];
-  const at::Tensor own = held_at(session, picked, part_box, block);
+  const at::Tensor own = values_at(held, part_box, block);
   const int64_t words =
       block.numel() * (c10::isComplexType(tensor::scalar_type(picked.parameter->dtype)) ? 2 : 1);
   const at::Tensor bits =

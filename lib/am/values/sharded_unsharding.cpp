@@ -125,7 +125,8 @@ int64_t ShardedView::unshard_bytes(std::span<const HeldParameter* const> paramet
   for (const HeldParameter& parameter : parameters_) {
     const size_t set = set_of_.at(parameter.name);
     const bool gathered = std::find(sets.begin(), sets.end(), set) != sets.end() &&
-                          mesh().group_size(layouts_.at(parameter.name)->shard_group) > 1;
+                          (layouts_.at(parameter.name)->quantized ||
+                           mesh().group_size(layouts_.at(parameter.name)->shard_group) > 1);
     if (!gathered || unsharded_.contains(set)) continue;
     for (const HeldShard& whole : gathered_boxes(parameter)) {
       bytes += whole.box.numel() * formats::dtype_size(parameter.dtype);
@@ -155,7 +156,12 @@ std::string ShardedView::unshard_note() const {
                              : "";
   const bool apart = mesh().sizes().ep > 1;
   if (mesh().group_size("dp_shard_cp") == 1 && (!apart || mesh().group_size("ep_shard") == 1)) {
-    return cat("dp_shard is 1: there is nothing to gather, each rank computes with what it stores",
+    const bool quantized =
+        std::any_of(parameters_.begin(), parameters_.end(),
+                    [&](const auto& each) { return layouts_.at(each.name)->quantized; });
+    return cat("dp_shard is 1: there is nothing to gather, ",
+               quantized ? "quantized parameters are dequantized"
+                         : "each rank computes with what it stores",
                tp);
   }
   return cat("parameters are gathered over dp_shard_cp",

@@ -314,10 +314,10 @@ void ParamGroup::copy_out_even(const at::Tensor& ranks) {
 
 ParamGroup::Quantized ParamGroup::part_of(const at::Tensor& bytes, const Piece& piece) const {
   const at::Tensor absmax =
-      bytes.narrow(0, pieces_.flat_numel() / 2, pieces_.flat_numel() / layout::kNf4Block * 4)
+      bytes.narrow(1, pieces_.flat_numel() / 2, pieces_.flat_numel() / layout::kNf4Block * 4)
           .view(at::kFloat);
-  return {bytes.narrow(0, piece.flat_offset / 2, piece.flat_length / 2),
-          absmax.narrow(0, piece.flat_offset / layout::kNf4Block,
+  return {bytes.narrow(1, piece.flat_offset / 2, piece.flat_length / 2),
+          absmax.narrow(1, piece.flat_offset / layout::kNf4Block,
                         piece.flat_length / layout::kNf4Block)};
 }
 
@@ -326,12 +326,18 @@ void ParamGroup::dequantize(const at::Tensor& ranks) {
   const at::Tensor bytes = ranks.to(compute_.device(), /*non_blocking=*/true);
   for (size_t i = 0; i < pieces_.size(); ++i) {
     const Piece& piece = pieces_[i];
+    const Quantized part = part_of(bytes, piece);
     const at::Tensor full = untracked_alias(full_[i]).view({-1});
+    if (pieces_.even()) {
+      tensor::dequantize_nf4(part.codes, part.absmax, full.view({bytes.size(0), -1}));
+      continue;
+    }
     for (int64_t rank = 0; rank < bytes.size(0); ++rank) {
-      const Quantized part = part_of(bytes[rank], piece);
+      const at::Tensor codes = part.codes.narrow(0, rank, 1);
+      const at::Tensor absmax = part.absmax.narrow(0, rank, 1);
       if (piece.outer > 1 && pieces_.ranks() > 1) {
-        const at::Tensor values = at::empty({piece.flat_length}, compute_);
-        tensor::dequantize_nf4(part.codes, part.absmax, values);
+        const at::Tensor values = at::empty({1, piece.flat_length}, compute_);
+        tensor::dequantize_nf4(codes, absmax, values);
         full.view({piece.outer, pieces_.ranks(), -1})
             .select(1, rank)
             .copy_(values.view({piece.outer, -1}));
@@ -340,9 +346,9 @@ void ParamGroup::dequantize(const at::Tensor& ranks) {
       const int64_t first = rank * piece.flat_length;
       const int64_t count = std::min(piece.flat_length, piece.full_numel - first);
       if (count <= 0) break;
-      tensor::dequantize_nf4(part.codes.narrow(0, 0, count / 2),
-                             part.absmax.narrow(0, 0, count / layout::kNf4Block),
-                             full.narrow(0, first, count));
+      tensor::dequantize_nf4(codes.narrow(1, 0, count / 2),
+                             absmax.narrow(1, 0, count / layout::kNf4Block),
+                             full.narrow(0, first, count).unsqueeze(0));
     }
   }
 }
@@ -355,11 +361,11 @@ at::Tensor ParamGroup::magnitudes() const {
 
 at::Tensor ParamGroup::value_of_piece(size_t piece) const {
   if (!options_.quantized) return pieces_.view(flat_, piece);
-  const Quantized part = part_of(flat_, pieces_[piece]);
+  const Quantized part = part_of(flat_.unsqueeze(0), pieces_[piece]);
   const at::Tensor values =
       at::empty({pieces_[piece].flat_length},
                 at::TensorOptions(options_.storage_dtype).device(flat_.device()));
-  tensor::dequantize_nf4(part.codes, part.absmax, values);
+  tensor::dequantize_nf4(part.codes, part.absmax, values.unsqueeze(0));
   return pieces_[piece].view_of(values);
 }
 
@@ -380,9 +386,9 @@ void ParamGroup::change(const LocalParameter& owned,
   const at::Tensor values = value_of_piece(owned.piece);
   at::Tensor box = piece.box_in(values, piece.boxes[owned.number]);
   change(box);
-  const Quantized part = part_of(flat_, piece);
-  tensor::quantize_nf4(values.view({-1}), part.codes.narrow(0, 0, values.numel() / 2),
-                       part.absmax.narrow(0, 0, values.numel() / layout::kNf4Block));
+  const Quantized part = part_of(flat_.unsqueeze(0), piece);
+  tensor::quantize_nf4(values.view({-1}), part.codes[0].narrow(0, 0, values.numel() / 2),
+                       part.absmax[0].narrow(0, 0, values.numel() / layout::kNf4Block));
 }
 
 // Completes a gather that nobody waited for, and frees its result. The current stream, and the host

@@ -6,6 +6,7 @@
 // the parameters that FSDP ignores, have a shard group of one rank, which gathers nothing, and a
 // replicate group of all data-parallel ranks. Frozen parameters are gathered together with
 // trainable ones and are stored behind them, so that the trainable ones are one contiguous range.
+// Quantized parameters, all frozen, have a group of their own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -107,7 +108,7 @@ class ParamGroup {
   at::Tensor value_of_piece(size_t piece) const;
   // Calls change(value) with the values of a box [box.shape], and stores what it writes to them.
   void change(const LocalParameter& owned, const std::function<void(at::Tensor&)>& change);
-  // Returns tensors whose values are finite if and only if all values of the group are: flat(), or
+  // Returns a tensor whose values are finite if and only if all values of the group are: flat(), or
   // the magnitudes of the blocks.
   at::Tensor magnitudes() const;
   // flat() returns this rank's shards, padding included, or the bytes of quantized shards: the
@@ -167,7 +168,7 @@ class ParamGroup {
   void copy_out(const at::Tensor& ranks);
   void copy_out_even(const at::Tensor& ranks);
   void dequantize(const at::Tensor& ranks);
-  // The part of a piece in a rank's bytes: its codes and its magnitudes.
+  // The part of a piece in the bytes of ranks [ranks, bytes]: codes and magnitudes, [ranks, ..].
   struct Quantized {
     at::Tensor codes, absmax;
   };

@@ -133,8 +133,11 @@ double combining_bytes(const ActivationContext& context, const layout::LocalLaye
   const double of_rows = expert_rows(context, *layer.spec().router).all * hidden * p;
   const double input =
       layer.trained_readers(false) > 0.0 ? 0.0 : context.routed_tokens() * hidden * p;
-  return input +
-         (context.expert_ranks == 1.0 ? of_rows + hidden_bytes(context, hidden) : 3.0 * of_rows);
+  if (context.expert_ranks > 1.0) return input + 3.0 * of_rows;
+  // The rows, if nothing saves them, are freed when all outputs have been computed.
+  const bool saved = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains ||
+                     layer[Role::kExpertGateUp].trains;
+  return input + of_rows + std::max(hidden_bytes(context, hidden), saved ? 0.0 : of_rows);
 }
 
 BackwardBytes expert_backward(const ActivationContext& context, const layout::LocalLayer& layer,

@@ -174,11 +174,18 @@ class Measure {
     constexpr double kEach = layout::kNf4Bytes;
     UnitBytes bytes;
     bytes.full = all.full * compute_;
+    const auto scratch =
+        static_cast<double>(layout::nf4_scratch(static_cast<int64_t>(all.largest)));
+    if (!all.sharded && offloaded_) {
+      // The bytes are copied from the host and dequantized ahead of their use.
+      bytes.gather_buffer = bytes.full;
+      bytes.gathering = all.stored * kEach + scratch;
+      return bytes;
+    }
     if (all.sharded) bytes.gather_buffer = all.padded * kEach;
     if (offloaded_) bytes.gather_buffer += all.stored * kEach;
     if (all.sharded && post_forward > 0) bytes.kept = all.padded * kEach / as_double(post_forward);
-    bytes.gathering = bytes.gather_buffer +
-                      static_cast<double>(layout::nf4_scratch(static_cast<int64_t>(all.largest)));
+    bytes.gathering = bytes.gather_buffer + scratch;
     return bytes;
   }
 
