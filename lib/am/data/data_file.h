@@ -1,5 +1,5 @@
-// Contents of a file of text, decompressed if it is a gzip or Zstandard file; or the stored bytes of
-// a Parquet file.
+// Contents of a file of text, decompressed if it is a gzip or Zstandard file; or the stored bytes
+// of a Parquet file.
 //
 //   const DataFile file("corpus.jsonl.zst", "UTF-8 text");
 //   file.for_each_block([&](const DataBlock& block) { count += block.text.size(); });
