@@ -29,6 +29,20 @@ std::vector<bool> fsdp2_reshards(const config::FSDP2Config& config,
 
 }  // namespace
 
+std::vector<GatheredPart> gathered_parts(const Layout& layout, const std::vector<int>& indices,
+                                         int64_t rank) {
+  const Layout::ByRanks own = layout.by_ranks(indices, rank);
+  std::vector<GatheredPart> parts;
+  for (const bool quantized : {false, true}) {
+    parts.push_back({layout.stored_as(own.dense, quantized), /*experts=*/false, quantized});
+    parts.push_back({layout.stored_as(own.experts, quantized), /*experts=*/true, quantized});
+  }
+  parts.erase(std::remove_if(parts.begin() + 1, parts.end(),
+                             [](const GatheredPart& part) { return part.parameters.empty(); }),
+              parts.end());
+  return parts;
+}
+
 std::vector<bool> reshard_after_forward(const config::DistributedConfig& strategy,
                                         const std::vector<model::Unit>& units, int64_t pp) {
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {

@@ -1,14 +1,27 @@
-// When FSDP units are gathered and freed. Used by the memory model and the runtime.
+// What FSDP units gather together, and when they are gathered and freed. Used by the memory model
+// and the runtime.
 #pragma once
 
 #include <cstdint>
 #include <vector>
 
 #include "am/config/strategy_config.h"
+#include "am/layout/layout.h"
 #include "am/mesh/layout.h"
 #include "am/model/inventory.h"
 
 namespace am::layout {
+
+// Parameters that one all-gather gathers, and one reduction reduces.
+struct GatheredPart {
+  std::vector<int> parameters;  // indices into Layout::parameters
+  bool experts = false;         // sharded over the experts' group of ranks (Layout::by_ranks)
+  bool quantized = false;
+};
+// Divides the parameters `indices` of a rank into parts, in the order in which the runtime gathers
+// them. The first part has the parameters that are neither, and may be empty; other parts are not.
+std::vector<GatheredPart> gathered_parts(const Layout& layout, const std::vector<int>& indices,
+                                         int64_t rank);
 
 // Returns, for each unit, whether its gathered parameters are freed after forward.
 //

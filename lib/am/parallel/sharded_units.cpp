@@ -26,22 +26,16 @@ ShardedUnits::ShardedUnits(const ModelUnits& model, const layout::Layout& layout
       layout.mesh.sizes().ep > 1 ? post_forward(mesh, "ep_shard") : nullptr;
   ParamGroupOptions group = group_options();
   for (const auto& unit : layout.units) {
-    const layout::Layout::ByRanks own = layout.by_ranks(layout.gathered(unit), mesh.rank());
     std::vector<ParamGroup*>& groups = units_.emplace_back();
     group.pool = options().reuse_buffers && unit.layer >= 0 ? &pool_ : nullptr;
-    for (const bool quantized : {false, true}) {
-      group.quantized = quantized;
-      const std::string name = cat(unit.name, quantized ? ", quantized" : "");
-      const std::vector<int> dense = layout.stored_as(own.dense, quantized);
-      if (!quantized || !dense.empty()) {
-        group.post_forward_group = dense_blocks;
-        groups.push_back(&add_group(model, layout, name, dense, mesh, ranks.dense, group));
-      }
-      const std::vector<int> experts = layout.stored_as(own.experts, quantized);
-      if (experts.empty()) continue;
-      group.post_forward_group = expert_blocks;
-      groups.push_back(
-          &add_group(model, layout, cat(name, ", experts"), experts, mesh, ranks.experts, group));
+    for (const layout::GatheredPart& part :
+         layout::gathered_parts(layout, layout.gathered(unit), mesh.rank())) {
+      group.quantized = part.quantized;
+      group.post_forward_group = part.experts ? expert_blocks : dense_blocks;
+      groups.push_back(&add_group(
+          model, layout,
+          cat(unit.name, part.quantized ? ", quantized" : "", part.experts ? ", experts" : ""),
+          part.parameters, mesh, part.experts ? ranks.experts : ranks.dense, group));
     }
   }
   group.quantized = false;

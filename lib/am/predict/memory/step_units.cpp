@@ -144,16 +144,9 @@ class Measure {
   }
 
   UnitBytes measure(const std::vector<int>& indices, bool reshards) const {
-    const layout::Layout::ByRanks apart = layout_.by_ranks(indices, rank_);
-    // The parts in the order in which they are gathered (parallel/sharded_units.cpp).
     std::vector<UnitBytes> parts;
-    for (const bool quantized : {false, true}) {
-      const std::vector<int> dense = layout_.stored_as(apart.dense, quantized);
-      const std::vector<int> experts = layout_.stored_as(apart.experts, quantized);
-      if (!quantized || !dense.empty()) {
-        parts.push_back(measure_together(dense, "dp_shard_cp", reshards));
-      }
-      if (!experts.empty()) parts.push_back(measure_together(experts, "ep_shard", reshards));
+    for (const layout::GatheredPart& part : layout::gathered_parts(layout_, indices, rank_)) {
+      parts.push_back(measure_together(part, reshards));
     }
     UnitBytes bytes = parts.back();
     for (size_t i = parts.size() - 1; i-- > 0;) {
@@ -170,9 +163,10 @@ class Measure {
   }
 
   // Returns the sizes of quantized parameters, whose bytes are gathered and then dequantized.
-  UnitBytes measure_quantized(const Elements& all, int64_t post_forward) const {
+  UnitBytes measure_quantized(const Elements& all, bool reshards, int64_t post_forward) const {
     constexpr double kEach = layout::kNf4Bytes;
     UnitBytes bytes;
+    bytes.reshards = reshards;
     bytes.full = all.full * compute_;
     const auto scratch =
         static_cast<double>(layout::nf4_scratch(static_cast<int64_t>(all.largest)));
@@ -184,25 +178,21 @@ class Measure {
     }
     if (all.sharded) bytes.gather_buffer = all.padded * kEach;
     if (offloaded_) bytes.gather_buffer += all.stored * kEach;
-    if (all.sharded && post_forward > 0) bytes.kept = all.padded * kEach / as_double(post_forward);
+    if (all.sharded && reshards && post_forward > 0) {
+      bytes.kept = all.padded * kEach / as_double(post_forward);
+    }
     bytes.gathering = bytes.gather_buffer + scratch;
     return bytes;
   }
 
-  // Returns the sizes of parameters that share one gather and one reduction, because all are
-  // sharded over the same group of ranks.
-  UnitBytes measure_together(const std::vector<int>& indices, std::string_view group,
-                             bool reshards) const {
+  // Returns the sizes of parameters that share one gather and one reduction.
+  UnitBytes measure_together(const layout::GatheredPart& part, bool reshards) const {
+    const int64_t post_forward = layout::post_forward_size(
+        post_forward_, layout_.mesh.group_size(part.experts ? "ep_shard" : "dp_shard_cp"));
+    const Elements all = elements_of(part.parameters, /*trainable_alone=*/false);
+    if (part.quantized) return measure_quantized(all, reshards, post_forward);
     UnitBytes bytes;
-    const int64_t post_forward =
-        layout::post_forward_size(post_forward_, layout_.mesh.group_size(group));
-    const Elements all = elements_of(indices, /*trainable_alone=*/false);
-    const Elements trained = elements_of(indices, /*trainable_alone=*/true);
-    if (!indices.empty() && layout_.parameters[static_cast<size_t>(indices.front())].quantized) {
-      bytes = measure_quantized(all, reshards ? post_forward : 0);
-      bytes.reshards = reshards;
-      return bytes;
-    }
+    const Elements trained = elements_of(part.parameters, /*trainable_alone=*/true);
     bytes.reshards = reshards;
     // Without sharding, casts and offloading, the stored parameters are used for computation.
     if (all.sharded || storage_ != compute_ || offloaded_) bytes.full = all.full * compute_;
@@ -234,13 +224,12 @@ class Measure {
     bytes.name = unit.kind == model::UnitKind::kRoot ? "the root" : unit.name;
     bytes.layer = unit.layer;
     for (const int index : unit.parameters) {
+      const layout::ParameterLayout& parameter = layout_.parameters[static_cast<size_t>(index)];
       const auto stored = static_cast<int64_t>(held_[static_cast<size_t>(index)].stored);
       bytes.stored_numel += stored;
-      const bool quantized = layout_.parameters[static_cast<size_t>(index)].quantized;
-      bytes.quantized_numel += quantized ? stored : 0;
-      const bool trains = layout_.parameters[static_cast<size_t>(index)].trainable;
-      bytes.trained_numel += trains ? stored : 0;
-      bytes.state_numel += stored * states_of(layout_.parameters[static_cast<size_t>(index)]);
+      if (parameter.quantized) bytes.quantized_numel += stored;
+      if (parameter.trainable) bytes.trained_numel += stored;
+      bytes.state_numel += stored * states_of(parameter);
     }
     const layout::Layout::ByRanks apart = layout_.by_ranks(unit.parameters, rank_);
     bytes.orthogonalizing = std::max(orthogonalizing(apart.dense), orthogonalizing(apart.experts));
