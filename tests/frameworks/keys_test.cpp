@@ -217,6 +217,10 @@ TEST_CASE("torchtitan: local data and validation", "[exchange]") {
   CHECK(join(hub.notes, "\n").find("data set c4 of the hub") != std::string::npos);
   CHECK(imported(titan, training + validation).plan.validation.steps == 8);
   CHECK(imported(titan, training + "[validation]\nfreq = 5\n").plan.validation.every == 0);
+
+  const Imported half = imported(titan, training + local + validation);
+  CHECK(half.plan.validation.every == 0);
+  CHECK(join(half.notes, "\n").find("the plan has no validation") != std::string::npos);
 }
 
 TEST_CASE("accelerate: FSDP1's sharding strategies are layouts", "[exchange]") {

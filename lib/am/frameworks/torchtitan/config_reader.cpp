@@ -236,13 +236,16 @@ void read_data(PlanBuilder& builder) {
                      " of the hub: the plan uses synthetic data"));
   }
   if (!source.boolean("validation.enable").value_or(false)) return;
+  if (local && !read_data_path(builder, "validation.", "validation.path")) {
+    return builder.note(
+        "a plan cannot read validation data of the hub: the plan has no validation");
+  }
   builder.set("validation.every", source.integer("validation.freq", 1).value_or(10),
               "validation.freq");
   const int64_t steps = source.integer("validation.steps").value_or(-1);
-  const bool finite = local && read_data_path(builder, "validation.", "validation.path");
   if (steps > 0) {
     builder.set("validation.steps", steps, "validation.steps");
-  } else if (finite) {
+  } else if (local) {
     builder.set("validation.steps", int64_t{0}, "validation.steps");
   } else {
     builder.note(cat("synthetic data have no end: each validation takes ",
