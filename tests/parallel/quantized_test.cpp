@@ -4,15 +4,12 @@
 
 #include <catch2/catch.hpp>
 #include <map>
-#include <mutex>
 
 #include "am/base/text.h"
 #include "am/checkpoint/checkpoint.h"
 #include "am/checkpoint/weights.h"
 #include "am/config/write.h"
 #include "am/frameworks/open_weights.h"
-#include "am/layout/quantization.h"
-#include "support/message_of.h"
 #include "support/plans.h"
 #include "support/rank_check.h"
 #include "support/temporary_folder.h"
@@ -21,9 +18,8 @@ namespace am {
 namespace {
 
 config::Plan plan_of(const std::string& layout, const std::string& lora,
-                     const std::string& dtype = "float32",
-                     const std::string& model = "table_quantized") {
-  return test::parse(cat("[model]\npath = \"", model, "\"\nseed = 5\ndtype = \"", dtype,
+                     const std::string& dtype = "float32") {
+  return test::parse(cat("[model]\npath = \"table_quantized\"\nseed = 5\ndtype = \"", dtype,
                          "\"\n[train]\nseq_len = 16\nmicro_batch_size = 2\n[lora]\nrank = 4\n"
                          "target_modules = [\"all-linear\"]\n",
                          lora, layout));

@@ -123,10 +123,8 @@ constexpr std::array<Rule, 6> kRules = {{
          "(QLoRA). A unit's matrices are dequantized when it computes and freed after it, which "
          "fsdp2 and megatron_fsdp's level 3 do, on one rank too; other strategies keep all "
          "parameters gathered. With reshard_after_forward = false, which is the default of fsdp2 "
-         "in "
-         "a pipeline, layers stay dequantized until backward (a warning). A row that a rank stores "
-         "consists of whole blocks, so that every "
-         "layout trains with the same values.",
+         "in a pipeline, layers stay dequantized until backward (a warning). A row that a rank "
+         "stores consists of whole blocks, so that every layout trains with the same values.",
      .check = check_quantize_base},
     {.id = "lora.weights",
      .summary = "lora.weights names an adapter that exists",

@@ -8,6 +8,7 @@
 
 #include "am/checkpoint/background_saver.h"
 #include "am/config/batch.h"
+#include "am/launch/supervise/wall_time.h"
 #include "am/optim/from_plan.h"
 #include "am/parallel/parallel_model.h"
 #include "am/runtime/device_mesh.h"
@@ -131,8 +132,7 @@ DryRun dry_run(const job::Job& job, int64_t rank, int64_t walked) {
   take_step(with_rounds(plan, batch, taken), 2);
   continue_rounds(report.collectives, fewer, rounds - taken);
   report.peak = meter.peak();
-  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - start;
-  report.seconds = took.count();
+  report.seconds = launch::seconds_since(start);
   return report;
 }
 
