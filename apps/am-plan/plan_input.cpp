@@ -32,7 +32,7 @@ std::string near_file(const std::string& path) {
     for (const auto& entry : fs::directory_iterator(here, ignored)) {
       if (entry.path().extension() != ".toml") continue;
       const fs::path shown = folder.empty() ? entry.path().filename() : entry.path();
-      // A plan with this name in another folder is the nearest one.
+      // A plan whose path differs only in the folder or extension is the best suggestion.
       if (entry.path().stem() == wanted.stem())
         return am::cat("did you mean ", shown.string(), "?");
       plans.push_back(shown.string());

@@ -32,8 +32,9 @@ std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
 std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::Output& output,
                                     int& status);
 
-// Returns the path or name of --model as model.path of the plan file `plan` must be: relative paths
-// begin at the plan's folder. On the command line they begin at the working directory.
+// Converts the value of --model, `model`, to the value of model.path for the plan file `plan`. A
+// relative path on the command line refers to the working directory, but a relative path in a plan
+// refers to the plan's folder.
 std::string model_seen_from(const std::filesystem::path& plan, const std::string& model);
 
 // Throws Error(kUsage) if `rank` is set and not less than the layout's world size.

@@ -48,8 +48,8 @@ int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t 
   return most;
 }
 
-// Returns which axes have groups that cross nodes, for example "dp_shard, pp cross nodes", or an
-// empty string if none has.
+// Returns the axes whose groups cross nodes as text, for example "dp_shard, pp cross nodes"; empty
+// if there are none.
 std::string crossing_text(const MeshLayout& mesh, int64_t ranks_per_node) {
   std::vector<std::string> names;
   for (const Axis axis : am::mesh::kAxes) {
@@ -138,9 +138,10 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
 // `axis`, the innermost axis with more than one rank.
 struct Rows {
   Axis axis = Axis::kTp;
-  int64_t length = 1;   // number of ranks in a row
-  bool whole = true;    // a row contains all ranks along `axis`; columns have titles
-  bool aligned = true;  // whether the ranks of each printed row are on one node
+  int64_t length = 1;  // number of ranks in a row
+  // Whether each row contains a complete group along `axis`. If so, the columns have titles.
+  bool whole = true;
+  bool aligned = true;  // whether the ranks of each row are on one node
 };
 
 const char* short_name(Axis axis) {
@@ -155,8 +156,8 @@ Rows rows_of(const MeshSizes& sizes, int64_t ranks_per_node) {
   }
   const int64_t size = sizes.size(rows.axis);
   rows.length = size;
-  // A tensor-parallel group is always one row. Any other group is split into rows that do not cross
-  // nodes if it is too long, or if its size does not divide the number of ranks of a node.
+  // A tensor-parallel group is always one row. Any other group that is too long, or whose size does
+  // not divide the number of ranks per node, is split into rows that do not cross nodes.
   if (rows.axis != Axis::kTp && (size > kLongestRow || ranks_per_node % size != 0)) {
     rows.length = 1;
     const int64_t common = std::gcd(size, ranks_per_node);
@@ -169,9 +170,9 @@ Rows rows_of(const MeshSizes& sizes, int64_t ranks_per_node) {
   return rows;
 }
 
-// Returns the title of the row that begins at `rank`, for example "replica 0 shard 8-15". It has
-// the row's index on each axis of the stage, except axes of size 1 and the axis that is drawn as
-// columns.
+// Returns the title of the row that begins at `rank`, for example "replica 0 shard 8-15": the row's
+// index, or range of indices, on each axis of the stage. Omits axes of size 1. Omits the axis of
+// the columns if each row contains a complete group.
 std::string row_title(const MeshLayout& mesh, const Rows& rows, int64_t rank) {
   const auto at = mesh.coordinate(rank);
   std::vector<std::string> parts;
@@ -240,7 +241,8 @@ constexpr std::pair<const char*, const char*> kRoles[] = {
     {"ep_shard", "shards the experts"},
 };
 
-// Returns the ranks in short, for example "0-7", or "0, 8 .. 56" if they are evenly spaced.
+// Returns the ranks as short text, for example "0-7". More than four ranks with equal gaps are
+// shortened to their first two and the last, for example "0, 8 .. 56".
 std::string ranks_text(const std::vector<int64_t>& ranks) {
   const auto range = am::rank_range(ranks);
   if (range && range->count > 4 && range->stride > 1) {

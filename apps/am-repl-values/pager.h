@@ -5,10 +5,10 @@
 
 namespace am_repl {
 
-// Shows the text. If stdout is a terminal with fewer lines than the text, runs the pager: $PAGER,
-// or `less` if PAGER is not set. If LESS is not set, it is set to FRX, so that the text stays on
-// the screen. If PAGER is empty or cannot be started, and for shorter text, prints the text
-// directly.
+// Shows the text. If stdin and stdout are terminals and the text is longer than the screen, runs
+// the pager: $PAGER, or `less` if PAGER is not set. If LESS is not set, it is set to FRX, so that
+// the text stays on the screen. Prints the text directly if it fits on the screen, if PAGER is
+// empty, or if the pager cannot be started.
 void show_paged(const std::string& text);
 
 }  // namespace am_repl

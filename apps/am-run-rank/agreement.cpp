@@ -32,8 +32,8 @@ std::string first_difference(const std::string& there, const std::string& here) 
   return "another text";
 }
 
-// Writes a file into the folder on rank 0 and waits until every rank sees it. If a rank does not,
-// throws Error(kPlan) on every rank.
+// Writes a file into the folder on rank 0, and waits a few seconds until every rank sees the file.
+// If a rank does not see it in this time, throws Error(kPlan) on every rank.
 void share_folder(const std::filesystem::path& folder, const std::string& name,
                   const std::string& help, const runtime::World& world) {
   std::string token;

@@ -53,9 +53,9 @@ int64_t checkpoints_kept(const config::Plan& plan) {
   return checkpoint.keep == 0 ? written : std::min(written, checkpoint.keep + others);
 }
 
-// Fills in world size, nodes, ranks of this machine and the rendezvous address: from the
-// environment of the launcher that started this process (`here`), or without one from the command
-// line.
+// Fills in world size, nodes, ranks of this machine and the rendezvous address. If a launcher
+// started this process, the values come from the environment that it set (`here`), otherwise from
+// the command line.
 void place(const Options& options, const std::optional<launch::RankEnvironment>& here,
            launch::JobNeeds& needs) {
   if (here) {
@@ -87,7 +87,7 @@ launch::JobNeeds needs_of(const Options& options, const config::Plan& plan,
       !std::holds_alternative<config::DDPConfig>(plan.strategy) && checked.mesh->dp_shard > 1;
   needs.cuts_layers = checked.mesh->tp > 1 || checked.mesh->cp > 1;
   needs.peak_bytes = worst_peak(plan, checked);
-  // A checkpoint has the parameters and at most two optimizer states per parameter.
+  // A checkpoint contains the parameters and at most two optimizer states per parameter.
   needs.checkpoint_bytes =
       3 * checked.layout->inventory.total() * layout::dtype_size(plan.model.dtype);
   needs.checkpoints_kept = checkpoints_kept(plan);

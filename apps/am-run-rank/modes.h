@@ -9,7 +9,7 @@ namespace am_run {
 
 // Runs one rank of a job, whichever launcher started it. Returns the exit status.
 int run_rank(const Options& options, const am::launch::RankEnvironment& here);
-// Runs one step of one rank alone, without the other ranks of the job (--dry-run). Returns the exit
+// Runs one step of one rank without the other ranks of the job (--dry-run). Returns the exit
 // status.
 int run_dry(const Options& options);
 // Trains a small model under the plan's layout and on one rank, and compares the results

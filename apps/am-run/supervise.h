@@ -12,7 +12,7 @@
 
 namespace am_run {
 
-// Returns how to start this node's `ranks_per_node` ranks. The caller must set `argv`; Rendezvous
+// Returns the JobSpec of this node's `ranks_per_node` ranks. The caller must set `argv`; Rendezvous
 // sets the address, port and store.
 am::launch::JobSpec node_spec(const Options& options, int64_t ranks_per_node,
                               const am::run_folder::RunFolder& run);

@@ -30,6 +30,7 @@ using RunList = std::vector<const MeasuredRun*>;
 // Returns the runs that have a measured step time.
 RunList timed(const MeasuredRuns& runs);
 
+// Returns the fitted constants. The solver begins at `start`; null: at the default constants.
 CostConstants fit(const RunList& runs, const CostConstants* start = nullptr);
 
 // Returns log(predicted / measured seconds) of each run.

@@ -1,4 +1,4 @@
-// Report of a dry run: memory and messages of one rank, as JSON and as text.
+// Converts the report of a dry run (memory and collectives of one rank) from JSON to text.
 #pragma once
 
 #include <cstdint>

@@ -17,8 +17,8 @@ std::optional<am::job::Job> open_job(const Options& options, int64_t world_size,
                                      const am::layout::CudaProbe& why_no_cuda,
                                      am::Diagnostics& found);
 
-// Returns the path of the run folder, absolute: the value of --run-dir, or without it
-// runs/NAME-OF-PLAN-OR-PROGRAM in the current folder.
+// Returns the absolute path of the run folder: the value of --run-dir if the option is set,
+// otherwise runs/NAME-OF-PLAN-OR-PROGRAM in the current folder.
 std::filesystem::path run_root(const Options& options);
 
 }  // namespace am_run

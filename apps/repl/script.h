@@ -26,8 +26,8 @@ am::inspect::SessionOptions session_options(const Options& options);
 std::unique_ptr<am::inspect::Console> console_of(std::unique_ptr<am::inspect::Interpreter> opened,
                                                  const Options& options);
 
-// Returns the runs of the targets, or no run if the target has none. Throws am::Error(kUsage) if
-// one of several targets is not a run folder.
+// Returns the runs in the target folders; empty if the only target is not a run folder. Throws
+// am::Error(kUsage) if one of several targets is not a run folder.
 am::inspect::Runs runs_of(const Options& options);
 
 // Runs the script to its end and returns the exit status. If `report` is null, prints the results;

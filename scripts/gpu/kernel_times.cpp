@@ -3,7 +3,8 @@
 //   CUDA_INJECTION64_PATH=kernel_times.so AM_KERNEL_TIMES=/tmp/times am-run plan.toml
 //
 // Each process writes /tmp/times.PID: a line `start end stream name` for each kernel, copy and memset, in nanoseconds of
-// the device's clock. scripts/gpu/kernel_times.py adds them up. Records are CUPTI's (its activity API).
+// the device's clock. scripts/gpu/kernel_times.py adds up these lines. The records come from
+// CUPTI's activity API.
 #include <cupti.h>
 #include <cxxabi.h>
 #include <unistd.h>
@@ -50,7 +51,7 @@ void CUPTIAPI provide(uint8_t** buffer, size_t* bytes, size_t* records) {
   *records = 0;
 }
 
-// Called by one thread of CUPTI's at a time.
+// CUPTI calls this function from one of its threads at a time.
 void CUPTIAPI consume(CUcontext /*context*/, uint32_t /*stream*/, uint8_t* buffer, size_t /*bytes*/, size_t valid) {
   CUpti_Activity* one = nullptr;
   while (cuptiActivityGetNextRecord(buffer, valid, &one) == CUPTI_SUCCESS) {

@@ -1,5 +1,5 @@
-// Chat templates: conversations have transformers' text and spans; templates and special tokens are
-// found in model folders.
+// Chat templates: rendered conversations have the same text and the same spans of generated text as
+// in transformers; templates and special tokens are found in model folders.
 #include "am/chat/chat_template.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// Templates: answers of jinja2 in transformers' environment (tests/data/chat/cases.json), errors,
-// and the limits of hostile templates.
+// Templates: output compared with that of jinja2 in transformers' environment
+// (tests/data/chat/cases.json), errors, and the limits that stop hostile templates.
 #include "am/chat/template.h"
 
 #include <catch2/catch.hpp>
@@ -37,8 +37,8 @@ std::string repeated(const std::string& text, int count) {
   return out;
 }
 
-// The template ends soon with an error that names the limit. The limits are a tenth of the
-// defaults, because these tests also run under sanitizers.
+// Checks that the template fails soon, with an error that names the limit. The limits are a tenth
+// of the defaults, because these tests also run under sanitizers.
 void check_limit(const std::string& source, const std::string& limit) {
   INFO(source.substr(0, 200));
   RenderOptions options;

@@ -44,8 +44,7 @@ Source exported(const stored::TensorSource& source, const fs::path& folder,
   return open(folder);
 }
 
-// Returns the settings and the number of updates of each parameter. Settings that select an
-// implementation, and the order of settings, do not count.
+// Returns, for each parameter, the values of the settings `names` and the number of updates.
 std::map<std::string, std::map<std::string, formats::SettingValue>> settings_of(
     const stored::TensorSource& source, const std::vector<std::string>& names) {
   std::map<std::string, std::map<std::string, formats::SettingValue>> settings;

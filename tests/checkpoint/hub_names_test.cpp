@@ -21,7 +21,7 @@ namespace {
 
 using Stored = std::map<std::string, at::Tensor>;
 
-// Tensors in memory behind the interface of a file.
+// A TensorSource whose tensors are in memory.
 class MadeUpFile : public stored::TensorSource {
  public:
   explicit MadeUpFile(Stored stored) : stored_(std::move(stored)) {

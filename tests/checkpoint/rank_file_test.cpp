@@ -1,4 +1,5 @@
-// A rank's data file, written directly and from a copy, and read as a file of PyTorch.
+// A rank's data file, written from the tensors or from a copy of them, and read as archives of
+// PyTorch.
 #include "am/checkpoint/rank_file.h"
 
 #include <ATen/ATen.h>

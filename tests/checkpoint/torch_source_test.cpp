@@ -219,7 +219,7 @@ TEST_CASE("files of the older format that lie") {
     REQUIRE(at != std::string::npos);
     return problem(changed.replace(at, old.size(), text));
   };
-  // 6 float32 values after their count, in the last or last but one storage.
+  // The number of elements of a storage, 6, and the first two of its float32 values, 0 and 1.
   const std::string six("\6\0\0\0\0\0\0\0\0\0\0\0\0\0\x80?", 16);
   CHECK(with(six, std::string("\7") + six.substr(1))
             .find("has 7 elements, but its tensors expect 6") != std::string::npos);

@@ -109,8 +109,8 @@ TEST_CASE("nodes: local ranks, file systems, and the number of nodes", "[parity]
       RANK_CHECK(get_fs_local_rank(dist) == 7);
       dist.variables().set("FS_LOCAL_RANK", "");
       RANK_CHECK(get_fs_local_rank(dist) == here.local_rank);
-      // The number of nodes follows from LOCAL_WORLD_SIZE, and includes a smaller last node (which
-      // OLMo-core omits; fixed).
+      // The number of nodes follows from LOCAL_WORLD_SIZE, and includes a smaller last node.
+      // (OLMo-core omits this node.)
       if (here.local_world_size == nodes.front()) {
         RANK_CHECK(get_num_nodes(dist) == static_cast<int64_t>(nodes.size()));
       }
@@ -142,7 +142,7 @@ TEST_CASE("values are synchronised from a rank of the job, exactly", "[parity]")
       const int64_t last = size - 1;
       RANK_CHECK(synchronize_value(dist, rank + 10, last) == last + 10);
       RANK_CHECK(synchronize_value(dist, int64_t{1} << 62) == int64_t{1} << 62);
-      // Doubles keep their precision; OLMo-core rounds them to float32 (fixed).
+      // Doubles keep their precision. (OLMo-core rounds them to float32.)
       RANK_CHECK(synchronize_value(dist, rank == 0 ? 0.1 : 5.0) == 0.1);
       RANK_CHECK(synchronize_value(dist, rank == last, last));
       RANK_CHECK(!synchronize_flag(dist, rank > 0));

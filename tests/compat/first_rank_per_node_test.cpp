@@ -25,7 +25,8 @@ namespace {
 const std::vector<std::vector<int64_t>> kPlaces = {{1},    {2},    {3},       {5},      {1, 1},
                                                    {2, 2}, {3, 2}, {2, 2, 2}, {1, 2, 1}};
 
-// Records which nodes ran the body, as first rank or not, in order.
+// Records the calls of the body in order: the node of the calling rank, and whether this rank is
+// the first of its node.
 struct Runs {
   std::mutex mutex;
   std::vector<std::pair<int64_t, bool>> order;  // node, first

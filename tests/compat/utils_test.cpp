@@ -135,7 +135,7 @@ TEST_CASE("losses and their denominators are summed, not divided", "[parity]") {
   CHECK(alone.loss.item<float>() == 3.5F);
   CHECK(alone.denominator.item<int64_t>() == 7);
   CHECK(reduce_loss(losses, 7, /*per_token_loss=*/false).denominator.item<int64_t>() == 2);
-  // Defined for no labels, and beyond 2^31 (fixed).
+  // The result is defined without losses, and for counts beyond 2^31, unlike AutoModel's.
   CHECK(reduce_loss({}, 0).loss.item<float>() == 0.0F);
   CHECK(reduce_loss({}, 5, false).denominator.item<int64_t>() == 0);
   const int64_t many = int64_t{3} << 31;

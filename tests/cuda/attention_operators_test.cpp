@@ -36,7 +36,8 @@ using test::without_gradients;
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
-// Reference attention: computes all scores, on the host, with AttentionParams::document_BT.
+// Reference attention, on the host: computes the whole matrix of scores and masks it. document_BT
+// separates documents; document_starts is not used.
 at::Tensor attention_in_full(const Tensors& in, const nn::AttentionParams& params) {
   const int64_t repeats = in[0].size(1) / in[1].size(1);
   const int64_t queries = in[0].size(2), keys = in[1].size(2);
@@ -102,7 +103,8 @@ void check_attention(const std::string& name, const HeadShape& shape,
       [=](const Tensors& in) { return attention_in_full(in, params); }, heads_of(shape, sinks));
 }
 
-// Attention as under context parallelism: queries and keys in runs, one block of each at a time.
+// Computes attention as under context parallelism: in blocks of `run` queries and `run` keys. The
+// results of the blocks are merged.
 Outcome in_blocks(const Tensors& inputs, const Pull& pull, const nn::AttentionParams& whole_params,
                   int64_t run) {
   const at::NoGradGuard no_grad;

@@ -89,7 +89,7 @@ TEST_CASE("experts") {
       },
       {random_input({50, 48}), random_input({50, 48}), random_input({64, 48}, 0.1),
        random_input({50})});
-  // Rows of three experts, one of which has none. No row is near the limit, where rounding decides
+  // Numbers of rows of three experts. No value is near the clamp's limit, where rounding decides
   // whether there is a gradient.
   const std::vector<int64_t> counts = {30, 0, 20};
   const fused::Clamp clamp = {1.702, 7.0};
@@ -129,7 +129,7 @@ TEST_CASE("padded experts") {
   const at::Tensor first_N = at::arange(kTokens).remainder(kExperts);
   const at::Tensor ids_Nk =
       at::stack({first_N, (first_N + 1 + at::arange(kTokens).remainder(4)).remainder(kExperts)}, 1);
-  // Expert e maps x to (e + 2) x + 1, so that it maps padding to something else than zeros.
+  // Expert e maps x to (e + 2) x + 1, so that it does not map padding to zeros.
   check_operator(
       "padded experts",
       [=](const Tensors& in) {

@@ -91,7 +91,8 @@ TEST_CASE("norms") {
         },
         norm_in_full(kind), inputs);
   }
-  // Few rows: on the host ATen sums the gradients of weight and bias in bfloat16.
+  // Layer norm is tested with few rows, because ATen's host kernel sums the gradients of weight and
+  // bias in bfloat16.
   check_operator(
       "layer norm", [](const Tensors& in) { return fused::layer_norm(in[0], in[1], in[2], kEps); },
       [](const Tensors& in) {

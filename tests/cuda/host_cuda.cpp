@@ -118,7 +118,7 @@ class Block {
   unsigned lane() const { return static_cast<unsigned>(current_) % kWarp; }
 
  private:
-  // Runs the kernel in one thread of each block.
+  // The function of a fiber: runs the kernel as one thread of each block.
   static void entry() {
     Block& block = *running_;
     for (;;) {

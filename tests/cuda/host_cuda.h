@@ -11,9 +11,10 @@
 //   run_blocks({.blocks = 3, .threads = 256}, [&] { float32::gated_silu(y, gate, up, count); });
 //
 // The threads of a block are fibers of the calling thread. A fiber runs until it ends or waits for
-// others (__syncthreads, shuffles), then a random other one goes on; blocks run one after the
-// other. Hence a missing barrier yields wrong values. Barriers that not all threads of the block
-// reach, or shuffles that not all named lanes reach, throw std::logic_error.
+// others (__syncthreads, shuffles). The fiber that runs next is chosen at random or, in about half
+// of the blocks, is the one that became ready last. Blocks run one after the other. Hence a missing
+// barrier yields wrong values. Barriers that not all threads of the block reach, or shuffles that
+// not all named lanes reach, throw std::logic_error.
 #pragma once
 
 #include <algorithm>
@@ -32,7 +33,7 @@ struct Dim3 {
 // Built-in variables of the thread that runs.
 extern Dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-// A grid, of which the blocks from `first` on run.
+// A grid of `blocks` blocks. Only the blocks from `first` on are run.
 struct Blocks {
   int64_t blocks = 0;
   int threads = 256;

@@ -25,7 +25,7 @@ void run_kernel(std::string_view name, bool bfloat16, const Blocks& grid, void**
 // Returns the kernels, which require host tensors.
 const tensor::GpuKernels& host_kernels();
 
-// While it exists, kernels run in the last `count` blocks of their grids only.
+// While an object exists, kernels run only in the last `count` blocks of their grids.
 class LastBlocks {
  public:
   explicit LastBlocks(int64_t count);

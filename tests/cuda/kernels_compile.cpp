@@ -20,8 +20,8 @@ namespace {
 
 constexpr int kSkipped = 77;
 
-// The most registers per thread on any of the architectures below. A block of 256 threads with 40
-// registers leaves room for six such blocks on a multiprocessor.
+// The most registers per thread on any of the architectures below. With 40 registers, six blocks of
+// 256 threads fit on a multiprocessor.
 const std::map<std::string, unsigned> kMost = {
     {"logit_sums", 40},
     {"cross_entropy_gradient", 40},

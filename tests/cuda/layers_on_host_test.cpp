@@ -1,5 +1,5 @@
-// Layers of every family that compute with GPU kernels, run on the host, equal layers that compute
-// with the host's own kernels, in every mode of activation checkpointing.
+// Compares layers of every family that compute with the GPU's kernels (run on the host) with layers
+// that compute with the host's own kernels, in every mode of activation checkpointing.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -13,7 +13,7 @@
 namespace am::nn {
 namespace {
 
-// While it exists, operators on host tensors use the host's own kernels.
+// While an object exists, operators on host tensors use the host's own kernels.
 class OwnKernels {
  public:
   OwnKernels() { tensor::use_on_host(nullptr); }

@@ -29,7 +29,8 @@ at::Tensor poisoned(at::IntArrayRef sizes, at::ScalarType dtype);
 // Returns normally distributed inputs: float64, on the host.
 at::Tensor random_input(at::IntArrayRef sizes, double scale = 1.0);
 
-// Returns the gradient with respect to a value: the same tensor on both sides, each on its device.
+// Returns the incoming gradient of an output `value`, on the value's device: equal for the tested
+// operator and the formula.
 using Pull = std::function<at::Tensor(const at::Tensor& value)>;
 using Outcomes = std::function<Outcome(const Tensors& inputs, const Pull& pull)>;
 
@@ -40,7 +41,7 @@ Outcomes without_gradients(const Operator& operation);
 // or integers.
 void check_operator(const std::string& name, const Outcomes& ours, const Outcomes& wanted,
                     const Tensors& inputs);
-// Compares with gradients from autograd on both sides.
+// Variant that computes the gradients of both by autograd.
 void check_operator(const std::string& name, const Operator& ours, const Operator& wanted,
                     const Tensors& inputs);
 

@@ -43,7 +43,7 @@ std::vector<int64_t> text_tokens(const DataSpec& spec) {
   return tokens;
 }
 
-// Returns ids and marks of all conversations.
+// Returns the ids of each conversation, and whether each id counts in the loss.
 std::vector<std::pair<std::vector<int64_t>, std::vector<bool>>> conversations(
     const DataSpec& spec) {
   const Examples examples = read_chat(spec, *make_tokenizer(spec.tokenizer), spec.paths);
@@ -57,7 +57,7 @@ std::vector<std::pair<std::vector<int64_t>, std::vector<bool>>> conversations(
   return all;
 }
 
-// Returns the message of an error, without the folder and the suffix of the file in it.
+// Returns the error message of the call, without the file's path, with which the message begins.
 template <typename Call>
 std::string message_about(const std::string& name, const Call& call) {
   std::string message = message_of(call);
@@ -118,7 +118,7 @@ TEST_CASE("token ids of Parquet files are those of JSON Lines") {
 }
 
 TEST_CASE("errors in a Parquet file name the row, as those in JSON Lines name the line") {
-  // A byte that is not below the vocabulary's size is first in the third document.
+  // The third document is the first with a byte that is not below the vocabulary's size.
   const auto of_text = [](const std::string& name) {
     return message_about(name, [&] {
       DataSpec spec = spec_of_file("text", kTables / name);

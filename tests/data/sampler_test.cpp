@@ -96,7 +96,7 @@ TEST_CASE("each source of a mixture has epochs and an order of its own") {
     CHECK(epoch.front() == 0);
     CHECK(std::adjacent_find(epoch.begin(), epoch.end()) == epoch.end());
   }
-  // The order can be asked for at any place.
+  // Positions can be drawn in any order.
   for (const int64_t place : {399, 5, 57, 56, 0}) {
     INFO(place);
     CHECK(sampler.draw(place) == Sampler(sources, options(true)).draw(place));

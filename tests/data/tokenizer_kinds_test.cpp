@@ -1,5 +1,5 @@
 // Compares tokenizers of every kind with the libraries that define them, on 200 texts. The expected
-// values are written by scripts/fixtures/make_tokenizer_fixtures.py, which describes them.
+// values are written by scripts/fixtures/make_tokenizer_fixtures.py, which describes their form.
 #include <catch2/catch.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -26,7 +26,7 @@ const Json& cases() {
   return all;
 }
 
-// Returns the eight digits of the hash that the fixture has.
+// Returns a 32-bit hash of the data as eight digits, as the fixture stores it.
 std::string fnv1a(const std::string& data) {
   uint32_t value = 0x811C9DC5;
   for (const char c : data) value = (value ^ static_cast<unsigned char>(c)) * 0x01000193U;
@@ -35,8 +35,8 @@ std::string fnv1a(const std::string& data) {
   return text;
 }
 
-// Returns what the tokenizer makes of a text, as the fixture writes it: with places and with all
-// that decoding gives, or only with what other libraries give, too.
+// Returns ids and decoded text in the fixture's form. If `whole`, adds each token's position in the
+// text and the decoding without special tokens, which only tokenizer.json's library returns.
 std::string summary(const Tokenizer& tokenizer, const std::string& text,
                     const EncodeOptions& options, bool whole) {
   const std::vector<int64_t> ids = tokenizer.encode(text, options);

@@ -212,7 +212,8 @@ TEST_CASE("the Trainer's folders: numbered optimizer states get the names of the
   }
   CHECK(groups[0].parameters.size() + groups[1].parameters.size() == source->tensors().size());
 
-  // The order of the parameters of another model is not known, and another number does not fit.
+  // If config.json is that of another family, or has another number of layers, the order of the
+  // parameters is not known, and states keep their numbers.
   const std::string config = read_file(folder.path / "config.json");
   const auto note_with = [&](const std::string& old, const std::string& text) {
     std::string changed = config;

@@ -96,8 +96,8 @@ TEST_CASE("rows of other orders") {
   CHECK(stored_rows(groups) == std::vector<int64_t>{1, 2, 5, 6});
   CHECK(stored_rows(row_range(3, 2)) == std::vector<int64_t>{3, 4});
 
-  // For any range of rows: the pieces contain each row once, each stored row lies in the span of
-  // its piece, and ranks have the rows that they store.
+  // For any range of rows, the pieces contain each row once, and each stored row lies in the span
+  // of its piece. For any range of stored rows, held_in() returns the rows that are stored there.
   for (const RowMap& map : {pairs, groups, row_range(3, 9), rows_of_pairs(3, 2),
                             rows_of_groups({.groups = 3, .stride = 5, .first = 0, .count = 5})}) {
     for (int64_t begin = 0; begin < map.rows(); ++begin) {

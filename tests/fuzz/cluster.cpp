@@ -1,4 +1,4 @@
-// Input: the file of a GPU, and a calibration.
+// Input: a file, parsed as the description of a GPU and as a calibration.
 #include "am/cluster/hardware.h"
 #include "am/predict/time/constants.h"
 #include "target.h"

@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FrameReader from_job(kLargestFromJob);
   ReplyReader replies;
   for (FrameReader* reader : {&to_job, &from_job}) {
-    // In two pieces, as a stream may arrive.
+    // The bytes arrive in two pieces, as they may from a stream.
     const size_t half = size / 2;
     if (!reader->add(am::fuzz::text_of(data, half))) continue;
     if (!reader->add(am::fuzz::text_of(data + half, size - half))) continue;

@@ -1,4 +1,4 @@
-// Input: text to train on. With an odd first byte one document per line (.jsonl), otherwise the
+// Input: text to train on. If the first byte is odd, the text is a .jsonl file; otherwise its
 // format is detected.
 #include <array>
 

@@ -1,5 +1,5 @@
-// Input: a tokenizer's file of any kind. With an accepted one, text is encoded to ids below the
-// vocabulary's size, whose places are in the text, and ids are decoded to text.
+// Input: a tokenizer's file of any kind. An accepted one must encode text to ids below the
+// vocabulary's size, with positions inside the text, and decode ids.
 #include <cstdlib>
 #include <string>
 
@@ -9,7 +9,7 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view file = am::fuzz::text_of(data, size);
   try {
-    // The name gives files of ranks, which have no pattern, that of an encoding.
+    // tiktoken's files have no pattern that splits words; the name selects it.
     const auto tokenizer = am::data::parse_tokenizer(file, "cl100k");
     for (const std::string_view text :
          {std::string_view("Hi there,  it's 1234 e\xcc\x81t\xc3\xa9 \n\n<|end|> </s>\xff\xe2\x82"),

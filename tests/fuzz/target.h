@@ -1,10 +1,10 @@
-// A fuzz target: any bytes must cause no crash, no hang and no large allocation.
+// A fuzz target: no input may cause a crash, a hang or a large allocation.
 //
 //   build/bin/fuzz_plan tests/fuzz/seeds/plan      the seeds and mutations of them, as ctest runs it
 //   scripts/fuzz plan 600                          libFuzzer, 600 seconds (needs clang++)
 //
-// Targets of readers in lib/am/data are named data_*: these sources need no libtorch, although
-// their library does.
+// Targets of readers in lib/am/data are named data_*. All targets link only the core, without
+// libtorch.
 #pragma once
 
 #include <sys/mman.h>

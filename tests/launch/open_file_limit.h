@@ -1,4 +1,5 @@
-// Sets the limit of open files of this process until the object is destroyed.
+// Classes that restrict the open files of this process until they are destroyed: OpenFiles sets the
+// limit, FewDescriptors leaves only a few descriptors free.
 #pragma once
 
 #include <sys/resource.h>

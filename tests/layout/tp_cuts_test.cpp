@@ -41,7 +41,7 @@ Layout cut_layout(const char* model, int64_t tp) {
   return am::test::layout_of(plan, config);
 }
 
-// Checks that every element is in exactly one box, without copies on other ranks, and that each
+// Checks that every element is in exactly one box, copies on other ranks not counted, and that each
 // rank's boxes add up to tp_shape().
 void check_cover(const Layout& layout, const ParameterLayout& parameter) {
   const auto dim = static_cast<size_t>(parameter.tp_dim.value_or(0));
@@ -128,7 +128,7 @@ TEST_CASE("ranks beyond the key heads share them with their neighbours") {
   for (const ParameterLayout& parameter : llama.parameters) {
     if (parameter.name != "model.layers.3.self_attn.k_proj.weight") continue;
     CHECK(parameter.tp_slices == std::vector<am::mesh::DimSlice>{{{0, 512}, 4}});
-    // Rank 41 stores the second FSDP half of tp rank 9's shard, which is key head 2 (0 to 7).
+    // tp rank 9 has key head 2, counted from 0; rank 41 stores the second FSDP half of it.
     const auto own = parameter.parts(llama.mesh, 32 + 9);
     REQUIRE(own.size() == 1);
     CHECK(own[0].box == am::mesh::Box{{2 * 64 + 32, 0}, {32, 2048}});

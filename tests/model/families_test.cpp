@@ -88,7 +88,7 @@ TEST_CASE("names, shapes, windows and totals of random models are those that tra
 }
 
 // Returns the number of weights, in tensors of two or more dims of one layer, that a token is
-// multiplied with. Experts to which the token is not routed do not count.
+// multiplied with. Excludes experts to which the token is not routed.
 double active_matrices(const ModelConfig& config, const Inventory& inventory, int layer) {
   double total = 0.0;
   for (const auto& parameter : inventory.parameters) {

@@ -156,7 +156,7 @@ TEST_CASE("what reads the hidden state is as long as it, and so is what writes i
   }
 }
 
-// Compared with the configurations and modelling code of transformers 5.23.
+// The expected values are from the configurations and the modelling code of transformers 5.23.
 TEST_CASE("families say what their layers compute beside Llama's") {
   const DecoderSpec gemma2 = describe(model_of("gemma-2-2b"));
   CHECK(gemma2.embedding_scale == std::sqrt(2304.0));

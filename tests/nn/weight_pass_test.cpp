@@ -130,8 +130,8 @@ TEST_CASE("inputs first and weights later give the bits of both at once", "[weig
   const auto mode = GENERATE(ActivationCheckpointing::kOff, ActivationCheckpointing::kFull,
                              ActivationCheckpointing::kSelective, ActivationCheckpointing::kMlp);
   INFO(family << ", checkpointing " << static_cast<int>(mode));
-  // Without oneDNN and a weight pass, at::linear's own autograd node runs, which swaps the sides of
-  // the product and rounds differently.
+  // Without oneDNN, the expected gradients are computed in a weight pass, too: outside of one,
+  // at::linear's own autograd node swaps the sides of the product and rounds differently.
   check_in_halves(family, {.checkpointing = mode}, nn::fused::multiplies_with_onednn());
 }
 

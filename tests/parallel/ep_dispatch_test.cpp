@@ -1,5 +1,5 @@
-// Tokens routed to other ranks' experts and back compared with one rank that has all experts:
-// values and gradients equal bit by bit.
+// Compares tokens that are sent to other ranks' experts and back with one rank that has all
+// experts: values and gradients are equal bit by bit.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

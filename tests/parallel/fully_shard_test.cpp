@@ -104,7 +104,7 @@ void check_facts(const std::vector<double>& got, const Json& mine, const std::st
   }
 }
 
-// `options` is appended to the plan's [strategy].
+// Compares a step with fully_shard's on every rank. `options`: further keys of [strategy].
 void compare(const std::string& family, const std::string& mesh, int64_t ranks,
              const std::string& sizes, const std::string& options = {},
              const std::string& frozen = "[]") {

@@ -82,7 +82,8 @@ struct ComputedAdapters {
   int64_t frozen_gradients = 0;  // number of gradient elements of frozen parameters
 };
 
-// Every data-parallel rank computes the whole batch here, so gradients are dp times too large.
+// Runs forward and backward under the layout. Every data-parallel rank computes the whole batch, so
+// the loss is divided by dp.
 ComputedAdapters compute_adapters(const AdapterCase& one, const test::LayoutCase& layout,
                                   double dropout = 0.0, int64_t step = 0) {
   const config::Plan plan = test::parse(adapter_plan(one, layout.toml, dropout));

@@ -19,8 +19,8 @@ using namespace am::test;
 
 namespace {
 
-// One step of an odd module under fsdp2, megatron_fsdp and ddp gives the gradients of one device.
-// `loss` returns the mean over a batch of rows of [n, kWidth].
+// Checks that the module has the gradients of one device under fsdp2, megatron_fsdp and ddp. `loss`
+// returns the mean loss of a batch [n, kWidth].
 template <class M, typename Loss>
 void check_gradients(const Loss& loss, const std::set<std::string>& without_gradient = {}) {
   const auto batch_of = [](int64_t rank, int64_t ranks) {

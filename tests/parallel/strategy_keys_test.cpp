@@ -1,12 +1,12 @@
 // Keys that change neither the results of a step nor its totals of bytes and messages, but their
 // course, such as the order and overlap of messages.
 //
-// Tests of the other keys: sequence_parallel, tp_plan (transformers_test, loop_test,
-// tp_selection_test), mp_policy's dtypes, defer_fsdp_grad_sync, reshard_after_forward,
+// Tests of the other keys: sequence_parallel, tp_plan (transformers_test, train/loop_test,
+// layout/layout_test), mp_policy's dtypes, defer_fsdp_grad_sync, reshard_after_forward,
 // bucket_cap_mb, disable_bucketing, zero_dp_strategy, fsdp_double_buffer (strategy_table_test,
 // memory_test), autocast_dtype (autocast_test), activation_checkpointing (checkpointing_test),
 // shard_placement, ignored_params (fully_shard_test, strategy_table_test), offload_policy
-// (predict/memory_test), check_for_nan_in_grad (megatron_fsdp_test), backend
+// (offload_test, predict/host_memory_test), check_for_nan_in_grad (train/nonfinite_test), backend
 // (cli/run_backend_test); keys that are refused or have no effect: rules/rule_cases_test,
 // cli/run_train_test.
 #include <ATen/ATen.h>

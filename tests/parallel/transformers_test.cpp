@@ -64,7 +64,8 @@ void check_choice(const std::vector<int64_t>& taken, const model::DecoderSpec& s
   CHECK(taken == wanted);
 }
 
-// Every data-parallel rank computes the whole batch here, so gradients are dp times too large.
+// Compares one pass with transformers'. Every data-parallel rank computes the whole batch, so the
+// loss is divided by dp.
 void compare(const test::LayoutCase& layout, const std::string& family) {
   const config::Plan plan = test::parse(plan_text(family, layout));
   const auto reference =

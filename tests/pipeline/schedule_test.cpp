@@ -45,8 +45,8 @@ TEST_CASE("with communication they are what PyTorch's runtime executes", "[sched
     if (wanted.form != "lowered") continue;
     INFO(about(wanted.shape));
     Schedule schedule = make_schedule(wanted.shape);
-    // PyTorch inserts communication into lists with bubbles, which affect its order, except for
-    // gpipe and 1f1b, whose lists have no bubbles.
+    // Bubbles affect where communication is inserted. PyTorch's lists have bubbles, except those of
+    // gpipe and 1f1b, so bubbles are removed from these two here.
     for (auto& list : schedule.ranks) {
       std::erase_if(list, [&](const auto& slot) {
         return slot.is_bubble() && (name == "gpipe" || name == "1f1b");

@@ -1,6 +1,6 @@
 // Preloaded into a job: a process that gets SIGSYS, which no automesh thread blocks, loops in its
 // main thread while the file named by AM_TEST_LOOP exists. Kernels that libraries generate at run
-// time have no unwind tables: a thread interrupted there goes on for a millisecond first.
+// time have no unwind tables: a thread that is interrupted there first continues for a millisecond.
 #include <execinfo.h>
 #include <signal.h>
 #include <unistd.h>

@@ -5,7 +5,7 @@
 
 namespace {
 
-// Sharded, in float32, and never resharded after a gather.
+// A strategy that shards in float32 and keeps all units gathered after forward.
 am::parallel::Parallelized keep_whole(const am::parallel::StrategyInput& input) {
   am::parallel::Parallelized made;
   made.vocabulary_slice = am::parallel::prepare_decoder(input);

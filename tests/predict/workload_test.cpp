@@ -167,7 +167,7 @@ TEST_CASE("cost's messages are those of the layout's parameters") {
   CHECK(held > 20);
 }
 
-// Predictions for torchtitan represent those for all other implementations, whose states are
+// The formula is tested for torchtitan, as an example of the implementations whose states are
 // sharded like the layout's parameters.
 TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
   for (ValidPlan valid : random_plans()) {

@@ -1,4 +1,5 @@
-// One plan that passes and one that fails for each rule.
+// Details of rules: sizes that pass or fail, messages, and their order. rule_cases_test.cpp has a
+// failing and a passing plan for every rule.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>

@@ -71,7 +71,7 @@ TEST_CASE("a rank that fell silent is missing, also when it had arrived") {
   CHECK(stall.text ==
         "rank 1 gives no sign of life: stopped, dead or unreachable; last heard 4.0 s ago: at step "
         "7, in all_reduce world #5 for 3.0 s");
-  // If the silence of rank 1 does not count, the late rank 2 is reported.
+  // If silence is ignored (limit 0), the late rank 2 is reported.
   CHECK(find_stall(world, 0, peers, 0.0).missing == Ranks{2});
 }
 

@@ -69,7 +69,8 @@ struct GptImpl : torch::nn::Module {
 
 using Gpt = Sharded<GptImpl>;
 
-// Ranks are threads, which share the generator.
+// Creates a module with the same initial values on every rank. The lock is needed because ranks are
+// threads, which share PyTorch's default generator.
 template <class M, typename... Args>
 std::shared_ptr<M> make(Args... args) {
   static std::mutex mutex;

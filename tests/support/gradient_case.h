@@ -27,8 +27,9 @@ struct GradientOutcome {
   std::vector<int64_t> expert_counts;
 };
 
-// Returns one outcome for each element of `sections`, the text of more sections of the plan. Values
-// are gathered from all ranks. With one rank, `mesh` and `strategy` are ignored.
+// Returns one outcome for each element of `sections`, the text of more sections of the plan. Losses
+// and expert counts are sums over all ranks. With one rank, `sections` and the case's mesh and
+// strategy are ignored.
 std::vector<GradientOutcome> gradients_of(const GradientCase& one,
                                           const std::vector<std::string>& sections);
 const GradientOutcome& gradients_of_one_rank(const GradientCase& one);

@@ -109,7 +109,7 @@ Combination magnified(Combination combination) {
   return combination;
 }
 
-// Adapters on matrices in NF4.
+// Trains adapters on matrices in NF4.
 Combination quantized(Combination combination) {
   const bool experts = combination.toml.find("ep_size = 1") == std::string::npos;
   combination = adapted(std::move(combination));
@@ -119,7 +119,7 @@ Combination quantized(Combination combination) {
   return combination;
 }
 
-// Label smoothing and z-loss in the gradients, and NEFTune's noise on the embeddings.
+// Adds label smoothing and z-loss to the gradients, and NEFTune's noise to the embeddings.
 Combination smoothed(Combination combination) {
   combination.train = "label_smoothing = 0.1\nz_loss = 0.01\nneftune_noise_alpha = 3.0\n";
   return combination;

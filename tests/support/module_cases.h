@@ -1,4 +1,4 @@
-// Meshes and strategies of modules of libtorch, and what their tests share.
+// Meshes and strategies under which tests shard modules of libtorch, and helpers of these tests.
 #pragma once
 
 #include <ATen/ATen.h>

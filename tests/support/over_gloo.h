@@ -1,7 +1,7 @@
 // While an object exists, new worlds connect ranks of one host through Gloo's TCP connections
 // instead of shared memory.
 //
-//   const OverGloo over_gloo(GENERATE(false, true));       // a test of both ways
+//   const OverGloo over_gloo(GENERATE(false, true));       // runs a test with both transports
 #pragma once
 
 #include <cstdlib>

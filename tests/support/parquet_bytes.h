@@ -110,7 +110,7 @@ struct File {
   }
 };
 
-// A value of a schema. `repetition`: 0 required, 1 optional, 2 repeated; `converted`: -1, or a
+// A leaf of a schema. `repetition`: 0 required, 1 optional, 2 repeated; `converted`: -1, or a
 // number of ConvertedType (0: UTF8).
 inline Struct leaf(const std::string& name, int64_t type, int64_t repetition,
                    int64_t converted = -1) {
@@ -120,7 +120,7 @@ inline Struct leaf(const std::string& name, int64_t type, int64_t repetition,
   return made;
 }
 
-// A text behind its length.
+// A text in PLAIN encoding: its length, then its bytes.
 inline std::string plain(const std::string& text) {
   return fixed32(static_cast<uint32_t>(text.size())) + text;
 }

@@ -33,7 +33,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Prints the process's resident memory in MiB, with and without mapped files.
+// Prints the largest resident memory that the process has had, in MiB.
 void print_memory() {
   struct rusage usage = {};
   ::getrusage(RUSAGE_SELF, &usage);

@@ -4,9 +4,9 @@
 //   tokenize TOKENIZER [special] [split]
 //
 // Standard input: for each text its length in bytes and its bytes. Standard output: for each text
-// the number of tokens, their ids with the bytes that each covers (three numbers a token), and the
-// lengths and bytes of the decoded text with and without special tokens. Numbers are of 32 bits.
-// `special` adds special tokens, `split` takes those in a text for text.
+// the number of tokens; for each token its id, and the begin and the end of its bytes in the text;
+// then the lengths and bytes of the decoded text with and without special tokens. Numbers have 32
+// bits. `special` adds special tokens; `split` encodes special tokens in a text as ordinary text.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

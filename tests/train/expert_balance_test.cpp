@@ -27,7 +27,8 @@ struct Cut {
   bool sequence_parallel = false;
 };
 
-// Every data-parallel rank computes the whole batch here, so gradients are dp times too large.
+// Compares one pass with PyTorch's. Every data-parallel rank computes the whole batch, so the
+// losses are divided by dp.
 void compare_with_fixture(const std::string& family, const Cut& cut, const std::string& mode) {
   const int64_t ranks = cut.dp * cut.tp;
   const config::Plan plan = test::parse(

@@ -62,8 +62,8 @@ TEST_CASE("a job whose metrics cannot be written saves before it ends") {
   const TemporaryFolder temporary;
   const auto run = run_folder::RunFolder::create(temporary / "run");
   CHECK(run_job(run.root(), 2) == std::vector<std::string>(2));
-  // The job has a long record in its metrics, which it keeps when it resumes. Another version of
-  // automesh may write records of this length.
+  // The metrics contain a long record, as another version of automesh may write it. The job keeps
+  // this record when it resumes.
   const fs::path file = run.metrics_file();
   std::string record = observe::to_json_line(observe::read_metrics(file).back());
   record.insert(1, cat("\"note\": \"", std::string(kLongLine, 'x'), "\", "));

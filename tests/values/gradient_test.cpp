@@ -44,7 +44,8 @@ void check_rows(const Json& rows, const Json& expected, double tolerance) {
   }
 }
 
-// Returns the plan of a training run of which the fixtures contain twenty steps by PyTorch.
+// Returns the plan of a training run of twenty steps. The fixtures contain PyTorch's results for
+// the same run.
 std::string loop_plan(const std::string& mesh, const std::string& strategy) {
   const std::string data(AM_TEST_DATA);
   return cat(

@@ -24,7 +24,7 @@ constexpr std::array<uint32_t, 256> make_byte_table() {
 }
 constexpr std::array<uint32_t, 256> kByteTable = make_byte_table();
 
-// Returns the checksum `sum` extended by `byte`. Neither of the two values has the final inversion
+// Returns the checksum `sum` extended by `byte`. Both `sum` and the result lack the final inversion
 // of CRC-32C.
 constexpr uint32_t append(uint32_t sum, uint8_t byte) {
   return kByteTable[(sum ^ byte) & 0xffU] ^ (sum >> 8U);
@@ -70,9 +70,9 @@ uint64_t load(const std::byte* from) {
   return value;
 }
 
-// Removes blocks of 3 * Part bytes from the front of `bytes` while any is left, and extends the
-// checksum `sum` by them. The three parts of a block are processed in parallel, because the crc32
-// instruction has a latency of three cycles and a throughput of one per cycle.
+// Extends the checksum `sum` by all complete blocks of 3 * Part bytes at the front of `bytes`, and
+// removes these blocks from `bytes`. The three parts of a block are processed in parallel, because
+// the crc32 instruction has a latency of three cycles and a throughput of one per cycle.
 template <size_t Part>
 [[gnu::target("sse4.2")]] void take_thirds(uint32_t& sum, std::span<const std::byte>& bytes) {
   if (bytes.size() < 3 * Part) return;

@@ -16,7 +16,7 @@ enum class Severity { kError, kWarning, kNote };
 
 const char* to_string(Severity severity);
 
-// A location in a user's file. Lines and columns count from 1, and columns are characters. Line 0
+// A location in a user's file. Lines and columns count from 1. A column is one character. Line 0
 // means the file as a whole. `file` is empty for an error on a command line. `source` is the text
 // of the line, which is printed with a caret below.
 struct Span {
@@ -32,7 +32,7 @@ struct Diagnostic {
   Severity severity = Severity::kError;
   Span span;
   std::string message;
-  std::string help;  // legal values nearest to the given one; may be empty
+  std::string help;  // advice, for example the nearest legal values; may be empty
 };
 
 class Diagnostics {
@@ -48,7 +48,7 @@ class Diagnostics {
   int count(Severity severity) const;
   bool empty() const { return items_.empty(); }
   const std::vector<Diagnostic>& items() const { return items_; }
-  // Sorts the diagnostics by file, line and column, without reordering those of one location.
+  // Sorts the diagnostics by file, line and column. Diagnostics of one location keep their order.
   void sort();
 
  private:

@@ -1,6 +1,6 @@
 // Writes a new file sequentially, past the page cache (O_DIRECT). Space is allocated first, so that
-// a full disk is detected before any byte is written. Threads write up to 8 pieces of 2 MiB at a
-// time while the caller fills the next one. No other file's pages are evicted from memory.
+// a full disk is detected before any byte is written. Up to 8 threads write pieces of 2 MiB while
+// the caller fills the next piece. The pages of other files stay in the page cache.
 //
 //   DirectFile file("step-100.tmp/__0_0.distcp", size);
 //   file.write(header);
@@ -40,7 +40,7 @@ class DirectFile {
  public:
   // Creates the file. `piece` is the number of bytes of one write, a multiple of kDirectAlignment.
   // Throws Error(kIo) if the file cannot be written, or if the disk has less than `size` bytes
-  // left.
+  // left. A `size` of 0 allocates no space in advance.
   DirectFile(const std::filesystem::path& path, uint64_t size, size_t piece = kDirectPiece);
   DirectFile(const DirectFile&) = delete;
   DirectFile& operator=(const DirectFile&) = delete;

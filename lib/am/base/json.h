@@ -1,5 +1,5 @@
-// JSON values, as types of nlohmann's library, which no other header includes. Objects keep the
-// order of their keys.
+// JSON values, as types of nlohmann's library, which no other header includes. Objects of type Json
+// keep the order of their keys.
 #pragma once
 
 #include <exception>
@@ -31,8 +31,8 @@ std::optional<SortedJson> parse_sorted_json(std::string_view text, const std::st
 // Returns whether brackets nest deeper than the 100 levels that parse_json() accepts.
 bool nests_too_deeply(std::string_view text);
 
-// Parses a file that consists of one object. Throws Error(kFormat) with file and location if it
-// does not.
+// Parses a file that consists of one object. Throws Error(kFormat) with file and location for any
+// other text.
 Json parse_json_object(std::string_view text, const std::string& file);
 
 // Returns the message of a JSON library's exception, without the library's name and location.

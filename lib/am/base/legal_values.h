@@ -1,4 +1,4 @@
-// Finds the legal values nearest to a wrong one, for the `help:` line of a diagnostic.
+// Finds the legal values nearest to an illegal value, for the `help:` line of a diagnostic.
 #pragma once
 
 #include <cstdint>

@@ -74,7 +74,7 @@ void take_slot(uintptr_t begin, size_t size) {
   slot->begin = begin;
 }
 
-// Maps zeros from the page of `address` to the end of the file's map, so that an access behind the
+// Maps zeros from the page of `address` to the end of the file's map, so that an access beyond the
 // file's end succeeds when it is repeated. mmap is a bare system call and safe in a signal handler.
 bool replace_rest(uintptr_t address) {
   MapSlot* slot = find_slot([&](const MapSlot& candidate) {

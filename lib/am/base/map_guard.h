@@ -1,7 +1,7 @@
-// Guards memory-mapped files: limits the memory they occupy, and detects files that shrink while
-// they are open, e.g. by another download, a truncated copy, or a lost network file system.
+// Guards memory-mapped files: limits the memory that the maps occupy, and detects files that shrink
+// while they are open, e.g. by another download, a truncated copy, or a lost network file system.
 //
-// The kernel raises SIGBUS for an access behind the end of a file, which ends the process without a
+// The kernel raises SIGBUS for an access beyond the end of a file, which ends the process without a
 // message. A tool calls guard_mapped_files() once, so that the access reads zeros instead. Code
 // that has read from a MappedFile then calls require_whole() to check that the data came from the
 // file. A program that embeds the library can keep its own SIGBUS handler by not calling

@@ -11,8 +11,8 @@ enum class FileSize {
   kFixed,  // fixed by fix_size()
 };
 
-// Returns a descriptor that closes on exec; -1 with errno on failure. The file can never be
-// executed, because machines with vm.memfd_noexec = 2 refuse executable files in memory.
+// Returns a descriptor that closes on exec; -1 with errno on failure. From Linux 6.3 on, the file
+// is not executable, because machines with vm.memfd_noexec = 2 refuse executable files in memory.
 int open_memory_file(const char* name, FileSize size = FileSize::kFree);
 
 // Sets the size of a file of FileSize::kFixed permanently. Returns false, with errno, on failure.

@@ -1,8 +1,9 @@
 // The Box-Muller transform, written so that CPUs and GPUs compute bitwise equal values.
 //
 // The text between AM_ON_BOTH's parentheses is compiled here, and is available as a string that the
-// CUDA plugin compiles for the GPU. It uses nothing but IEEE operations in double, whose results do
-// not depend on the processor, and no library functions, whose last bits do. Contraction into fused
+// CUDA plugin compiles for the GPU. It uses only operations that IEEE 754 rounds correctly (among
+// them sqrtf), so that its results do not depend on the processor. Library functions such as logf
+// are not used, because their last bits differ between implementations. Contraction into fused
 // multiply-adds must be off: the CUDA plugin compiles with --fmad=false.
 #pragma once
 

@@ -27,7 +27,7 @@ inline std::optional<int64_t> parse_integer(std::string_view text) {
 }
 
 // Parses a text that is a number as strtod() reads it, for example "42", "3e-4" or "inf". Returns
-// nothing for an empty text, or one that has more than the number.
+// nothing for an empty text, or if anything follows the number.
 inline std::optional<double> parse_number(const std::string& text) {
   char* end = nullptr;
   const double value = std::strtod(text.c_str(), &end);
@@ -35,10 +35,10 @@ inline std::optional<double> parse_number(const std::string& text) {
   return value;
 }
 
-// Comparisons of two numbers, as conditions are written.
+// Comparison operators, as users write them in conditions.
 inline constexpr std::array<std::string_view, 6> kComparisons = {"<", "<=", ">", ">=", "==", "!="};
 
-// Returns whether the comparison, which is one of kComparisons, holds.
+// Returns whether `left` and `right` satisfy the comparison, which must be one of kComparisons.
 constexpr bool compare(double left, std::string_view comparison, double right) {
   if (comparison == "<") return left < right;
   if (comparison == "<=") return left <= right;

@@ -125,7 +125,7 @@ uint64_t Permutation::operator()(uint64_t index) const {
   constexpr uint64_t kRounds = 8;
   const uint64_t mask = (uint64_t{1} << half_bits_) - 1;
   // Cycle-walking: applies the Feistel network until the index is in [0, size), which keeps the map
-  // a bijection. The network's domain is smaller than 4 * size, so few repetitions are needed.
+  // a bijection. The network's domain is at most 4 * size, so few repetitions are needed.
   do {
     uint64_t left = index >> half_bits_;
     uint64_t right = index & mask;

@@ -14,7 +14,7 @@ namespace am {
 
 // Returns the 64-bit FNV-1a hash of a parameter's name, which is the number of its stream.
 uint64_t hash_name(std::string_view name);
-// 2^64 divided by the golden ratio; odd, so all its multiples are different.
+// 2^64 divided by the golden ratio; odd, so its first 2^64 multiples are all different modulo 2^64.
 inline constexpr uint64_t kGoldenRatio = 0x9e3779b97f4a7c15u;
 // SplitMix64's finaliser (Steele, Lea, Flood 2014): every input bit flips half of the output bits
 // on average.
@@ -68,7 +68,7 @@ class UniformStream {
 };
 
 // A bijection of [0, size) that depends only on `seed`: a sample order without a stored permutation
-// (Feistel network over the next even power of two, cycle-walking).
+// (Feistel network over the next power of 4, cycle-walking).
 class Permutation {
  public:
   Permutation(uint64_t size, uint64_t seed);

@@ -211,8 +211,8 @@ struct CodeRange {
   uint32_t first, last;
 };
 
-// Characters that combine with the one before, and characters of two columns (East Asian Wide and
-// Fullwidth, and emoji), as the C library's wcwidth() has them.
+// Characters that combine with the preceding character, and characters of two columns (East Asian
+// Wide and Fullwidth, and emoji), as in the C library's wcwidth().
 constexpr std::array<CodeRange, 8> kNoColumn = {{{0x300, 0x36F},
                                                  {0x483, 0x489},
                                                  {0x591, 0x5BD},

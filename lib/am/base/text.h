@@ -29,19 +29,20 @@ std::string_view trim(std::string_view text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
-// Whether a text matches a shell-like glob: `*` matches any run, `?` one character, `[ab]` one of a
+// Whether a text matches a shell-like glob: `*` matches any characters, `?` one, `[ab]` one of a
 // set, `{a,b}` alternatives. Case matters, and a `*` also matches dots. Throws Error(kUsage) for a
 // pattern that glob_problem rejects.
 bool glob_match(std::string_view pattern, std::string_view text);
 // Returns why a text cannot be used as a glob, for example "has nested braces, more than 64 deep".
-// Returns an empty text if it can. Length and depth are limited because patterns come from
+// Returns an empty text for a valid glob. Length and depth are limited because patterns come from
 // untrusted plans, and matching takes time proportional to length times depth.
 std::string glob_problem(std::string_view pattern);
 bool is_glob(std::string_view text);
 
 // Returns the optimal-string-alignment (Damerau) distance in bytes.
 int edit_distance(std::string_view a, std::string_view b);
-// Returns the candidate nearest to `word` if it is near enough to be a misspelling.
+// Returns the candidate of which `word` is probably a misspelling or an abbreviation; nothing if
+// there is none.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 // Whether `a` comes before `b` in natural order, in which "layers.2" is before "layers.10".
 bool natural_less(std::string_view a, std::string_view b);

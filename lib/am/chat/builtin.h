@@ -3,7 +3,7 @@
 //   const Builtin* trim = chat::find_filter("trim");
 //   chat::call_builtin(*trim, in, Value::text(" a "), {});   // "a"
 //
-// Parameters are bound to their names as Python does.
+// Arguments are bound to parameters by position and by name, as in Python.
 #pragma once
 
 #include <array>
@@ -21,20 +21,20 @@ struct Call {
   Interpreter& in;
   Heap& heap;
   const Value& self;       // value before the bar, the dot or the `is`
-  const Arguments& given;  // as written
+  const Arguments& given;  // arguments before they are bound to parameters
   std::array<Value, 6> arguments;
   std::array<bool, 6> is_given;
 
   bool has(size_t i) const { return is_given[i]; }
   const Value& operator[](size_t i) const { return arguments[i]; }
-  // The argument's truth, integer or text; `otherwise` if it is not given. Throw Failure for a
-  // value of another type.
+  // Return argument i as a truth value, an integer or a text; `otherwise` if the call lacks it.
+  // integer() and text() throw Failure for a value of another type.
   bool flag(size_t i, bool otherwise) const;
   Int integer(size_t i, Int otherwise) const;
   std::string_view text(size_t i, std::string_view otherwise) const;
-  // An integer that counts characters or elements: values beyond 62 bits are cut to that.
+  // Returns an integer that counts characters or elements, clamped to the range -2^62 to 2^62.
   Int count(size_t i, Int otherwise) const;
-  // str() of `self`, with the mark of safe text. Counts as reading the text.
+  // Returns str() of `self`, marked as safe if `self` is. Heap::scan() counts its bytes.
   Value self_text() const;
 };
 
@@ -42,20 +42,20 @@ inline Value truth(bool value) { return Value::boolean_of(value); }
 
 struct Builtin {
   std::string_view name;
-  // Names of the parameters, separated by blanks. The argument of "-" is given by position only.
-  // "*" is the last name: any further arguments are allowed, and are in `given` only.
+  // Names of the parameters, separated by blanks. A parameter "-" is positional-only. If the last
+  // name is "*", any further arguments are allowed, and only Call::given contains them.
   std::string_view parameters;
   size_t required;
   Value (*run)(Call& call);
 };
 
-// Return null if there is none.
+// Return the builtin with this name; null if there is none.
 const Builtin* find_filter(std::string_view name);
 const Builtin* find_test(std::string_view name);
 const Builtin* find_function(std::string_view name);
 const Builtin* find_method(const Value& self, std::string_view name);
 
-// Throws Failure for missing, unknown and surplus arguments.
+// Calls a builtin. Throws Failure for missing, unknown and surplus arguments.
 Value call_builtin(const Builtin& builtin, Interpreter& in, const Value& self,
                    const Arguments& arguments);
 
@@ -67,9 +67,9 @@ std::span<const Builtin> sequence_filters();
 
 // Functions that several builtins share.
 std::string escaped_html(std::string_view text);
-Int integer_of(const Value& value);  // throws Failure for other types
-Int checked(bool overflow, Int value);
-// First place of `part` at or behind `from`, or npos; takes time linear in the text.
+Int integer_of(const Value& value);     // throws Failure for other types
+Int checked(bool overflow, Int value);  // returns `value`; throws Failure if `overflow`
+// Returns the byte offset of the first `part` at or after `from`, or npos. Needs O(n) time.
 size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
 Value replaced(Heap& heap, std::string_view text, std::string_view from, std::string_view to,
                Int count);
@@ -79,7 +79,7 @@ std::vector<std::string_view> lines_of(std::string_view text, bool keep_ends);
 bool parse_int(std::string_view text, Int base, Int& out);
 bool parse_float(std::string_view text, double& out);
 
-// template % values (chat/format.cpp), text.format(...).
+// Python's text % values and text.format(...) (chat/format.cpp).
 Value percent_format(Interpreter& in, const Value& self, const Value& values);
 Value brace_format(Interpreter& in, std::string_view text, const Arguments& arguments);
 // The filter tojson as transformers defines it: json.dumps (chat/json_text.cpp).

@@ -16,8 +16,8 @@ utf8proc_category_t category(char32_t character) { return utf8proc_category(code
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// Characters whose case mapping has several characters (Unicode's SpecialCasing.txt) and that occur
-// in text of European languages: upper case, title case.
+// A character of European languages whose upper case consists of several characters (Unicode's
+// SpecialCasing.txt), with its upper case and its title case.
 struct SpecialCase {
   char32_t character;
   std::u32string_view upper, title;
@@ -62,7 +62,8 @@ bool is_cased(char32_t c) {
   return is_upper(c) || is_lower(c) || category(c) == UTF8PROC_CATEGORY_LT;
 }
 
-// Marks and apostrophes, which do not end a word for the rule of the final sigma.
+// Whether the character is a mark, an apostrophe or similar, which does not end a word in the rule
+// of the final sigma.
 bool is_case_ignorable(char32_t c) {
   const auto kind = category(c);
   return c == U'\'' || c == U'.' || c == U':' || c == U'\u2019' || c == U'\u00B7' ||
@@ -71,7 +72,7 @@ bool is_case_ignorable(char32_t c) {
          kind == UTF8PROC_CATEGORY_SK;
 }
 
-// Whether the sigma that is text[begin, end) ends a word: a cased letter before it, none behind it.
+// Whether the sigma that is text[begin, end) ends a word: a cased letter precedes it, none follows.
 bool is_final_sigma(std::string_view text, size_t begin, size_t end) {
   bool before = false;
   while (begin > 0) {

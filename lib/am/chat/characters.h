@@ -1,4 +1,4 @@
-// Characters of UTF-8 text by Python's rules: places of code points, white space, letter case.
+// Characters of UTF-8 text by Python's rules: positions of code points, white space, letter case.
 //
 //   length("h\u00e9");                     // 2
 //   upper("stra\u00dfe");                  // "STRASSE"
@@ -14,9 +14,10 @@ namespace am::chat {
 
 // Number of code points.
 size_t length(std::string_view text);
-// Byte offset of the code point number `index`; the text's size if it has fewer.
+// Byte offset of the code point number `index`, from 0; the text's size if no such code point
+// exists.
 size_t byte_offset(std::string_view text, size_t index);
-// Code point that begins at byte `at`, which moves behind it.
+// Returns the code point that begins at byte `at`, and moves `at` behind it.
 char32_t next_character(std::string_view text, size_t& at);
 void append_character(std::string& out, char32_t character);
 
@@ -35,13 +36,14 @@ bool is_printable(char32_t character);
 
 std::string upper(std::string_view text);
 std::string lower(std::string_view text);
-// str.title(): every letter behind a character without case is in title case.
+// str.title(): a letter that follows a character without case is in title case.
 std::string title(std::string_view text);
 std::string capitalize(std::string_view text);
 std::string swap_case(std::string_view text);
 std::string fold_case(std::string_view text);
 
-// Remove characters at the beginning, the end: white space, or those in `set` if it is not null.
+// Remove characters at the beginning, or at the end: white space, or the characters in `set` if it
+// is not null.
 std::string_view strip_left(std::string_view text, const std::string_view* set = nullptr);
 std::string_view strip_right(std::string_view text, const std::string_view* set = nullptr);
 

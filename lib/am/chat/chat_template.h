@@ -1,4 +1,4 @@
-// The chat template of a model: conversations to the text on which the model is trained.
+// Renders conversations to the text on which a model is trained, with the model's chat template.
 //
 //   const auto chat = chat::ChatTemplate::from_folder("models/qwen3");
 //   chat::ChatRequest request;
@@ -8,8 +8,8 @@
 //   out.text;                              // "<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n"
 //   out.generated;                         // bytes that the template marks by {% generation %}
 //
-// The text equals that of transformers' apply_chat_template(tokenize=False), and the spans those
-// that return_assistant_tokens_mask uses (there they count characters). A {% generation %} block
+// The text equals that of transformers' apply_chat_template(tokenize=False). The spans equal those
+// of return_assistant_tokens_mask, but count bytes instead of characters. A {% generation %} block
 // inside a macro or a {% set %} block has a displaced span, as in transformers.
 #pragma once
 
@@ -30,7 +30,7 @@ struct ChatRequest {
   Json tools = nullptr;      // a list of JSON schemas of functions, or null
   Json documents = nullptr;  // a list of objects: title, text; or null
   bool add_generation_prompt = false;
-  Json variables = Json::object();  // others, for example {"enable_thinking": false}
+  Json variables = Json::object();  // further variables, for example {"enable_thinking": false}
   // Name of one of several templates. If it is empty: "tool_use" if that exists and there are
   // tools, otherwise "default".
   std::string template_name = {};
@@ -41,10 +41,10 @@ class ChatTemplate {
   // Reads the template of a model folder: chat_template.jinja and
   // additional_chat_templates/*.jinja, or "chat_template" in tokenizer_config.json, a text or a
   // list of named texts; and the special tokens of tokenizer_config.json and
-  // special_tokens_map.json. Throws Error(kIo) if a file cannot be read, Error(kFormat) if there is
-  // no template or it has a mistake.
+  // special_tokens_map.json. Throws Error(kIo) if a file cannot be read, and Error(kFormat) if
+  // there is no template or the template has a syntax error.
   static ChatTemplate from_folder(const std::filesystem::path& folder);
-  // As from_folder(), but returns nothing if there is no template.
+  // As from_folder(), but returns nullopt if there is no template.
   static std::optional<ChatTemplate> find_in(const std::filesystem::path& folder);
 
   // `special_tokens` are the variables bos_token, eos_token and so on.

@@ -108,8 +108,8 @@ ExpressionPointer ExpressionParser::parse_comparison() {
   return make(line, std::move(comparison), depth);
 }
 
-// Levels: 0 is + and -, whose operands are joined by ~; 1 is * / // %; 2 is **, which goes from
-// left to right as the others do.
+// Parses a chain of binary operators. `level` selects the operators: 0 is + and -, which bind
+// weaker than ~; 1 is * / // %; 2 is **. All are left-associative, also **, as in jinja2.
 ExpressionPointer ExpressionParser::parse_binary(int level) {
   static constexpr std::string_view kOperators[] = {" + - ", " * / // % ", " ** "};
   const auto operand = [&] {

@@ -10,7 +10,7 @@
 namespace am::chat {
 namespace {
 
-// Calls the overload for a variant's alternative.
+// A visitor of a variant, with an overload for each alternative.
 template <typename... Overloads>
 struct Cases : Overloads... {
   using Overloads::operator()...;
@@ -27,8 +27,8 @@ bool is_hidden(std::string_view name) {
          std::find(std::begin(kMutators), std::end(kMutators), name) != std::end(kMutators);
 }
 
-// Returns the index that Python's signed index selects of `count` elements; nothing if it is out of
-// range.
+// Converts a Python index, which may be negative, to an index below `count`; nullopt if it is out
+// of range or not an integer.
 std::optional<size_t> place(const Value& key, size_t count) {
   if (!key.is_integral()) return std::nullopt;
   Int index = key.as_integer();

@@ -1,4 +1,4 @@
-// Writes numbers and texts as the operator % and text.format() of Python do.
+// Formats numbers and texts as Python's operator % and text.format() do.
 //
 //   FormatSpec spec;
 //   spec.width = 6;
@@ -14,12 +14,12 @@
 
 namespace am::chat {
 
-// Form of a value: the part of a % conversion behind the percent sign, or of a replacement
-// field behind its colon.
+// Format of a value: the part of a % conversion after the percent sign, or of a replacement field
+// after its colon.
 struct FormatSpec {
   std::string fill = " ";
   char align = '\0';  // < > ^ =, or none
-  char sign = '-';    // '-': only of negative numbers, '+', ' '
+  char sign = '-';    // '-': sign of negative numbers only; '+' or ' ': before other numbers, too
   bool alternate = false, zero = false;
   Int width = 0;
   std::optional<Int> precision;
@@ -27,12 +27,12 @@ struct FormatSpec {
   char type = '\0';
 };
 
-// Takes a decimal number off the front of the text; nothing if there is none.
+// Removes a decimal number from the front of the text and returns it; nullopt if there is none.
 std::optional<Int> take_number(std::string_view& text);
-// The first `count` characters; all if there is no count.
+// Returns the first `count` characters; all characters if `count` is nullopt.
 std::string_view first_characters(std::string_view text, const std::optional<Int>& count);
-// Pads a text to the width. `sign_size` bytes at its beginning stay in front of fill characters
-// that the align '=' puts behind the sign.
+// Pads a text to the width. With the align '=', the fill characters go behind the sign, which is
+// the first `sign_size` bytes of the text.
 std::string padded(Heap& heap, std::string text, const FormatSpec& spec, char align,
                    size_t sign_size);
 // Throw Failure for a precision beyond 1000, and, for the type c, if the value is not the code of a

@@ -5,9 +5,9 @@
 //   Interpreter in(heap, {{"greeting", Value::text("Hi")}});
 //   in.render(body).text;                  // "Hi!"
 //
-// Chat templates come from the hub and are not trusted. They reach no data but their variables:
-// there are no attributes other than those of the tables in chat/builtin.h, and the heap limits
-// work, memory and recursion.
+// Chat templates come from the hub and are not trusted. They can access only their variables:
+// values have no methods other than those of the tables in chat/builtin.h. The heap limits work,
+// memory and recursion.
 #pragma once
 
 #include <optional>
@@ -28,7 +28,7 @@ struct Scope {
   void set(std::string_view name, const Value& value);
 };
 
-// Text that a {% generation %} block made: bytes [begin, end) of the rendered text.
+// Output of a {% generation %} block: bytes [begin, end) of the rendered text.
 struct GeneratedSpan {
   size_t begin = 0, end = 0;
 
@@ -44,8 +44,8 @@ using Variables = std::vector<std::pair<std::string_view, Value>>;
 
 class Interpreter {
  public:
-  // The heap must outlive the interpreter. `now` is the time in seconds since 1970 that
-  // strftime_now shows; the clock's if it is empty.
+  // The heap must outlive the interpreter. `now` is the time that strftime_now shows, in seconds
+  // since 1970; nullopt: the current time.
   Interpreter(Heap& heap, const Variables& variables, std::optional<int64_t> now = {});
 
   // Throws Failure; line() is then the line that failed.
@@ -55,24 +55,26 @@ class Interpreter {
   Heap& heap() { return heap_; }
   int64_t now() const;
 
-  // object.name and object[key]. Undefined if there is none; throw Failure for an undefined object.
+  // Return object.name and object[key]; an undefined value if there is none. Throw Failure for an
+  // undefined object.
   Value attribute(const Value& object, std::string_view name);
   Value item(const Value& object, const Value& key);
   Value call(const Value& function, const Arguments& arguments);
 
-  // For macros and loops.
+  // The functions below are for macros and loops (chat/objects.h).
   enum class Flow { kNext, kBreak, kContinue };
   Value evaluate(const Expression& expression, Scope& scope);
   Flow execute(const Block& body, Scope& scope);
   void assign(const Target& target, const Value& value, Scope& scope);
-  // Returns the text that a block makes.
+  // Executes a block, and returns its output as a text.
   Value capture(const Block& body, Scope& scope);
-  // Runs a loop over `items` at a depth of recursion, and its `else` block if no item passes.
+  // Runs a loop over `items`. Then runs the loop's `else` block if no iteration reached the end of
+  // the loop's body. `depth`: number of enclosing runs of a recursive loop.
   void run_loop(const ForBlock& block, std::vector<Value> items, Scope& scope, int depth);
   Value capture_loop(const ForBlock& block, std::vector<Value> items, Scope& scope, int depth);
 
  private:
-  class Captured;  // output that goes to a buffer
+  class Captured;  // redirects output to a buffer
 
   Value lookup(std::string_view name, const Scope& scope) const;
   Value evaluate_binary(const Binary& binary, Scope& scope);
@@ -92,8 +94,8 @@ class Interpreter {
   Scope globals_;
   std::optional<int64_t> now_;
   std::string root_;              // the rendered text
-  std::string* output_ = &root_;  // where text goes now
-  // Until rendering ends, `end` is the number of characters of a span instead of a byte.
+  std::string* output_ = &root_;  // current destination of output
+  // Until rendering ends, `end` is the span's length in characters instead of a byte offset.
   std::vector<GeneratedSpan> generated_;
   int line_ = 1;
 };

@@ -8,7 +8,7 @@
 namespace am::chat {
 namespace {
 
-// Writes a value as json.dumps of Python does.
+// Writes a value as Python's json.dumps does.
 class JsonWriter {
  public:
   explicit JsonWriter(Call& call)

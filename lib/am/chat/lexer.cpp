@@ -11,7 +11,7 @@
 namespace am::chat {
 namespace {
 
-// Returns the text with "\n" for each line break, without one at its end.
+// Replaces each line break by "\n". Removes the last line break if the text ends with it.
 std::string with_plain_newlines(std::string_view source) {
   std::string out;
   for (size_t i = 0; i < source.size(); ++i) {
@@ -70,7 +70,8 @@ class Lexer {
 
   void skip_space() { advance(rest().size() - strip_left(rest()).size()); }
 
-  // Consumes the sign of a tag's end, the end itself, and the white space that it removes.
+  // Consumes the end of a tag with its sign (- or +), and the white space that the end removes.
+  // Returns false if the tag does not end here.
   bool take_end(std::string_view end, bool is_block) {
     const bool minus = looking_at(cat("-", end));
     const bool plus = is_block && looking_at(cat("+", end));
@@ -171,7 +172,7 @@ class Lexer {
     fail("the raw block has no end \"{% endraw %}\"");
   }
 
-  // Moves past the word. Whether it was there, and was all of the tag.
+  // Moves behind the word. Returns whether the tag consists of this word alone.
   bool take_word(std::string_view word) {
     skip_space();
     if (!looking_at(word)) return false;
@@ -205,7 +206,7 @@ class Lexer {
     }
   }
 
-  // Length of digits, in which single underscores may separate digits, at byte `from`.
+  // Returns the length of the digits at byte `from`. Single underscores may separate digits.
   size_t digits_at(size_t from, int base = 10) const {
     size_t i = from;
     while (i < source_.size()) {

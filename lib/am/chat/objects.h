@@ -14,7 +14,7 @@
 
 namespace am::chat {
 
-// A global function, or a method with its value.
+// A global function, or a method that is bound to its value.
 class BoundBuiltin : public Object {
  public:
   BoundBuiltin(const Builtin& builtin, const Value& self) : builtin_(builtin), self_(self) {}
@@ -74,12 +74,13 @@ class Loop : public Object {
   bool attribute(std::string_view name, Interpreter& in, Value& out) override;
   bool callable() const override { return true; }
   Value call(Interpreter& in, const Arguments& arguments) override;
-  // Whether the values differ from those of the call before.
+  // Whether the values differ from those of the previous call.
   bool changed(const std::vector<Value>& values);
   Value cycle(const std::vector<Value>& values) const;
 
  private:
-  // Whether an item behind the current one passes the condition.
+  // Evaluates the loop's condition for the items behind the current item until an item passes.
+  // Returns false if no item passes.
   bool find_next();
   Int length();
 
@@ -88,8 +89,8 @@ class Loop : public Object {
   std::vector<Value> items_;
   Scope& scope_;
   int depth_;
-  size_t looked_at_ = 0;       // items whose condition was evaluated
-  std::vector<Value> passed_;  // those that passed
+  size_t looked_at_ = 0;       // number of items whose condition was evaluated
+  std::vector<Value> passed_;  // items that passed the condition
   size_t index_ = 0;           // number of the current item in `passed_`, from 1
   std::vector<Value> last_values_;
   bool has_values_ = false;
@@ -109,7 +110,7 @@ class Cycler : public Object {
   size_t at_ = 0;
 };
 
-// Returns nothing when it is called first, and the separator afterwards.
+// The first call returns an empty text, later calls return the separator.
 class Joiner : public Object {
  public:
   explicit Joiner(const Value& separator) : separator_(separator) {}

@@ -54,7 +54,7 @@ Value integer_arithmetic(const std::string& op, Int a, Int b) {
   }
   if (op == "*") return Value::integer(checked_product(a, b));
   if (op == "**" && b >= 0) {
-    // Beyond 126, only 0, 1 and -1 have powers that fit.
+    // With exponents beyond 126, only powers of 0, 1 and -1 fit in 127 bits.
     return Value::integer(
         integer_power(a, a >= -1 && a <= 1 ? b % 2 + 2 * (b > 1) : std::min(b, Int{127})));
   }
@@ -120,7 +120,7 @@ Value added_lists(Heap& heap, const Value& a, const Value& b) {
   return heap.list(std::move(items), a.kind);
 }
 
-// Text or list, `count` times.
+// Returns a text or list repeated `count` times.
 Value repeated(Heap& heap, const Value& value, Int count) {
   const bool is_text = value.is(Kind::kText);
   const size_t size = is_text ? value.string.size() : value.list->items.size() * sizeof(Value);

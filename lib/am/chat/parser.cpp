@@ -21,7 +21,7 @@ class Parser : public ExpressionParser {
  private:
   using Names = std::vector<std::string_view>;
 
-  // Keeps the state that a statement's body changes, and restores it.
+  // Sets the parser's state for the body of a statement; the destructor restores it.
   class Body {
    public:
     Body(Parser& parser, int loops, bool is_soft)
@@ -42,8 +42,8 @@ class Parser : public ExpressionParser {
     bool soft_;
   };
 
-  // Parses text and statements up to the tag of one of the names, whose name is then current, or
-  // up to the end of the template.
+  // Parses text and statements up to a tag with one of the names `ends`, whose name is then the
+  // current token, or up to the end of the template.
   Block parse_block(const Names& ends) {
     const Level level(*this);
     Block out;
@@ -188,7 +188,7 @@ class Parser : public ExpressionParser {
 
   void parse_parameters(Signature& macro) {
     tokens_.expect_operator("(");
-    macros_.push_back(&macro);  // defaults belong to the macro
+    macros_.push_back(&macro);  // names in defaults count as used by the macro
     while (!tokens_.is_operator(")")) {
       if (!macro.parameters.empty()) tokens_.expect_operator(",");
       const std::string name = tokens_.take_any_name();

@@ -28,10 +28,10 @@ class Tokens {
   bool is(TokenType type) const { return current().type == type; }
   bool is_name(std::string_view name) const;
   bool is_operator(std::string_view op) const;
-  // Pass the current token if it is this one.
+  // If the current token is this name or operator, consume the token and return true.
   bool take_name(std::string_view name);
   bool take_operator(std::string_view op);
-  // Pass a token that must be this one, otherwise throw SyntaxFailure.
+  // Consume the current token. Throw SyntaxFailure if the token is not what the function names.
   void expect_operator(std::string_view op);
   void expect_name(std::string_view name);
   void expect(TokenType type);
@@ -49,12 +49,13 @@ class ExpressionParser {
   explicit ExpressionParser(Tokens& tokens) : tokens_(tokens) {}
 
   ExpressionPointer parse_expression(bool with_conditional = true);
-  // Parses expressions, which commas join to a tuple. `end` is a name before which the tuple ends.
+  // Parses an expression, or several that commas join to a tuple. If `end` is not empty, the tuple
+  // ends before the name `end`.
   ExpressionPointer parse_tuple(bool with_conditional = true, bool in_parentheses = false,
                                 std::string_view end = {});
 
  protected:
-  // Counts levels of recursion, which are limited, for as long as it lives.
+  // Counts a level of recursion during its lifetime. Throws SyntaxFailure beyond the limit.
   class Level {
    public:
     explicit Level(ExpressionParser& parser);
@@ -69,7 +70,7 @@ class ExpressionParser {
   template <typename Node>
   ExpressionPointer make(int line, Node node, int depth_below);
 
-  // Parses `|name(...)|name(...)`; `start_inside` if the first bar is left out.
+  // Parses `|name(...)|name(...)`. `start_inside`: the text begins with a name, without a bar.
   ExpressionPointer parse_filters(ExpressionPointer object, bool start_inside);
   ExpressionPointer parse_primary();
 
@@ -78,8 +79,8 @@ class ExpressionParser {
   // Whether an unknown filter or test is an error only when it is evaluated, as in jinja2 inside
   // `if`; elsewhere it is an error of parsing.
   bool is_soft_ = false;
-  std::vector<SyntaxFailure> unknown_;
-  std::vector<Signature*> macros_;  // macros whose bodies are being parsed
+  std::vector<SyntaxFailure> unknown_;  // unknown filters and tests that are errors of parsing
+  std::vector<Signature*> macros_;      // macros whose bodies are being parsed
 
  private:
   ExpressionPointer parse_binary(int level);

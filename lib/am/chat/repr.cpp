@@ -10,7 +10,8 @@
 namespace am::chat {
 namespace {
 
-// Writes repr() of values; the heap's limit of bytes also ends a text of shared, nested lists.
+// Writes repr() of values. Checks the heap's limit of bytes while it writes, because nested lists
+// that share their elements may have a huge text.
 class ReprWriter {
  public:
   explicit ReprWriter(Heap& heap) : heap_(heap) {}

@@ -13,7 +13,8 @@ Value iterator(Heap& heap, std::vector<Value> items) {
   return heap.list(std::move(items), Kind::kIterator, "generator");
 }
 
-// Path of attributes: "a.b.0", or an integer; empty for none.
+// Returns the components of a path of attributes, for example of "a.b.0" or of an integer; empty if
+// there is no attribute.
 std::vector<Value> path_of(const Value& attribute) {
   if (attribute.is(Kind::kNone) || attribute.is(Kind::kUndefined)) return {};
   if (!attribute.is(Kind::kText)) return {attribute};
@@ -32,7 +33,7 @@ std::vector<Value> path_of(const Value& attribute) {
   }
 }
 
-// Follows a path from a value. `otherwise`, if it is not null, replaces what is undefined.
+// Follows a path from a value. `otherwise`, if not null, replaces undefined values on the path.
 Value follow(Interpreter& in, Value value, const std::vector<Value>& path, const Value* otherwise) {
   for (const Value& part : path) {
     value = in.item(value, part);
@@ -45,7 +46,8 @@ Value without_case(Heap& heap, const Value& value) {
   return value.is(Kind::kText) ? heap.text(lower(value.string)) : value;
 }
 
-// Elements of `self` with the key that the attribute gives.
+// Pairs {key, element}: elements of `self`, each with the value of one of its attributes as the
+// key.
 using Keyed = std::vector<std::pair<Value, Value>>;
 Keyed keyed(const Call& call, const Value& attribute, bool case_sensitive,
             const Value* otherwise = nullptr) {
@@ -110,7 +112,7 @@ Value sort_dict(Call& call) {
 
 Value unique(Call& call) {
   std::vector<Value> out;
-  // A dict of the keys keeps the first element of each.
+  // The dict of the reversed pairs maps a key to its first element; `order` has the keys in order.
   const Keyed items = keyed(call, call[1], call.flag(0, false));
   Keyed backwards(items.rbegin(), items.rend());
   const Value first_of = call.heap.dict(backwards);
@@ -198,13 +200,13 @@ Value reverse(Call& call) {
   return call.heap.list(std::move(items), Kind::kIterator, "list_reverseiterator");
 }
 
-// Returns an iterator that takes the elements of `self` one by one and gives those for which
-// `convert(element, out)` is true. As in a generator of Python, elements are converted only when
-// they are requested.
+// Returns an iterator over the values `out` that convert(element, out) sets for the elements of
+// `self`. Elements for which it returns false are left out. As in a generator of Python, elements
+// are converted only when they are requested.
 template <typename Convert>
 Value lazy(const Call& call, const Convert& convert) {
   const Value out = iterator(call.heap, {});
-  // jinja2's generators ask `if value` first.
+  // jinja2's generators begin with `if value`.
   if (!is_true(call.self)) return out;
   out.list->pull = [self = call.self, &heap = call.heap, convert, items = std::vector<Value>(),
                     at = size_t{0}, started = false](Value& next) mutable {
@@ -225,7 +227,7 @@ Value lazy(const Call& call, const Convert& convert) {
   return out;
 }
 
-// Takes the first positional argument off.
+// Removes the first positional argument and returns it.
 Value take_first(Arguments& arguments) {
   const Value out = arguments.positional.front();
   arguments.positional.erase(arguments.positional.begin());
@@ -262,7 +264,7 @@ Value map(Call& call) {
   });
 }
 
-// select, reject, selectattr, rejectattr.
+// Implements the filters select, reject, selectattr and rejectattr.
 template <bool wanted, bool by_attribute>
 Value select(Call& call) {
   Arguments given = call.given;
@@ -338,7 +340,7 @@ Value items_filter(Call& call) {
   return iterator(call.heap, std::move(out));
 }
 
-// The attribute of an object, but not the key of a dict.
+// Implements the filter attr, which finds attributes of an object, but no keys of a dict.
 Value attribute_filter(Call& call) {
   const std::string_view name = call.text(0, "");
   if (call.self.is(Kind::kDict) && find_method(call.self, name) == nullptr) {

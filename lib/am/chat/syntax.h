@@ -93,7 +93,7 @@ struct Expression {
                Concatenation, Conditional, AttributeOf, ItemOf, SliceOf, CallOf, FilterOf>
       node;
   int line = 1;
-  int depth = 1;  // levels of expressions in it
+  int depth = 1;  // depth of nested expressions, this one included
 };
 
 // A name, an attribute of a namespace, or a tuple of targets.
@@ -108,7 +108,7 @@ struct Target {
 struct Signature {
   std::string name;
   std::vector<std::string> parameters;
-  std::vector<ExpressionPointer> defaults;  // those of the last parameters
+  std::vector<ExpressionPointer> defaults;  // defaults of the last parameters
   Block body;
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;
 };

@@ -4,10 +4,10 @@
 //   greeting.render({{"messages", {{{"role", "user"}}}}}).text;     // "<user>"
 //
 // The language is that of transformers' apply_chat_template: jinja2's sandbox with trim_blocks,
-// lstrip_blocks and loop controls, the filter tojson of Python's json.dumps, raise_exception,
-// strftime_now, and {% generation %}, whose text is reported as spans. Filters that only suit web
-// pages (pprint, random, striptags, urlize, wordwrap, xmlattr, filesizeformat) and tags that read
-// other templates (extends, include, import, block) are errors.
+// lstrip_blocks and loop controls, the filter tojson as Python's json.dumps, raise_exception,
+// strftime_now, and {% generation %}, whose text is reported as spans. Filters that chat templates
+// do not need (pprint, random, striptags, urlize, wordwrap, xmlattr, filesizeformat) and tags that
+// read other templates (extends, include, import, block) are errors.
 //
 // A template is not trusted: see chat/value.h for the limits of work, memory and recursion.
 #pragma once
@@ -25,13 +25,13 @@ namespace am::chat {
 
 struct RenderOptions {
   Limits limits = {};
-  // Time that strftime_now shows, in seconds since 1970; the clock's if it is empty.
+  // Time that strftime_now shows, in seconds since 1970; nullopt: the current time.
   std::optional<int64_t> now = {};
 };
 
 class Template {
  public:
-  // `name` is the file of error messages. Throws Error(kFormat) with the line of a mistake.
+  // `name` is the file's name in error messages. Throws Error(kFormat) with the line of a mistake.
   explicit Template(std::string_view source, std::string name = "chat_template.jinja");
 
   // Renders with an object of variables. Throws Error(kFormat) with the template's line if an

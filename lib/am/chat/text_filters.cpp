@@ -11,7 +11,7 @@
 namespace am::chat {
 namespace {
 
-// Text that has the mark of safe text of `self`.
+// Returns a text that is marked as safe if `self` is.
 Value like_self(const Call& call, std::string text) {
   return call.heap.text(std::move(text), call.self_text().safe);
 }
@@ -20,7 +20,8 @@ Value upper_case(Call& call) { return like_self(call, upper(call.self_text().str
 Value lower_case(Call& call) { return like_self(call, lower(call.self_text().string)); }
 Value capitalized(Call& call) { return like_self(call, capitalize(call.self_text().string)); }
 
-// The first character behind white space and -({[< is in upper case, all others in lower case.
+// Implements the filter title: converts the first character of the text, and each first character
+// after white space or one of -({[<, to upper case, and all other characters to lower case.
 Value title_case(Call& call) {
   const std::string_view text = call.self_text().string;
   const auto is_border = [](char32_t c) {
@@ -173,7 +174,7 @@ Value absolute(Call& call) {
   return value < 0 ? negative(Value::integer(value)) : Value::integer(value);
 }
 
-// int(value) of a float.
+// Sets `out` to the float without its fraction. Returns false if the float is not finite.
 bool truncated(double value, Int& out) {
   if (!std::isfinite(value)) return false;
   checked(std::abs(value) >= 0x1p126, 0);
@@ -208,7 +209,7 @@ Value to_float(Call& call) {
   return call.has(0) ? call[0] : Value::floating(0);
 }
 
-// round(value, precision) of Python: the decimal that is nearest to the exact value, half to even.
+// Returns Python's round(value, precision): the nearest decimal number, with ties to even.
 double rounded(double value, Int precision) {
   if (!std::isfinite(value) || precision > 300) return value;
   if (precision < -308) return std::copysign(0.0, value);
@@ -284,7 +285,8 @@ constexpr Builtin kTextFilters[] = {
     {"wordcount", "", 0, count_words},
 };
 
-// Removes single underscores between digits; false if an underscore is elsewhere.
+// Appends the text to `out` without the single underscores between digits. Returns false if an
+// underscore is elsewhere.
 bool without_underscores(std::string_view text, std::string& out) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {

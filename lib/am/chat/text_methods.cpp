@@ -14,7 +14,7 @@ namespace {
 using Place = size_t;
 constexpr Place kNowhere = std::string_view::npos;
 
-// Text that is a part of `self`, or made from it, with its mark of safe text.
+// Return a text that is a part of `self`, or made from `self`, and marked as safe if `self` is.
 Value part_of(const Call& call, std::string_view text) { return Value::text(text, call.self.safe); }
 Value made_text(const Call& call, std::string text) {
   return call.heap.text(std::move(text), call.self.safe);
@@ -33,7 +33,8 @@ Value strip(Call& call) {
   return part_of(call, text);
 }
 
-// Part of `self` that the arguments at `i` and `i + 1` bound, and the byte where it begins.
+// Returns the part of `self` that the arguments at `i` and `i + 1` bound, and the byte at which it
+// begins: kNowhere if the bounds exclude even an empty part.
 std::pair<std::string_view, size_t> bounded(const Call& call, size_t i) {
   const std::string_view text = call.self_text().string;
   if (!call.has(i)) return {text, 0};
@@ -66,7 +67,7 @@ Value has_affix(Call& call) {
   return truth(false);
 }
 
-// Last place of `part` in `text`.
+// Returns the byte offset of the last `part` in `text`, or kNowhere.
 Place find_last(Heap& heap, std::string_view text, std::string_view part) {
   heap.scan(std::min(text.size() * part.size(), text.size() << 20));
   return text.rfind(part);
@@ -86,7 +87,7 @@ Value find_place(Call& call) {
   return Value::integer(-1);
 }
 
-// Number of `part` in `text`, without overlaps.
+// Number of occurrences of `part` in `text`, without overlaps.
 size_t count_of(std::string_view text, std::string_view part) {
   if (part.empty()) return length(text) + 1;
   size_t found = 0;
@@ -101,7 +102,7 @@ Value count_method(Call& call) {
 
 // ---- splitting ----
 
-// Number of splits that the argument `i` allows.
+// Returns the largest number of splits that argument `i` allows.
 Int most_splits(const Call& call, size_t i) {
   const Int most = call.count(i, -1);
   return most < 0 ? INT64_MAX : most;
@@ -284,13 +285,13 @@ Value all_are(Call& call) {
 
 bool is_letter_or_digit(char32_t c) { return is_letter(c) || is_numeric(c); }
 
-bool is_any_digit(char32_t c) {  // decimal digits and superscripts
+bool is_any_digit(char32_t c) {  // decimal, superscript, subscript and circled digits
   return is_decimal(c) || c == U'\u00B2' || c == U'\u00B3' || c == U'\u00B9' || c == U'\u2070' ||
          (c >= U'\u2074' && c <= U'\u2079') || (c >= U'\u2080' && c <= U'\u2089') ||
          (c >= U'\u2460' && c <= U'\u2468');
 }
 
-// Whether all letters with a case are in the case of `is`, and there are some.
+// Whether the text has characters for which `is` holds, and none for which `is_other` holds.
 template <bool (*is)(char32_t), bool (*is_other)(char32_t)>
 Value all_in_case(Call& call) {
   const std::string_view text = call.self_text().string;
@@ -398,7 +399,7 @@ Value replaced(Heap& heap, std::string_view text, std::string_view from, std::st
   out.reserve(static_cast<size_t>(size));
   size_t at = 0;
   for (Int i = 0; i < times; ++i) {
-    // An empty text is between all characters, and at both ends.
+    // An empty `from` occurs between all characters, and at both ends.
     const size_t found = !from.empty() ? find_text(text, from, at)
                          : i == 0      ? 0
                                        : at + byte_offset(text.substr(at), 1);

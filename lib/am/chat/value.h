@@ -7,7 +7,7 @@
 //
 // A Value is a small handle that is copied freely. The heap of one rendering owns what it points to
 // and frees it at the end, so cycles (a namespace that holds itself) need no care. The heap also
-// counts steps and bytes, and ends a template that exceeds its limits.
+// counts steps and bytes, and throws Failure if a template exceeds its limits.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,13 @@ namespace am::chat {
 // Integers have 127 bits and a sign; results beyond that are an error. Python's have no limit.
 __extension__ using Int = __int128;
 
-// Error of an expression or of the template's text. Template and Interpreter add the line and throw
+// Error of an expression or of the template's text. Template adds file and line, and throws
 // Error(kFormat).
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// Limits of one rendering. A real template needs some hundred steps a message.
+// Limits of one rendering. A real template needs a few hundred steps per message.
 struct Limits {
   int64_t steps = 20'000'000;          // expressions, statements, elements visited
   int64_t bytes = int64_t{256} << 20;  // all values that the template makes, and its output
@@ -63,12 +63,14 @@ class Object;
 
 struct Value {
   Kind kind = Kind::kUndefined;
-  bool safe = false;  // text of the filters `safe` and `escape`, to which `+` adds escaped text
+  // Whether a text is HTML-safe, as a result of the filters `safe` and `escape`. The operator `+`
+  // of a safe text and another text escapes the other text.
+  bool safe = false;
   union {
     bool boolean;
     Int number;
     double real;
-    std::string_view string;  // kText: the text. kUndefined: the message of an error
+    std::string_view string;  // kText: the text. kUndefined: error message for uses of the value
     List* list;               // kList to kIterator
     const Dict* dict;
     Object* object;
@@ -93,9 +95,10 @@ struct Value {
 
 struct List {
   std::vector<Value> items;
-  int depth = 1;     // levels of lists and dicts in it, with itself
-  size_t taken = 0;  // kIterator: elements that were taken
-  // kIterator: makes the next element after those in `items`; false: there is none. May be null.
+  int depth = 1;     // depth of nested lists and dicts, this one included
+  size_t taken = 0;  // kIterator: number of `items` that were taken
+  // kIterator: sets its argument to the element after those in `items`; false at the end. May be
+  // null.
   std::function<bool(Value&)> pull = {};
   std::string_view name = {};         // kView, kIterator: type in Python
   Int start = 0, stop = 0, step = 1;  // kRange
@@ -104,7 +107,7 @@ struct List {
 
 struct Dict {
   std::vector<std::pair<Value, Value>> items;
-  std::unordered_multimap<size_t, size_t> index;  // hash of the key, place in `items`
+  std::unordered_multimap<size_t, size_t> index;  // key's hash -> index in `items`; empty if small
   int depth = 1;
 };
 
@@ -134,12 +137,12 @@ class Heap {
  public:
   explicit Heap(const Limits& limits) : limits_(limits) {}
 
-  // Count work, bytes that are read, and memory, before they are spent. Throw Failure beyond the
+  // Count units of work, bytes to be read, and bytes to be allocated. Throw Failure beyond the
   // limit.
   void step(int64_t count = 1);
   void scan(size_t bytes) { step(1 + static_cast<int64_t>(bytes / 64)); }
   void charge(int64_t bytes);
-  // Counts levels of recursion, for as long as it lives; throws Failure beyond the limit.
+  // Counts a level of recursion during its lifetime. Throws Failure beyond the limit.
   class Level {
    public:
     explicit Level(Heap& heap);
@@ -160,7 +163,7 @@ class Heap {
   // Returns the dict of the pairs, where a later value of an equal key replaces an earlier one.
   // Throws Failure for a key without a hash, such as a list.
   Value dict(const std::vector<std::pair<Value, Value>>& items);
-  // Converts JSON, whose strings the values refer to.
+  // Converts JSON, which must outlive the values, because they refer to its strings.
   Value from_json(const Json& json);
 
   template <typename T, typename... Args>

@@ -3,7 +3,7 @@
 // memory on a separate stream, while the next step computes.
 //
 //   BackgroundSaver saver(model, state);
-//   saver.save(folder, state, [&] {   // calls this once saved
+//   saver.save(folder, state, [&] {   // called on rank 0 when the checkpoint is complete
 //     run_folder::drop_old(checkpoints, {.newest = 3}, lineage);
 //   });
 //   saver.before_update();   // before parameters or optimizer state change
@@ -22,7 +22,8 @@
 namespace am::checkpoint {
 
 // Returns a staging buffer, [bytes], that is large enough for everything that this rank writes to a
-// checkpoint. If the model is on the meta device (a dry run), the buffer is too.
+// checkpoint. If the model is on the meta device (a dry run), the buffer is too. `on_host`: the
+// model is in host memory. Only then is the buffer part of the memory meter's total.
 at::Tensor allocate_staging(parallel::ShardedParameters& model, const SavedState& state,
                             bool on_host);
 

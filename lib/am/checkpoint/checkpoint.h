@@ -8,7 +8,7 @@
 //     __0_0.distcp           one file per rank, with its boxes of parameters and optimizer states
 //     .metadata              the index in PyTorch's format, unless it would be too large
 //
-// The index has the offset of every box and the global shapes, so a job with any layout can read
+// The index contains the offset of every box and the global shapes, so a job of any layout can read
 // the checkpoint. A box that is replicated on several ranks is written by one of them, chosen so
 // that all ranks write about the same amount. Ranks write to the folder `step-100.tmp`, which rank
 // 0 renames when all ranks have finished (save_folder.h, step_folders.h). Every file contains the

@@ -1,6 +1,6 @@
-// Runs a part of a collective function so that it either succeeds or fails on all ranks. Otherwise,
-// if one rank throws because its disk is full, for example, the others would wait for it in the
-// next collective.
+// Runs a part of a collective function so that it either succeeds or fails on all ranks. Without
+// this, if one rank threw an exception, for example because its disk is full, all other ranks would
+// wait for that rank in the next collective.
 #pragma once
 
 #include <functional>

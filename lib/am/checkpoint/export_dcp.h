@@ -3,8 +3,8 @@
 //
 //   export_dcp("out", *source, {.table = &frameworks::torchtitan_table(), .dtype = at::kBFloat16});
 //
-// One process writes one file sequentially. Only a few MiB of rows are in memory at a time. A fused
-// matrix is written directly from the tensors of which it consists.
+// One process writes one file sequentially. Only one block of rows (block_buffer.h) is in memory at
+// a time. A fused matrix is written directly from the tensors of which it consists.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,9 +27,9 @@ struct DcpExport {
   std::optional<at::ScalarType> dtype;   // dtype of the parameters; empty: as stored
   std::filesystem::path tokenizer = {};  // file or folder; empty: the tokenizer beside the config
   // Whether to write the optimizer too: its states, which keep their stored dtype, the number of
-  // updates, and the settings of param_groups. Without a table, their names are like
-  // "optim.state.NAME.exp_avg" and "optim.param_groups.NAME.lr". Parameters that have a master
-  // weight in the source (frameworks/master_weights.h) are then written from it.
+  // updates, and the settings of param_groups. Without a table, names are like
+  // "optim.state.NAME.exp_avg" and "optim.param_groups.NAME.lr". If true, parameters that have a
+  // master weight in the source (frameworks/master_weights.h) are written from the master weight.
   bool optimizer = false;
 };
 

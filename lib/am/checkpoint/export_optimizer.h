@@ -4,8 +4,9 @@
 //   optimizer.states[0].tensor;      // exp_avg of the framework's wq: rows of the hub's q_proj
 //   optimizer.groups[0].settings;    // lr, betas, eps, ..
 //
-// A state consists of the states of the same parts as its parameter, in the same rows. This is
-// exact: a framework's rows are the hub's in another order, and no conversion changes values.
+// A state of a framework's tensor is assembled as the tensor is: from the states of the same
+// Hugging Face parameters, in the same rows. This is exact, because the conversion only reorders
+// rows and changes no values.
 #pragma once
 
 #include <filesystem>
@@ -20,7 +21,7 @@
 namespace am::checkpoint {
 
 struct ExportedState {
-  FilledTensor tensor;  // its name is that of the parameter
+  FilledTensor tensor;  // tensor.name is the parameter's name
   std::string state;    // for example "exp_avg"
 };
 

@@ -20,8 +20,9 @@
 namespace am::checkpoint {
 
 struct FilledPart {
-  std::string hub;   // name of the Hugging Face tensor
-  int64_t copy = 0;  // index of the stacked matrix that it fills, flattened over the leading dims
+  std::string hub;  // name of the Hugging Face tensor
+  // Index of the stacked matrix to which `hub` is written, flattened over the leading dims.
+  int64_t copy = 0;
   frameworks::RowMap rows;  // the rows of this matrix to which the tensor is written
 };
 
@@ -47,8 +48,8 @@ FilledTensor filled_by(const stored::StoredTensor& tensor);
 std::vector<FilledTensor> fill_all(const frameworks::NameMap& names,
                                    const stored::TensorSource& source);
 
-// Reads rows [rows.offset, rows.offset + rows.size) of a tensor into `out` [rows, row_numel], which
-// may have any dtype. Rows are counted over all stacked matrices.
+// Reads rows [rows.offset, rows.offset + rows.size) of a tensor into `out` [rows.size, row_numel],
+// which may have any dtype. Rows are counted over all stacked matrices.
 void read_filled_rows(const stored::TensorSource& source, const FilledTensor& tensor,
                       const mesh::Extent& rows, const at::Tensor& out);
 // Prefetches the rows that read_filled_rows() will read (TensorSource::prefetch).

@@ -28,7 +28,7 @@ Settings without(const char* name, Settings settings) {
   return settings;
 }
 
-// Writes the dict's items; `write` writes each key and value.
+// Writes a dict. `write` must write the dict's items, each key before its value.
 template <typename Write>
 void dict(PickleWriter& pickle, const Write& write) {
   pickle.empty_dict();
@@ -57,7 +57,8 @@ void write_group(PickleWriter& pickle, const MegatronGroup& group, int64_t updat
   });
 }
 
-// Writes the state of one of Megatron's optimizers: that of the experts or that of the others.
+// Writes the state of Megatron's optimizer for the experts' parameters, or, if `experts` is false,
+// for all other parameters.
 void write_optimizer(PickleWriter& pickle, const MegatronOptimizer& optimizer, bool experts) {
   dict(pickle, [&] {
     pickle.text("optimizer");
@@ -146,7 +147,8 @@ void write_megatron_files(const fs::path& folder, const std::optional<int64_t>& 
   dict(common, [&] {
     item(common, "checkpoint_version", 3.0);
     if (step) item(common, "iteration", *step);
-    // Tells Megatron which names the tensors have: one per layer, all experts in one.
+    // Describes the names to Megatron: each layer has its own tensors, and one tensor contains all
+    // experts of a layer.
     common.text("content_metadata");
     dict(common, [&] {
       item(common, "singleton_local_shards", false);

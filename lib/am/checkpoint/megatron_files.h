@@ -28,8 +28,8 @@ struct MegatronOptimizer {
 };
 
 // Returns Megatron's groups for the exported parameters. Adds a note to `optimizer` if weight decay
-// differs within one of the groups, because Megatron then applies its own. Throws Error(kFormat),
-// which names two parameters, if other settings or step counts differ.
+// differs within a group: Megatron then applies its own setting --weight-decay. Throws
+// Error(kFormat), which names two parameters, if other settings or step counts differ.
 MegatronOptimizer megatron_optimizer(const std::filesystem::path& source,
                                      const std::vector<FilledTensor>& parameters,
                                      ExportedOptimizer& optimizer);

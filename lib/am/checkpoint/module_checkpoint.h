@@ -4,7 +4,7 @@
 //   save_module("run/step-100", sharded, optimizer, 100);
 //   const int64_t step = load_module("run/step-100", sharded, optimizer);   // 100
 //
-// The folder is that of am-run's checkpoints (checkpoint.h): am-repl and
+// The folder has the format of am-run's checkpoints (checkpoint.h): am-repl and
 // torch.distributed.checkpoint read it. Parameters and buffers have their names in the module.
 // Optimizer states have PyTorch's names, for example "optim.state.head.weight.exp_avg".
 #pragma once

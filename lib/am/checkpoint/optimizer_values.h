@@ -1,9 +1,10 @@
 // Computes torch.optim's param_groups and step counts for a plan's optimizer. When PyTorch loads a
-// checkpoint, it requires these values besides the tensors. Each has a nested and a flattened name:
+// checkpoint, it requires these values besides the tensors. Settings have a nested and a flattened
+// name:
 //
-//   optim.param_groups.0.betas                              get_optimizer_state_dict
-//   optim.param_groups.model.norm.weight.betas              the flattened name
-//   optim.state.model.norm.weight.step                      float32 tensor without dims
+//   optim.param_groups.0.betas                   nested, as from get_optimizer_state_dict
+//   optim.param_groups.model.norm.weight.betas   flattened
+//   optim.state.model.norm.weight.step           step count: float32 tensor without dims
 #pragma once
 
 #include <cstdint>
@@ -24,7 +25,7 @@ struct SavedOptimizer {
   config::OptimizerSection section;
   double lr = 0.0;    // learning rate of the last step
   int64_t steps = 0;  // number of updates so far
-  // optimizer.lr when the layout was built; empty: that of `section`.
+  // Value of optimizer.lr for which the layout was built; empty: section.lr.
   std::optional<double> peak = {};
 };
 

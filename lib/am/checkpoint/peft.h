@@ -18,8 +18,8 @@ namespace am::checkpoint {
 
 bool has_adapters(const model::Inventory& inventory);
 
-// Returns the parameters that an adapter's files hold, as indices in layout().parameters: the
-// adapters' own, and the trained parameters of the base model (lora.modules_to_save).
+// Returns the parameters that an adapter's files hold, as indices into layout.parameters: those of
+// the adapters, and the trained parameters of the base model (lora.modules_to_save).
 std::vector<size_t> parameters_of_adapter(const layout::Layout& layout);
 
 // Reads this rank's boxes of parameters_of_adapter() into the model. `path`: the adapter's folder,

@@ -1,4 +1,4 @@
-// Writes one rank's data file of a checkpoint. The file has a label, followed by torch.save
+// Writes one rank's data file of a checkpoint. The file begins with a label, followed by torch.save
 // archives, which torch.distributed.checkpoint loads. The values of each tensor begin at a multiple
 // of 4 KiB.
 //

@@ -32,8 +32,8 @@ std::vector<SavedBox> collect_boxes(parallel::ShardedParameters& model,
       [&](parallel::ParamGroup& group, size_t, const parallel::LocalParameter& owned) {
         if (!group.quantized()) return add(owned.name, owned, owned.value);
         // Quantized values are dequantized one box at a time. They are frozen, so they may be read
-        // while training continues. The expanded tensor stands for them without their memory, which
-        // a dry run would count.
+        // while training continues. Until they are read, an expanded meta tensor has their shape
+        // and dtype, but not their memory, which a dry run would count.
         const auto meta = at::TensorOptions(group.storage_dtype()).device(at::kMeta);
         add(owned.name, owned, at::empty({1}, meta).expand(owned.box.shape),
             [&group, &owned] { return group.value_of(owned); });

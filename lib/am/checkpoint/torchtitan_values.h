@@ -5,8 +5,8 @@
 
 namespace am::checkpoint {
 
-// Appends lr_scheduler and train_state to the values of an export to torchtitan, which its loader
-// requires. `step`: the number of the training step.
+// Appends lr_scheduler and train_state, which torchtitan's loader requires, to the values of an
+// export. `step`: the number of the training step.
 void add_torchtitan_trainer(OptimizerValues& values, const ExportedOptimizer& optimizer,
                             int64_t step);
 

@@ -135,8 +135,8 @@ void initialize_those(parallel::ParallelModel& model, int64_t seed,
       });
 }
 
-// Injects a fault for tests: on a rank that has a replica of a box other than the first replica,
-// flips the sign of one element of the box.
+// Injects a fault for tests: each rank searches for its first box whose first replica is on another
+// rank, and flips the sign of one element of this box.
 void flip_sign_in_copy(parallel::ParallelModel& model) {
   const at::NoGradGuard no_grad;
   bool done = false;

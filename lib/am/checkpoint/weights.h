@@ -47,7 +47,7 @@ struct HubExport {
   int64_t max_file_bytes = kExportFileBytes;  // larger weights are split into files with an index
   std::filesystem::path tokenizer = {};       // file or folder; empty: beside the model's config
   AdapterExport adapters = AdapterExport::kApart;
-  bool weights_only = false;  // writes model.safetensors alone; names and adapters stay as stored
+  bool weights_only = false;  // writes only model.safetensors; names and adapters stay as stored
 };
 
 // Writes a folder that transformers loads: config.json, model.safetensors, generation_config.json,
@@ -77,7 +77,8 @@ struct ExportTensors {
   std::string config;                   // text of config.json; empty: weights only
   std::filesystem::path config_folder;  // folder with the model's other files; empty: none
 };
-// Overload for tensors that `world` holds; their dtypes are those of the items.
+// Overload for tensors in the memory of the ranks of `world`. Ignores options.dtype: each item has
+// its own dtype.
 void export_hf(const std::filesystem::path& folder, const ExportTensors& tensors,
                const runtime::Group& world, const HubExport& options = {},
                const std::function<void()>& between = {});

@@ -1,9 +1,9 @@
-// An object in place of the global state of torch.distributed and os.environ. It knows whether this
-// rank has joined a job, and has the environment variables that identify the rank.
+// A Distributed object replaces the global state of torch.distributed and os.environ. It records
+// whether this rank has joined a job, and holds the environment variables that identify the rank.
 //
 // The functions with names from OLMo-core and NeMo AutoModel take a Distributed as their first
 // argument: distributed_utils.h, init_utils.h, utils.h, first_rank_per_node.h. Several objects can
-// exist in one process, so that a test can run a whole job.
+// exist in one process, so that a test can run all ranks of a job as threads.
 //
 //   Distributed dist;
 //   initialize_distributed(dist, "gloo");
@@ -42,14 +42,14 @@ class Distributed {
   void log(LogLevel level, const std::string& message) const;
 
   // Sets the store in which join() finds the other ranks, for ranks that share one process. Without
-  // it, join() connects to a store at MASTER_ADDR:MASTER_PORT.
+  // this call, join() connects to a store at MASTER_ADDR:MASTER_PORT.
   void meet_in(c10::intrusive_ptr<c10d::Store> store) { store_ = std::move(store); }
 
   bool is_initialized() const { return world_.has_value(); }
   // Returns the joined job's world. Requires is_initialized().
   const runtime::World& world() const;
 
-  // Returns this rank's environment according to the variables; nothing if no launcher has set any.
+  // Returns this rank's environment according to the variables; nullopt if no launcher has set any.
   // Throws Error(kUsage) for wrong or missing variables.
   std::optional<launch::RankEnvironment> detect() const;
 

@@ -4,7 +4,7 @@
 //
 // Differences from OLMo-core, all bug fixes unless noted:
 //   - init_distributed: an incomplete set of variables (for example RANK without WORLD_SIZE) is an
-//     error that names the missing ones; if an existing value stays, the warning shows that value.
+//     error that names the missing ones; the warning about a kept variable shows the kept value.
 //   - get_local_world_size: a missing LOCAL_WORLD_SIZE is an error with a hint, not a key error.
 //   - get_num_nodes: a world that LOCAL_WORLD_SIZE does not divide counts its last, smaller node.
 //   - synchronize_value, all_reduce_value: doubles stay doubles (OLMo-core converts them to
@@ -41,8 +41,9 @@ struct InitDistributedOptions {
 
 // Joins the job that the launcher's variables describe, or without such variables a job of this one
 // process. Before that, sets variables for NCCL and for the host (host_profile.h), but overrides no
-// existing ones. If the job is joined already, only checks that it has the same backend. Throws
-// Error(kUsage) for invalid variables or backends, and what Distributed::join throws. Collective.
+// existing ones. If the job is joined already, does not join again; throws Error(kUsage) if the
+// job has another backend. Throws Error(kUsage) for invalid variables or backends, and what
+// Distributed::join throws. Collective.
 void init_distributed(Distributed& dist, const InitDistributedOptions& options = {});
 
 // Throws Error(kUsage) if LOCAL_RANK, or the variables that get_fs_local_rank and get_num_nodes
@@ -56,8 +57,8 @@ bool is_distributed(const Distributed& dist);
 void barrier(const Distributed& dist, const runtime::Group* group = nullptr);
 
 int64_t get_rank(const Distributed& dist, const runtime::Group* group = nullptr);
-// Returns the rank in the job of the rank with index `group_rank` in the group. Throws
-// Error(kUsage) if the group has no such index.
+// Returns the global rank of the rank with index `group_rank` in the group; without a group,
+// `group_rank` itself. Throws Error(kUsage) if the group has no such index.
 int64_t get_global_rank(const Distributed& dist, int64_t group_rank,
                         const runtime::Group* group = nullptr);
 int64_t get_world_size(const Distributed& dist, const runtime::Group* group = nullptr);
@@ -71,9 +72,9 @@ int64_t get_local_world_size(const Distributed& dist);
 // rounded up.
 int64_t get_num_nodes(const Distributed& dist);
 
-// Return the value of rank `src`, or the reduction of all ranks' values. `src` is a rank of the
-// job, not an index in the group. The result is on `device`; if `device` is empty, on the group's
-// device.
+// synchronize_value returns the value of rank `src` (a global rank, not an index in the group);
+// all_reduce_value returns the reduction of all ranks' values. The result is on `device`, or if
+// `device` is nullopt, on the group's device.
 at::Tensor synchronize_value(const Distributed& dist, const at::Tensor& value, int64_t src = 0,
                              const runtime::Group* group = nullptr,
                              std::optional<c10::Device> device = std::nullopt);
@@ -90,11 +91,11 @@ template <typename T>
 requires std::is_arithmetic_v<T> T all_reduce_value(
     const Distributed& dist, T value, runtime::ReduceOp op = runtime::ReduceOp::kSum,
     const runtime::Group* group = nullptr, std::optional<c10::Device> device = std::nullopt);
-// Returns the flag of the job's rank 0 on every rank.
+// Returns the flag of global rank 0 on every rank.
 bool synchronize_flag(const Distributed& dist, bool flag, const runtime::Group* group = nullptr,
                       std::optional<c10::Device> device = std::nullopt);
 
-// Return the object of rank `src` of the job. Throw Error(kUsage) if that rank is not in the group.
+// Return the object of global rank `src`. Throw Error(kUsage) if that rank is not in the group.
 Json broadcast_object(const Distributed& dist, const Json& object, int64_t src = 0,
                       const runtime::Group* group = nullptr);
 std::string broadcast_bytes(const Distributed& dist, const std::string& bytes, int64_t src = 0,
@@ -107,25 +108,25 @@ std::vector<Json> all_gather_object(const Distributed& dist, const Json& object,
 std::vector<at::Tensor> all_gather(const Distributed& dist, const at::Tensor& tensor,
                                    const runtime::Group* group = nullptr);
 
-// Returns the coordinates of `rank` (if empty, of this rank) along the axes mesh::kAxes; nothing if
+// Returns the coordinates of `rank` (nullopt: of this rank) along the axes mesh::kAxes; nullopt if
 // the mesh has no such rank.
 std::optional<std::vector<int64_t>> get_mesh_coordinates(
     const runtime::DeviceMesh& mesh, std::optional<int64_t> rank = std::nullopt);
 
-// Whether `backend` can communicate tensors on GPUs, or tensors on the host. An empty `backend`
-// means the job's backend. Outside a job, backend_supports_cuda then returns whether a GPU exists,
-// and backend_supports_cpu returns true.
+// Return whether `backend` can communicate tensors on GPUs (backend_supports_cuda) or on the host
+// (backend_supports_cpu). If `backend` is nullopt, it is the job's backend; outside a job,
+// backend_supports_cuda then returns whether a GPU exists, and backend_supports_cpu returns true.
 bool backend_supports_cuda(const Distributed& dist,
                            const std::optional<std::string>& backend = std::nullopt);
 bool backend_supports_cpu(const Distributed& dist,
                           const std::optional<std::string>& backend = std::nullopt);
 
-// Returns the divisor of 16-bit gradients that FSDP applies before and after the reduction: a power
-// of two near the square root of the number of ranks.
+// Returns the factor by which FSDP divides 16-bit gradients before their reduction: a power of two
+// near the square root of `world_size`. After the reduction, it divides by world_size / factor.
 double get_reduce_divide_factor(int64_t world_size);
 
 struct NAtATimeOptions {
-  std::optional<int64_t> n;  // number of ranks that run at a time; empty: the number of nodes
+  std::optional<int64_t> n;  // number of ranks that run at a time; nullopt: the number of nodes
   const runtime::Group* process_group = nullptr;
   // Replace the size of the group and this rank's index in the group, for example outside a job.
   std::optional<int64_t> world_size, local_rank;

@@ -22,7 +22,8 @@
 //     AutoModel, they run the body.)
 //   - A timeout is an error; no rank continues unsynchronised.
 //   - If no job is joined yet, the class joins the job that the environment variables describe,
-//     with Gloo, and leaves it at the end; without such variables the only rank is the first one.
+//     with Gloo, and leaves it at the end. Without these variables, the process is the only rank,
+//     and so the first one.
 // As in AutoModel, an exception in the body of a rank that is not first affects only that rank.
 #pragma once
 
@@ -38,10 +39,10 @@ namespace am::compat {
 
 class FirstRankPerNode {
  public:
-  // Returns immediately on the first rank of each node. On other ranks, returns after their node's
-  // first rank has called leave(). The first rank of a node has the lowest LOCAL_RANK among the
-  // node's ranks in `group`. Throws Error(kPeer) if a first rank failed or did not leave within
-  // `timeout`. Collective over `group` (null: over all ranks).
+  // Waits until all ranks of `group` have arrived. Ranks that are not the first of their node then
+  // wait until their node's first rank has called leave(). The first rank of a node has the lowest
+  // LOCAL_RANK among the node's ranks in `group`. Throws Error(kPeer) if a first rank failed or did
+  // not leave within `timeout`. Collective over `group` (null: over all ranks).
   explicit FirstRankPerNode(Distributed& dist,
                             std::chrono::milliseconds timeout = std::chrono::hours(10),
                             const runtime::Group* group = nullptr);

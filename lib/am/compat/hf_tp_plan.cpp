@@ -41,7 +41,7 @@ constexpr std::array<Absent, 5> kAbsent = {{
 struct OwnStyle {
   std::string_view family;
   std::string_view module;
-  std::optional<TpStyle> style;  // style in transformers' plan; empty: the plan lacks the module
+  std::optional<TpStyle> style;  // style in transformers' plan; nullopt: the plan lacks the module
 };
 
 constexpr std::array<OwnStyle, 13> kOwnStyles = {{

@@ -4,16 +4,16 @@
 //
 // NeMo AutoModel's function of this name merges the plans of the model's class, of the instance and
 // of the inner decoder, adds the embedding (rowwise_rep), and leaves the head's output sharded.
-// This function returns the same plan from automesh's own tables, since transformers is not
-// available. It differs from AutoModel's:
+// This function builds the plan from automesh's own tables, since transformers is not available.
+// Differences from AutoModel's function:
 //
-//   - style names that AutoModel cannot translate (for example rowwise_split_input) are accepted,
-//     so that every plan of transformers 5 works;
+//   - style names that AutoModel cannot translate (for example rowwise_split_input) are accepted;
 //   - modules that the config does not have (for example a tied head or a dense layer) are omitted.
 //
 // As in AutoModel, tensor parallelism does not shard experts; expert parallelism does.
 //
-// This is not the plan of `tp_plan = "auto"`, which has sequence parallelism.
+// The plan of `tp_plan = "auto"` differs: it has automesh's own styles, and sequence parallelism if
+// strategy.sequence_parallel is set.
 #pragma once
 
 #include "am/model/config.h"

@@ -17,7 +17,7 @@ constexpr std::array<ProfileVariable, 1> kPluto = {{
     {"NCCL_IB_HCA", "^=mlx5_1,mlx5_2"},
 }};
 
-// Google's A3+ machines, whose FastRak network needs its own variables.
+// Google's A3+ machines, whose FastRak network needs more variables.
 constexpr std::array<ProfileVariable, 25> kAugusta = {{
     {"NCCL_CROSS_NIC", "0"},
     {"NCCL_PROTO", "Simple,LL128"},

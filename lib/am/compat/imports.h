@@ -5,10 +5,11 @@
 //   import_class_from_path("fsdp2");                 // a strategy, built in or registered
 //   import_class_from_path("libmine.so:my_plan");    // a plugin's function or object
 //
-// AutoModel imports a module and returns one of its attributes. Without Python, a path is a name
-// that automesh knows, or a symbol of a shared library. For a list of paths AutoModel prints a
-// warning for each failure and continues with a shorter list, so that the FSDP units silently
-// differ from those requested; here one error reports all failures, each with its path and cause.
+// AutoModel imports a module and returns one of its attributes. Without Python, a path is the
+// name of a layer class or a strategy, or a symbol of a shared library. For a list of paths
+// AutoModel prints a warning for each failure and continues with a shorter list, so that the FSDP
+// units silently differ from those requested; here one error reports all failures, each with its
+// path and cause.
 #pragma once
 
 #include <span>

@@ -7,9 +7,10 @@ namespace am::compat {
 
 namespace {
 
-// Returns this rank's number, or the number of ranks, before the job is joined. The value is that
-// of torchrun's `variable`. Without torchrun's variables, it is the member `detected` of the
-// environment of Slurm or MPI; without these too, it is `otherwise`.
+// Returns this rank's number, or the number of ranks, before the job is joined. If RANK or
+// WORLD_SIZE is set, returns the value of `variable`, or `otherwise` if `variable` is not set. If
+// neither is set, returns the member `detected` of the environment of Slurm or MPI; without this
+// environment, returns `otherwise`.
 int64_t before_joining(const Distributed& dist, const std::string& variable,
                        int64_t launch::RankEnvironment::*detected, int64_t otherwise) {
   if (!dist.variables().get("RANK") && !dist.variables().get("WORLD_SIZE")) {

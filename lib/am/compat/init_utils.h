@@ -18,7 +18,7 @@
 namespace am::compat {
 
 struct DistInfo {
-  std::string backend;  // the requested backend, even if a single process uses another or none
+  std::string backend;  // the requested backend, even if a single process uses Gloo instead
   int64_t rank = 0;
   int64_t world_size = 1;
   c10::Device device = c10::Device(c10::kCPU);

@@ -3,11 +3,10 @@
 //
 //   translate_to_torch_parallel_style("colwise_rep");   // ColwiseParallel, Replicate -> Replicate
 //
-// NeMo AutoModel's function of this name returns PyTorch's object. AutoModel's knows only six
-// styles and throws for Hugging Face's newer names, so that it fails for a plan with one newer
-// name. automesh's accepts every name that a plan may use (model/tp_plan.h lists them). These
-// include the style of a replicated weight whose gradient is summed over tp, for which PyTorch has
-// no class.
+// NeMo AutoModel's function of this name returns an object of PyTorch. It supports only six styles
+// and throws for Hugging Face's newer names, so that a plan with one newer name fails. automesh's
+// function accepts every name that a plan may use (model/tp_plan.h lists them). These include the
+// style of a replicated weight whose gradient is summed over tp, for which PyTorch has no class.
 #pragma once
 
 #include <string_view>

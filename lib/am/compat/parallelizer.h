@@ -10,8 +10,8 @@
 //   });
 //
 // AutoModel's functions modify a torch module in place, as the overloads for torch::nn::Module do
-// (parallel/module/sharded_module.h). The others build a model from its config, sharded from the
-// start, with zeros as parameters, which checkpoint::initialize initialises.
+// (parallel/module/sharded_module.h). The other overloads build a model from its config, sharded
+// from the start, with zeros as parameters, which checkpoint::initialize initialises.
 // AutoModel asserts some conditions and detects others late, for example heads that tp does not
 // divide, or a tp plan that matches no module. Here the rules of `am-plan check` check all of them
 // before anything is built.
@@ -38,7 +38,7 @@ namespace am::compat {
 // instead of dp_shard.
 
 // Applies tensor parallelism by strategy.tp_plan, then activation checkpointing, then FSDP over
-// dp_shard_cp; a mesh with dp_replicate > 1 gives hybrid sharding. The default mixed-precision
+// dp_shard_cp; a mesh with dp_replicate > 1 means hybrid sharding. The default mixed-precision
 // policy is FSDP2Config's: bfloat16 parameters, float32 reduction, outputs unchanged.
 std::unique_ptr<parallel::ParallelModel> fsdp2_strategy_parallelize(
     const model::ModelConfig& model, const runtime::DeviceMesh& mesh,
@@ -56,8 +56,8 @@ std::unique_ptr<parallel::ParallelModel> ddp_strategy_parallelize(
     const model::ModelConfig& model, const runtime::DeviceMesh& mesh,
     const config::DDPConfig& strategy = {}, const std::string& dtype = "float32");
 
-// The functions for a user's torch::nn module, which they shard in place. A module that is not
-// Sharded<M> is refused. Throw what parallel::ShardedModule's constructor throws.
+// Overloads for a user's torch::nn module, which is sharded in place. They throw what
+// parallel::ShardedModule's constructor throws, for example if a parameter is in no Sharded<M>.
 std::unique_ptr<parallel::ShardedModule> fsdp2_strategy_parallelize(
     std::shared_ptr<torch::nn::Module> model, const runtime::DeviceMesh& mesh,
     const config::FSDP2Config& strategy = {});

@@ -7,7 +7,7 @@
 //   - barrier_with_timeout: both `group` and `timeout` are respected, and the missing ranks are
 //     named. If the Gloo group cannot be created it returns false. (AutoModel then waits in an
 //     ordinary barrier without a timeout, and returns true.)
-//   - reduce_loss: any device, counts of 64 bits; an empty list has the sum 0.
+//   - reduce_loss: supports any device and 64-bit counts; returns the sum 0 for an empty list.
 #pragma once
 
 #include <ATen/core/Tensor.h>

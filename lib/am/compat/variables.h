@@ -1,5 +1,5 @@
-// Environment variables that can be read and set. They are those of the process, or separate
-// variables for a rank that shares the process with other ranks.
+// Environment variables that can be read and set: the process's variables, or a separate set for a
+// rank that shares the process with other ranks.
 //
 //   Variables variables = Variables::process();
 //   set_variable(variables, "OLMO_SHARED_FS", "1");

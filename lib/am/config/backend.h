@@ -3,7 +3,7 @@
 //   parse_backend("gloo");                  // host tensors
 //   parse_backend("nccl");                  // GPU tensors
 //   parse_backend("cuda:gloo");             // GPU tensors, through host memory
-//   parse_backend("cpu:gloo,cuda:nccl");    // both, chosen by the tensor of each collective
+//   parse_backend("cpu:gloo,cuda:nccl");    // both, chosen by the device of a collective's tensor
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace am::config {
 
-// Engines of the collectives of CPU tensors and of GPU tensors: "gloo" or "nccl". Empty: tensors of
+// Engines of collectives on CPU tensors and on GPU tensors: "gloo" or "nccl". Empty: tensors of
 // that device cannot be communicated.
 struct BackendSpec {
   std::string cpu;

@@ -26,7 +26,8 @@ fs::path builtin_folder() {
   }
   std::error_code ignored;
   fs::path above = fs::read_symlink("/proc/self/exe", ignored).parent_path();
-  // PREFIX/bin, PREFIX/libexec/automesh, SOURCE/build/bin and SOURCE/build/libexec/automesh.
+  // The program is in PREFIX/bin, PREFIX/libexec/automesh, SOURCE/build/bin or
+  // SOURCE/build/libexec/automesh, at most three levels below PREFIX or SOURCE.
   for (int up = 0; up < 3 && above.has_relative_path(); ++up) {
     above = above.parent_path();
     for (const char* folder : {"share/automesh/models", "plans/models"}) {

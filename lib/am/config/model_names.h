@@ -17,8 +17,8 @@ namespace am::config {
 // the hub ($HF_HUB_CACHE, $HF_HOME/hub or ~/.cache/huggingface/hub; the snapshot of the branch
 // main, otherwise the newest). Returns nothing if there is none.
 std::optional<std::filesystem::path> find_model(std::string_view name);
-// Returns the path that a user's name of a model stands for: the path itself if it exists or no
-// model has this name, otherwise the folder of find_model().
+// Returns the path of the model that a user names by `given`, a path or a name: `given` itself if
+// that path exists or no model has this name, otherwise the folder that find_model() returns.
 std::filesystem::path model_path(const std::filesystem::path& given);
 // Returns the names of the built-in configs, sorted; empty if none are installed.
 std::vector<std::string> builtin_models();

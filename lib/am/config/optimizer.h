@@ -14,8 +14,8 @@ namespace am::config {
 double momentum_of(const OptimizerSection& optimizer);
 bool nesterov_of(const OptimizerSection& optimizer);
 
-// Returns the learning rate of a parameter in a step. `lr`: that of the step by the schedule, whose
-// peak is `peak`; `own_peak`: the parameter's own peak.
+// Returns a parameter's learning rate in a step: `lr` * `own_peak` / `peak`. `lr`: the schedule's
+// learning rate in this step; `peak`: the schedule's peak; `own_peak`: the parameter's peak.
 double parameter_lr(double lr, double peak, double own_peak);
 
 // Name of the optimizer state that holds the moving average of a parameter (optimizer.ema_decay).

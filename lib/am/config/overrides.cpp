@@ -27,9 +27,9 @@ void set_source(Value& value, const std::string& text) {
   }
 }
 
-// Reads `left=right` as the key `left` with the unquoted text `right`, which is not valid TOML. If
-// the right side starts like a quoted text, an array or a table, adds the errors `as_toml` and
-// returns nothing.
+// Reads `left=right`, which is not valid TOML, as the key `left` with the unquoted text `right`. If
+// the right side starts like a quoted text, an array or a table, returns nothing and adds
+// `as_toml`, the errors of reading the text as TOML.
 std::optional<Value> read_bare_word(const std::string& text, size_t equals,
                                     const Diagnostics& as_toml, Diagnostics& found) {
   const std::string_view right = trim(std::string_view(text).substr(equals + 1));

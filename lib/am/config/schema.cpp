@@ -15,8 +15,8 @@ Json default_of(const FieldSpec& field) {
   return field.get(default_plan(field.strategy.empty() ? "fsdp2" : field.strategy));
 }
 
-// Returns the schema of one key of a section. If the schemas or defaults of the key differ between
-// strategies, the returned schema allows each of them.
+// Returns the schema of one key of a section. If the key's schemas differ between strategies, the
+// returned schema allows each of them. If its defaults differ, the returned schema has no default.
 Json property(const SectionSpec& section, const std::string& key) {
   Json schemas = Json::array();
   Json defaults = Json::array();

@@ -13,7 +13,7 @@
 namespace am::config {
 
 // Codec of mp_policy, for example { param_dtype = "float32", reduce_dtype = "none" }. Missing keys
-// keep their defaults; "none" means that the dtype is left as it is stored.
+// keep their defaults; "none" leaves a dtype unset (see MixedPrecisionPolicy).
 struct MixedPrecisionCodec {
   std::optional<MixedPrecisionPolicy> read(const Input& input) const;
   Json write(const MixedPrecisionPolicy& policy) const;

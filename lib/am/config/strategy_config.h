@@ -60,9 +60,9 @@ struct FSDP2Config {
   int64_t activation_checkpointing_every = 1;  // checkpoint every N-th layer
   bool defer_fsdp_grad_sync = true;
   std::optional<std::string> backend;  // absent: nccl if a GPU is present, else gloo
-  // FSDP units whose parameters are freed after forward: all (true), none (false), or a number of
-  // ranks >= 2 to which parameters are resharded. Absent: every unit except the last layer, the
-  // head and the root, and no unit in a pipeline.
+  // FSDP units whose gathered parameters are freed after forward. true: all units but the root.
+  // false: none. A number N >= 2: all units but the root; shards over groups of N ranks are kept.
+  // Absent: all units except the last layer, the head and the root; in a pipeline, none.
   std::optional<std::variant<bool, int64_t>> reshard_after_forward;
   bool enable_async_tensor_parallel = false;
   bool enable_compile = false;

@@ -209,7 +209,8 @@ bool is_ascii_outside_strings(std::string_view text, const std::string& file, Di
   return false;
 }
 
-// Returns the message of an error of the library, which writes "Error while parsing WHERE: WHAT".
+// Returns "WHAT (in WHERE)" for an error that the library describes as "Error while parsing WHERE:
+// WHAT".
 std::string message_of(const toml::parse_error& error) {
   constexpr std::string_view kPrefix = "Error while parsing ";
   const std::string_view text = error.description();

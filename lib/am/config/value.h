@@ -46,8 +46,7 @@ struct Member {
 // Returns the kind's name for messages, for example "text" or "an integer".
 const char* kind_name(Value::Kind kind);
 
-// Return a Value with this content; `span` is the location in the file from which the content was
-// derived.
+// Return a Value with this content. `span`: location of the text from which it was derived.
 Value value_of(int64_t value, const Span& span);
 Value value_of(double value, const Span& span);
 Value value_of(bool value, const Span& span);

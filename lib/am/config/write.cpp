@@ -86,7 +86,7 @@ void make_absolute(const Plan& plan, const FieldSpec& field, Json& value) {
   if (field.is_path == nullptr) return;
   if (value.is_array()) {
     for (Json& item : value) {
-      const bool table = item.is_object() && item.contains("path");  // of [[data.source]]
+      const bool table = item.is_object() && item.contains("path");  // as in [[data.source]]
       make_absolute(plan, field, table ? item["path"] : item);
     }
   } else if (value.is_string() && field.is_path(value.get_ref<const std::string&>())) {
@@ -132,7 +132,8 @@ std::string written(const Plan& plan, const Form& form,
 std::string to_toml(const Plan& plan) {
   return written(plan, {.absolute = true, .names_absent = true},
                  [&](const FieldSpec& field, const Json&) {
-                   // Without the key, the length of the job follows from the data again.
+                   // Omits a default max_steps that does not apply, because it would limit the
+                   // job once the plan is loaded from this text.
                    return field.name() != "train.max_steps" || plan.max_steps_apply();
                  });
 }

@@ -16,11 +16,11 @@
 namespace am::config {
 
 // Returns the plan as a person would write it, with its model and only those keys whose value is
-// not the default. Paths are absolute, but model.path is `model`, if given, as it is. The text
-// loads to the same plan.
+// not the default. Paths are absolute, except that model.path is written as `model` if given. The
+// text loads to the same plan.
 std::string to_short_toml(const Plan& plan, const std::optional<std::string>& model = {});
 
-// Returns only the named keys of a plan, for example "mesh.tp_size", in the field table's order;
+// Returns TOML with only the named keys, for example "mesh.tp_size", in the field table's order;
 // paths are as written in the plan. Skips names that the plan's strategy does not have, and absent
 // values.
 std::string to_toml(const Plan& plan, std::span<const std::string> keys);

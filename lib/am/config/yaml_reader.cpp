@@ -14,8 +14,8 @@
 namespace am::config {
 namespace {
 
-// Maximum number of values that aliases may copy: many times more than a recipe needs, and far less
-// than a file of nested aliases could produce.
+// Maximum number of values in anchored nodes and in the copies that aliases make: many times more
+// than a training recipe needs, and far less than a file of nested aliases could produce.
 constexpr size_t kMostCopies = size_t{1} << 14;
 
 struct Stop {};  // thrown once the first error has been reported

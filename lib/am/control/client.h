@@ -19,8 +19,7 @@
 
 namespace am::control {
 
-// Thrown when the job closes the connection, because the job ended or because it disconnected this
-// client.
+// Thrown when the job closes the connection, because the job ended or has disconnected this client.
 class ConnectionLost : public Error {
  public:
   ConnectionLost();
@@ -29,9 +28,10 @@ class ConnectionLost : public Error {
 class Client {
  public:
   // Connects to the job's Unix socket, or over TCP if the address has no Unix socket; over TCP,
-  // both ends then prove that they know the token. Throws Error(kRuntime) if no job answers in
-  // time, if the job refuses, or if the peer is not the job; also throws the errors of
-  // Token::read(). receive() throws for a reply of more than `largest_reply` bytes.
+  // both ends then prove that they know the token. Throws Error(kRuntime) if no job answers within
+  // `patience`, if the job refuses, or if the peer does not know the token; Error(kFormat) if the
+  // peer's messages are not those of a job; and the errors of Token::read(). receive() throws for a
+  // reply of more than `largest_reply` bytes.
   Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience,
          size_t largest_reply = kLargestReply);
   Client(const Client&) = delete;

@@ -1,4 +1,5 @@
-// Thread of Server: accepts connections, reads requests and writes output. Private to server.cpp.
+// Thread of Server: accepts connections, reads requests and writes output. Private to server.cpp
+// and listener.cpp.
 #pragma once
 
 #include <chrono>
@@ -60,6 +61,7 @@ class Server::Listener {
   // accepts.
   void write_to(Connection& connection);
   bool take_frames(Connection& connection);
+  // Marks the connection for closing if its handshake or its output has timed out.
   void judge(Connection& connection);
   void close_marked();
 

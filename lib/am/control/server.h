@@ -2,7 +2,7 @@
 // the training thread empties between two steps.
 //
 //   Server server(place.take_socket(), options);
-//   server.start();                                   // its thread calls the options from now on
+//   server.start();                                   // its thread may now call the callbacks
 //   if (server.is_wanted()) ...                       // an atomic read
 //   while (auto request = server.take(0ms)) server.reply(request->client, request->id, answer);
 //
@@ -32,7 +32,7 @@ namespace am::control {
 struct ServerLimits {
   // Largest number of connections without a completed handshake. Beyond it, the oldest is closed.
   size_t half_open = 8;
-  size_t clients = 64;
+  size_t clients = 64;                    // largest number of attached clients
   size_t queued = 16;                     // largest number of waiting requests per client
   size_t output_bytes = size_t{8} << 20;  // largest size of waiting output per client, in bytes
   std::chrono::milliseconds handshake = std::chrono::seconds(2);
@@ -105,7 +105,7 @@ class Server {
   // Sends a last event to all clients, and waits up to `patience` until all output is sent.
   void end(const Json& last_event, std::chrono::milliseconds patience);
   // Disconnects the clients and ends the listening thread. After stop() has returned, no function
-  // of the options runs. The destructor calls it.
+  // of the options runs. The destructor calls stop().
   void stop();
 
  private:

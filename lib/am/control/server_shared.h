@@ -14,12 +14,12 @@
 
 namespace am::control {
 
-// Output and requests of one client that are queued.
+// Queued output of one client, and the number of its queued requests.
 struct Outlet {
   ClientInfo who;
   std::deque<std::string> frames;
   size_t bytes = 0;     // bytes not yet sent: in `frames`, and in the listener's Connection::frames
-  int64_t dropped = 0;  // number of events dropped since the last one that was sent
+  int64_t dropped = 0;  // number of dropped events that no "dropped" event has reported yet
   size_t queued = 0;    // number of this client's requests in Shared::queue
   // Whether the client must be disconnected, because it does not read its output.
   bool overrun = false;

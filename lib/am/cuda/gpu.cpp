@@ -21,8 +21,9 @@ namespace am::cuda {
 namespace {
 
 int64_t count_gpus() {
+  // device_count() is never negative, so the cast does not change it.
   return static_cast<unsigned char>(c10::cuda::device_count());
-}  // never negative
+}
 
 [[noreturn]] void refuse(const launch::RankEnvironment& here, int64_t count,
                          const std::string& hint) {

@@ -98,15 +98,17 @@ bool gated_gradients(const at::Tensor& of_gate, const at::Tensor& of_up, const a
                up.const_data_ptr(), gate.numel());
 }
 
-// Threads of a row's team and of a block, and elements that a thread reads at once.
+// Division of rows among threads: `team` threads compute a row, which they read in packs of 16
+// bytes or element by element.
 struct Rows {
   bool in_packs = false;
   int team = 1;
   Grid grid;
 };
 
-// Returns the teams of `rows` rows of `width` elements (kernels/rms_norm.cu): two packs of 16 bytes
-// per thread, up to 512 threads. `in_packs`: all rows are aligned to packs.
+// Divides `rows` rows of `width` elements among teams (kernels/rms_norm.cu) of up to 512 threads. A
+// thread reads two packs of 16 bytes, or two elements if `in_packs` is false; more in wide rows.
+// `in_packs`: all rows are aligned to packs of `lanes` elements.
 Rows teams_of(int64_t rows, int64_t width, bool in_packs, int64_t lanes) {
   constexpr int64_t kKept = 2, kMost = 512, kSmallBlock = 128;
   const int64_t reads = in_packs ? width / lanes : width;
@@ -202,7 +204,8 @@ bool sum_of_rows(const at::Tensor& sum_ND, const at::Tensor& rows_RD, const at::
                static_cast<int>(slot_Nk.size(1)));
 }
 
-// Tensors that are rotated together, with the memory layout of the rotation kernel's type `Heads`.
+// One rotated tensor, as input x and output y, with the memory layout of the rotation kernel's type
+// `Heads`. `heads` is 0 if there is no tensor.
 struct RotatedHeads {
   void* y = nullptr;
   const void* x = nullptr;

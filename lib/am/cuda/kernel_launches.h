@@ -1,5 +1,5 @@
-// Grids and arguments of the GPU kernels (am/cuda/kernels/*.cu), without CUDA:
-// tensor::register_gpu_kernels(kernels_by(launch)) lets operators use them.
+// Grids and arguments of the GPU kernels (am/cuda/kernels/*.cu); this code does not depend on CUDA.
+// tensor::register_gpu_kernels(kernels_by(launch)) makes operators use the kernels.
 //
 // compiled_kernels.cpp launches on a GPU. Tests launch the same kernels, with the same grids and
 // arguments, on the host.
@@ -24,7 +24,8 @@ struct Grid {
 using Launch = bool (*)(Part part, const at::Tensor& on, const char* name, const Grid& grid,
                         void** arguments);
 
-// Returns the kernels, launched by `launch`. A process has one launch function.
+// Returns the kernels, which `launch` launches. A process has a single launch function, the one of
+// the last call.
 const tensor::GpuKernels& kernels_by(Launch launch);
 
 }  // namespace am::cuda

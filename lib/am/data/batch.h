@@ -19,8 +19,8 @@
 
 namespace am::data {
 
-// A batch of sequences, row-major [rows, seq_len]; see SampleRow. Rows beyond the end of the data
-// have no label that counts.
+// A batch of sequences, row-major [rows, seq_len]; see SampleRow. In rows beyond the end of the
+// data, all labels are kIgnoredLabel.
 struct Batch {
   int64_t rows = 0;
   int64_t seq_len = 0;
@@ -32,7 +32,7 @@ struct Batch {
 struct DataSource {
   std::unique_ptr<SampleSource> samples;
   double weight = 1.0;
-  int64_t epochs = 0;  // passes after which the source is left out; 0: no limit
+  int64_t epochs = 0;  // epochs after which the source is left out; 0: no limit
 };
 
 class BatchReader {
@@ -46,12 +46,12 @@ class BatchReader {
   std::vector<std::string> descriptions() const;
   // Returns the number of tokens in the files of all sources.
   int64_t tokens() const;
-  // Returns a text that differs for other data or another mixture.
+  // Returns a hash by which a change of the data or of the mixture is detected.
   std::string fingerprint() const;
 
   // Returns the sequences at positions [first, first + count) of the data order.
   Batch read_batch(int64_t first, int64_t count) const;
-  // Returns the number of labels of these sequences that the loss counts.
+  // Returns the number of labels that the loss counts at positions [first, first + count).
   int64_t counted_labels(int64_t first, int64_t count) const;
   // Returns a rank's sequences of micro-batch `micro_batch`. The global batch begins at position
   // `place` of the data order.

@@ -32,13 +32,13 @@ ExampleOptions example_options(const DataSpec& spec, const SampleOptions& option
   return {options.seq_len, spec.max_length, spec.drops_long, spec.packs};
 }
 
-// Returns the chat template beside a tokenizer; nothing if its folder has none.
+// Returns the chat template in the tokenizer's folder; nullopt if there is none.
 std::optional<chat::ChatTemplate> template_beside(const std::string& tokenizer) {
   if (tokenizer == "bytes") return std::nullopt;
   return chat::ChatTemplate::find_in(folder_of(tokenizer));
 }
 
-// Returns the examples of some conversations.
+// Converts conversations to examples. Throws Error(kPlan) for a token id outside the vocabulary.
 std::vector<Example> read_examples(const ConversationReader& reader, const JsonObjects& objects,
                                    int64_t vocab_size) {
   std::vector<Example> examples;

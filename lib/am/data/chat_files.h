@@ -1,5 +1,5 @@
-// Opens data of the kind "chat": files of conversations (conversation.h), as JSON Lines, a JSON
-// array or a Parquet file, which stay in memory as token ids.
+// Opens data of the kind "chat": files of conversations (conversation.h), each in JSON Lines, a
+// JSON array or Parquet. The token ids of all conversations stay in memory.
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@ Examples read_chat(const DataSpec& spec, const Tokenizer& tokenizer,
                    const std::vector<std::filesystem::path>& files);
 // Implements open_samples() for the kind "chat".
 std::unique_ptr<SampleSource> open_chat(const DataSpec& spec, const SampleOptions& options);
-// Implements open_samples() for the kind "synthetic_chat": random examples of different lengths,
-// with random labels that count.
+// Implements open_samples() for the kind "synthetic_chat": examples of random ids and lengths, in
+// which about a third of the labels count.
 std::unique_ptr<SampleSource> make_synthetic_chat(const DataSpec& spec,
                                                   const SampleOptions& options);
 

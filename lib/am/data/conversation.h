@@ -4,15 +4,16 @@
 //   const ConversationReader reader(*tokenizer, &chat_template, {.loss_on = LossOn::kAssistant});
 //   const Example example = reader.read(Json::parse(line), "chat.jsonl:1");
 //
-// A line, or a row of a Parquet file, is an object with one of these:
+// A line, or a row of a Parquet file, is an object with one of these sets of keys:
 //
 //   messages            [{"role": "user", "content": ".."}, ..]; also "tools"
 //   prompt, completion  two texts, or two lists of messages
-//   input_ids, labels   token ids, and for each its id or -100; without labels all ids count
+//   input_ids, labels   token ids, and per token its id or -100 (not counted); without labels all
+//                       ids count
 //
-// Tokens count if they overlap with a part of the text that the assistant generates: the
-// {% generation %} blocks of the template or, without such blocks, what a message of the assistant
-// adds to the text after the generation prompt.
+// With LossOn::kAssistant, the loss counts the tokens that overlap with a part of the text that the
+// assistant generates: the {% generation %} blocks of the template or, without such blocks, the
+// text that a message of the assistant adds after the generation prompt.
 #pragma once
 
 #include <optional>
@@ -31,24 +32,24 @@ namespace am::data {
 
 struct ConversationOptions {
   LossOn loss_on = LossOn::kAssistant;
-  // Names of the file's keys, by the names above, for example {"messages", "conversations"}.
+  // Pairs of a key above and its name in the file, for example {"messages", "conversations"}.
   std::vector<std::pair<std::string, std::string>> columns = {};
-  std::optional<int64_t> end_token = {};  // follows a completion if there is no template
-  // Whether special tokens in the content of messages, and in texts, are text like any other.
+  std::optional<int64_t> end_token = {};  // appended to a completion if there is no template
+  // Whether special tokens in messages, prompts and completions are tokenised as ordinary text.
   bool split_special_tokens = false;
 };
 
 class ConversationReader {
  public:
-  // `chat_template` may be null: then only prompt and completion as texts, and token ids, can be
-  // read. The tokenizer and the template must outlive the object.
+  // If `chat_template` is null, read() accepts only token ids, and prompts and completions that are
+  // texts. The tokenizer and the template must outlive the object.
   ConversationReader(const Tokenizer& tokenizer, const chat::ChatTemplate* chat_template,
                      ConversationOptions options);
 
   // Returns the keys that read() may read, by their names in the file.
   std::vector<std::string> keys() const;
-  // `where` names the line in error messages. Throws Error(kFormat) for an object without the keys
-  // above, and the errors of the template.
+  // Converts a line to an example. `where` names the line in error messages. Throws Error(kFormat)
+  // for an object without the keys above, and the errors of the template.
   Example read(const Json& line, const std::string& where) const;
 
  private:
@@ -65,7 +66,7 @@ class ConversationReader {
   const Tokenizer& tokenizer_;
   const chat::ChatTemplate* template_;
   ConversationOptions options_;
-  Trie guarded_tokens_;  // special tokens that messages may contain as text; empty: not split
+  Trie guarded_tokens_;  // special tokens to treat as text; empty unless split_special_tokens
 };
 
 }  // namespace am::data

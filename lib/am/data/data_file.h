@@ -1,5 +1,5 @@
-// Contents of a file of text, decompressed if it is a gzip or Zstandard file; or the stored bytes
-// of a Parquet file.
+// Reads a text file, and decompresses it if it is a gzip or Zstandard file. A Parquet file is read
+// as its stored bytes.
 //
 //   const DataFile file("corpus.jsonl.zst", "UTF-8 text");
 //   file.for_each_block([&](const DataBlock& block) { count += block.text.size(); });
@@ -22,7 +22,7 @@ namespace am::data {
 struct DataBlock {
   std::string_view text;
   int64_t file_bytes = 0;  // bytes of the file, as stored, up to the end of the block
-  std::shared_ptr<const std::string> owner;  // keeps `text`; null if the DataFile does
+  std::shared_ptr<const std::string> owner;  // owns `text`; null if the DataFile owns it
 };
 
 class DataFile {
@@ -35,9 +35,9 @@ class DataFile {
   // Returns the path without the suffix .gz or .zst.
   const std::filesystem::path& name() const { return name_; }
 
-  // Whether this is a Parquet file. The next functions then return its bytes as stored.
+  // Whether this is a Parquet file. The functions below then return its bytes as stored.
   bool is_table() const { return is_table_; }
-  // Returns the file's bytes as stored, which the object keeps.
+  // Returns the file's bytes as stored, valid for the lifetime of this object.
   std::span<const std::byte> stored() const { return map_.bytes(); }
 
   // Calls `visit` with the content in order. A block ends at the end of a line, unless it is the
@@ -51,8 +51,8 @@ class DataFile {
  private:
   enum class Compression { kNone, kGzip, kZstd };
 
-  // Like for_each_block(), until `visit` returns false.
   void refuse_packed(std::string_view beginning) const;
+  // Calls `visit` as for_each_block() does, until it returns false.
   void for_blocks(const std::function<bool(const DataBlock&)>& visit) const;
 
   std::filesystem::path path_;

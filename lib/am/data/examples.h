@@ -4,9 +4,9 @@
 //   examples.add({.ids = {1, 7, 8, 2}, .counted = {false, false, true, true}});
 //   const auto samples = pack_examples(std::move(examples), {.seq_len = 128}, "chat: a.jsonl");
 //
-// A row has whole examples, one after the other, and padding. The positions of each example begin
-// at 0, so that attention stays inside of it. An example of n tokens takes n - 1 positions: its
-// last token is only a label.
+// A row holds one or more examples, none of which continues in another row, and then padding. The
+// positions of each example begin at 0, so that attention stays inside of it. An example of n
+// tokens takes n - 1 positions: its last token is only a label.
 #pragma once
 
 #include <cstdint>

@@ -23,9 +23,9 @@ enum class TextShape {
   kJsonArray,  // the file is one JSON array of objects
 };
 
-// Returns the shape of a file with this beginning. JSON Lines have a name that ends with .jsonl or
-// .ndjson, or begin with an object that has a "text"; an array begins with "[" and an object.
-// Throws Error(kFormat) for a file named .json of another shape.
+// Returns the shape of a file whose content begins with `beginning`. kJsonLines: the name ends with
+// .jsonl or .ndjson, or the first line is an object with the key "text". kJsonArray: the content
+// begins with "[" and an object. Throws Error(kFormat) for a file named .json with other JSON.
 TextShape shape_of(const std::filesystem::path& file, std::string_view beginning);
 
 }  // namespace am::data

@@ -1,5 +1,6 @@
-// Marks the special tokens that occur in the content of messages, so that they can be told from
-// those of the chat template in the rendered text (data.split_special_tokens).
+// Marks the special tokens that occur in the content of messages with a guard character. In the
+// rendered text, the guard distinguishes them from special tokens that the chat template adds
+// (data.split_special_tokens).
 //
 //   const Trie tokens = guarded_tokens({"<|im_end|>"});
 //   const TextGuard guard(tokens, dump_json(request.messages, -1));
@@ -19,8 +20,8 @@
 
 namespace am::data {
 
-// Returns the special tokens that guards can mark. Those of one character are left out: no guard
-// fits into them.
+// Returns the special tokens that a guard can mark. Tokens of one character are left out, because
+// the guard is put behind the first character.
 Trie guarded_tokens(const std::vector<std::string>& special_tokens);
 
 class TextGuard {
@@ -29,8 +30,8 @@ class TextGuard {
   // guarded_tokens(), and must outlive the object.
   TextGuard(const Trie& tokens, std::string_view texts);
 
-  // Puts a guard behind the first character of each special token in the texts of a value. Keys of
-  // objects stay as they are.
+  // Puts a guard behind the first character of each special token in the strings of a value. Keys
+  // of objects stay as they are.
   void guard(Json& value) const;
   // Removes the guards from a text. Returns the ascending offsets, in the new text, of the bytes
   // that followed them.

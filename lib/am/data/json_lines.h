@@ -34,22 +34,23 @@ int64_t for_each_line(std::string_view text, int64_t first, const Visit& visit) 
 // Some consecutive objects of a file.
 struct JsonObjects {
   std::string file;
-  // Lines with their numbers, views of `block`; empty for the elements of an array.
+  // Lines with their numbers, views of `block`; empty for an array or a Parquet file.
   std::vector<std::pair<int64_t, std::string_view>> lines;
   DataBlock block;
   std::vector<std::pair<int64_t, Json>> elements;  // elements of an array, with their indices
   std::vector<std::pair<int64_t, Json>> rows;      // rows of a Parquet file, with their numbers
-  int64_t file_bytes = 0;                          // bytes of the file up to the last object
+  int64_t file_bytes = 0;  // bytes of the file up to the end of the last object, for progress
 
-  // Calls `visit` with each object and its place, for example "a.jsonl:7", "a.json[6]" or
+  // Calls `visit` with each object and its position, for example "a.jsonl:7", "a.json[6]" or
   // "a.parquet:7". Throws Error(kFormat) for a line that is not JSON.
   void for_each(
       const std::function<void(const Json& object, const std::string& where)>& visit) const;
 };
 
 // Calls `visit` with the objects of a JSON Lines file, of a file that is one JSON array, or of a
-// Parquet file, in order. Each call has lines or rows of about `bytes` bytes. Rows of a Parquet
-// file have only the keys in `keys`. Throws Error(kFormat) if the file is damaged.
+// Parquet file, in order. Each call passes lines or rows of about `bytes` bytes, or up to 1000
+// elements of an array. Rows of a Parquet file have only the keys in `keys`. Throws Error(kFormat)
+// if the file is damaged.
 void for_each_objects(const DataFile& file, std::span<const std::string> keys, int64_t bytes,
                       const std::function<void(JsonObjects)>& visit);
 

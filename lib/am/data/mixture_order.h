@@ -3,11 +3,12 @@
 //   MixtureOrder order({{.weight = 0.7}, {.weight = 0.3, .most = 50}});
 //   order.turn(12345);      // {.source = 0, .nth = 12295}
 //
-// After any number n of samples, each source has had less than one sample more or less than its
-// share, weight * n. This is the chairman assignment: R. Tijdeman, "The chairman assignment
-// problem", Discrete Mathematics 32 (1980). A source that has given its last sample is left out,
-// and the shares of the others are counted from there on. The order is computed with integers from
-// the weights alone, so it is the same on every machine.
+// After any number n of samples, the number of samples drawn from a source differs by less than one
+// from the source's share, n * weight / (sum of weights). This is the chairman assignment: R.
+// Tijdeman, "The chairman assignment problem", Discrete Mathematics 32 (1980). When a source has no
+// samples left, it is left out, and the shares of the remaining sources count from that position
+// on. The order is computed with integers from the weights and limits alone, so it is the same on
+// every machine.
 #pragma once
 
 #include <cstddef>
@@ -26,18 +27,19 @@ class MixtureOrder {
   };
   struct Turn {
     size_t source = 0;
-    int64_t nth = 0;  // number of samples drawn from this source before
+    int64_t nth = 0;  // number of samples drawn from this source at earlier positions
     bool operator==(const Turn&) const = default;
   };
 
   explicit MixtureOrder(const std::vector<Source>& sources);
 
-  // Returns the source at a place of the order; nothing beyond the last sample of all sources. The
-  // places between the last one asked for and `place` are walked, 10^8 places in seconds.
+  // Returns the source of the sample at position `place`; nullopt beyond the last sample. Computes
+  // every position from that of the previous call, or a stored earlier one, up to `place`: 10^8
+  // positions take seconds.
   std::optional<Turn> turn(int64_t place) const;
-  // Returns for each source the number of samples drawn at places before `place`.
+  // Returns for each source the number of samples drawn at positions before `place`.
   std::vector<int64_t> counts(int64_t place) const;
-  // Returns the number of places; nothing if a source has no limit.
+  // Returns the number of positions; nullopt if a source has no limit.
   std::optional<int64_t> size() const;
 
  private:
@@ -49,16 +51,16 @@ class MixtureOrder {
     int64_t total = 0;             // sum of the active sources' units
   };
 
-  // Begins to count the shares of the sources that have samples left.
+  // Restarts the shares, among the sources that have samples left.
   void share_out(State& state) const;
   std::optional<size_t> advance(State& state) const;
-  // Returns the state before `place`, or at the end of the order. Requires the lock.
+  // Returns the state before the draw at `place`, or at the end. The caller must hold mutex_.
   const State& walk_to(int64_t place) const;
 
   std::vector<int64_t> units_;  // weights as integers
   std::vector<int64_t> most_;
   mutable std::mutex mutex_;
-  mutable std::vector<State> marks_;  // states at multiples of a fixed number of places
+  mutable std::vector<State> marks_;  // states at regular intervals, from which walk_to() can start
   mutable State last_;
 };
 

@@ -1,4 +1,4 @@
-// Packs items of different lengths into rows of one capacity, each item whole.
+// Packs items of different lengths into rows of equal capacity, without splitting an item.
 //
 //   pack_first_fit({5, 4, 3, 2}, 7);      // {{0, 3}, {1, 2}}
 #pragma once

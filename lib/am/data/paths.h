@@ -12,10 +12,10 @@
 namespace am::data {
 
 // Expands one path to files. A file expands to itself, a folder to all files below it, and a glob
-// (*, ?, [ab]) to the files that it matches and all files below folders that it matches. Files of a
-// folder or glob are sorted by path; empty files are skipped. A symbolic link to a file that is
-// already in the list is dropped, and links to folders inside a folder are not followed. Throws
-// Error(kIo) if the file does not exist or nothing matches.
+// (*, ?, [ab], {a,b}) to the files that it matches and all files below folders that it matches. The
+// files of a folder or glob are sorted by path; empty files are skipped. A symbolic link is
+// dropped if the file to which it leads is in the list too. Links to folders inside a folder are
+// not followed. Throws Error(kIo) if the file does not exist or nothing matches.
 std::vector<std::filesystem::path> expand_path(const std::filesystem::path& path);
 // Returns the first file and the number of others, for messages: "a.txt and 3 more".
 std::string files_text(const std::filesystem::path& first, size_t files);

@@ -6,9 +6,9 @@
 //
 // A folder has Megatron's files tokens.bin and tokens.idx, with a sequence per document or
 // conversation; counted.bin and counted.idx (bytes, 1 for each token that the loss counts) for
-// conversations; and prepared.json, which says from what the tokens were made. The folder's name is
-// a hash of that: name, size and modification time of each file, the content of the tokenizer and
-// of the chat template, and the keys of [data] that tokens depend on.
+// conversations; and prepared.json, which records what the tokens depend on: name, size and
+// modification time of each file, a hash of the tokenizer and chat template, and the keys of [data]
+// that matter. The folder's name ends with a hash of this record.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ struct Prepared {
   bool was_there = false;  // whether the folder had been written before
 };
 
-// Whether data of this kind are tokenised, and can be prepared.
+// Whether spec.kind is "text" or "chat", which jobs otherwise tokenise at each start.
 bool can_prepare(const DataSpec& spec);
 
 // Tokenises the files and writes the folder, unless it exists. The folder appears atomically.
@@ -37,8 +37,8 @@ bool can_prepare(const DataSpec& spec);
 // open_token_source() and open_chat().
 Prepared prepare(const DataSpec& spec);
 
-// Return the prepared tokens of these data; null or nothing if they were not prepared, or from
-// other files. Throw Error(kFormat) if the folder is damaged.
+// Return the prepared tokens of the data that `spec` describes; nullptr or nullopt if there are
+// none, or if what they depend on has changed. Throw Error(kFormat) if the folder is damaged.
 std::unique_ptr<TokenSource> open_prepared_text(const DataSpec& spec);
 std::optional<Examples> read_prepared_chat(const DataSpec& spec);
 

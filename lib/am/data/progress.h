@@ -1,4 +1,4 @@
-// Logs how far work on files has come: a line every ten seconds.
+// Logs the progress of work on files: at most one line every ten seconds.
 #pragma once
 
 #include <chrono>

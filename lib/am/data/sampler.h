@@ -1,10 +1,10 @@
 // Decides the order of training data, as a pure function of the number of sequences that training
 // has consumed before.
 //
-// Training consumes a sequence of samples, epoch after epoch: in order, or in a permutation that
-// depends only on (seed, epoch). Several sources are drawn from in the order of mixture_order.h,
-// each with epochs of its own. A run with G sequences per step uses the positions s*G .. s*G+G-1 in
-// step s; a run resumed with another G continues at the position it had reached. The parallel
+// The data order lists the samples of a source epoch after epoch: as stored, or in a permutation
+// that depends only on (seed, epoch, source). Several sources are mixed as mixture_order.h
+// describes; each has its own epochs. A run with G sequences per step uses positions s*G..s*G+G-1
+// in step s; a run resumed with another G continues at the position it had reached. The parallel
 // layout does not affect the order.
 //
 //   Sampler sampler({{.samples = samples->size()}}, {.seed = 0});
@@ -30,7 +30,7 @@ struct SamplerOptions {
 struct SampledSource {
   int64_t samples = 0;  // number of samples in an epoch, at least 1
   double weight = 1.0;
-  int64_t epochs = 0;  // passes after which the source is left out; 0: no limit
+  int64_t epochs = 0;  // epochs after which the source is left out; 0: no limit
 };
 
 // A sample of a source.
@@ -44,11 +44,11 @@ class Sampler {
  public:
   Sampler(const std::vector<SampledSource>& sources, const SamplerOptions& options);
 
-  // Returns the number of samples in the sequence; nothing if it has no end.
+  // Returns the number of positions in the data order; nullopt if it has no end.
   std::optional<int64_t> size() const { return size_; }
-  // Returns the sample at position `place`; nothing beyond the end.
+  // Returns the sample at position `place` of the data order; nullopt beyond the end.
   std::optional<Draw> draw(int64_t place) const;
-  // Returns how many epochs of each source the samples before `place` are.
+  // Returns the number of epochs of each source before position `place`, with fractions.
   std::vector<double> epochs_before(int64_t place) const;
 
  private:
@@ -59,8 +59,9 @@ class Sampler {
 };
 
 // Distribution of a global batch over data-parallel ranks. In the data order, micro-batch m of the
-// rank with index d contains the positions [m*micro*dp + d*micro, ... + micro) of the global batch.
-// A step thus reads the same samples under every layout.
+// rank with index d contains the positions [first, first + micro_batch_size) of the global batch,
+// where first = (m * dp_size + d) * micro_batch_size. A step thus reads the same samples under
+// every layout.
 struct BatchLayout {
   int64_t micro_batch_size = 1;
   int64_t dp_size = 1;

@@ -4,8 +4,8 @@
 //   SampleRow row(128);
 //   samples->read(7, row);          // row.inputs, row.labels, row.positions
 //
-// A stream of tokens (token_source.h) is cut into rows that follow each other; every label counts.
-// Examples (examples.h) have labels that do not count, and are packed into rows whole.
+// A stream of tokens (token_source.h) is cut into consecutive rows; every label counts. Examples
+// (examples.h) may have labels that do not count, and are packed into rows without being split.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +44,10 @@ class SampleSource {
   virtual int64_t counted_labels(int64_t index) const = 0;
   // Returns the number of tokens in the files.
   virtual int64_t tokens() const = 0;
-  // Returns a text that differs for other data (fingerprint.h).
+  // Returns a hash by which changed data are detected (fingerprint.h).
   virtual std::string fingerprint() const = 0;
   // Returns the fingerprint that the data would have if they ended after this number of tokens, at
-  // most tokens(); empty for examples.
+  // most tokens(). Empty if the data are separate examples instead of one stream of tokens.
   virtual std::string fingerprint_of_first(int64_t /*tokens*/) const { return {}; }
   // Returns a description for the log.
   virtual std::string description() const = 0;

@@ -11,7 +11,8 @@
 //   text       tokenized files, in memory as 2 or 4 bytes per token; each file is a document, or,
 //              in a .jsonl or a Parquet file, the "text" of each row; eod_token, if set, follows
 //              each document
-//   tokens     headerless little-endian integers, memory-mapped
+//   tokens     headerless little-endian integers, or shards of llm.c, modded-nanogpt and NeMo
+//              AutoModel's NanogptDataset, memory-mapped
 //   megatron   a .bin/.idx pair (either name, or the common prefix), memory-mapped
 // Several paths are concatenated in the given order, without separators except text's eod_token. A
 // path may be a file, a folder (all its files, sorted), or a glob: see data/paths.h.
@@ -46,17 +47,17 @@ struct DataSpec {
   int64_t seed = 0;                    // seed of synthetic tokens
   // Token at the end of each document of kind "text", and of completions without a chat template.
   std::optional<int64_t> eod_token;
-  // The next members are for the kind "chat"; see conversation.h and examples.h.
+  // The members from loss_on to columns are for the kind "chat"; see conversation.h and examples.h.
   LossOn loss_on = LossOn::kAssistant;
   int64_t max_length = 0;
   bool drops_long = false;
   bool packs = true;
   std::vector<std::pair<std::string, std::string>> columns = {};
-  bool splits_special = false;  // whether special tokens in texts are text like any other
+  bool splits_special = false;  // whether special tokens in the data are tokenised as ordinary text
   // Folder of tokens that am-run prepare wrote (prepared.h); empty: none.
   std::filesystem::path prepared = {};
   int threads = 1;                                   // threads that tokenise
-  std::function<void(const std::string&)> log = {};  // gets lines about long work; may be empty
+  std::function<void(const std::string&)> log = {};  // receives progress lines; may be empty
 };
 
 class TokenSource {

@@ -22,18 +22,18 @@
 namespace am::data {
 
 struct EncodeOptions {
-  // Whether the tokens are added that the tokenizer's post-processor puts around a text, for
-  // example <s> before it.
+  // Whether to add the tokens that the tokenizer's post-processor puts around a text, for example
+  // <s> before it.
   bool add_special_tokens = false;
-  // Whether special tokens that occur in the text are text like any other, and not tokens.
+  // Whether special tokens that occur in the text are tokenised as ordinary text.
   bool split_special_tokens = false;
-  // Ascending byte offsets of the text. A special token that begins before one of them and ends
-  // behind it is text like any other. Only places() knows where tokens begin.
+  // Ascending byte offsets. A special token that begins before one of them and ends behind it is
+  // tokenised as ordinary text. append_tokens() may ignore these offsets; places() applies them.
   std::span<const size_t> inside_text = {};
 };
 
-// A token, and the bytes [begin, end) of the text that it stands for. An added special token has
-// none: begin = end = 0.
+// A token, and the bytes [begin, end) of the text that it stands for. A token that
+// EncodeOptions::add_special_tokens adds has no bytes: begin = end = 0.
 struct TokenPlace {
   int64_t id = 0;
   size_t begin = 0;
@@ -45,11 +45,11 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Appends the ids of `text`. Bytes that are not UTF-8 count as U+FFFD.
+  // Appends the ids of `text`. Invalid UTF-8 counts as U+FFFD, except in the tokenizer "bytes".
   virtual void append_tokens(std::string_view text, const EncodeOptions& options,
                              std::vector<uint32_t>& out) const = 0;
-  // Returns the ids with their places in the text. The places are the `offsets` of the library
-  // `tokenizers`, counted in bytes instead of characters.
+  // Returns the ids with their positions in the text: the `offsets` of the library `tokenizers`,
+  // counted in bytes instead of characters.
   virtual std::vector<TokenPlace> places(std::string_view text,
                                          const EncodeOptions& options) const = 0;
   // Returns the text of tokens. Skips ids outside the vocabulary.
@@ -58,7 +58,8 @@ class Tokenizer {
   virtual std::string token(int64_t id) const = 0;
   // Returns the bytes for which a token stands inside a text, for example " the".
   virtual std::string token_bytes(int64_t id) const = 0;
-  // Returns the id of the token that the vocabulary, or the list of added tokens, writes like this.
+  // Returns the id of `token`, which is written as in the vocabulary or the list of added tokens;
+  // nullopt if neither contains it.
   virtual std::optional<int64_t> token_id(std::string_view token) const = 0;
   // Returns the special tokens, in the order of their ids.
   virtual std::vector<std::string> special_tokens() const = 0;
@@ -83,15 +84,15 @@ class Tokenizer {
 // a file is found from its content:
 //   tokenizer.json   of Hugging Face's `tokenizers`
 //   tekken.json      of Mistral
-//   tokenizer.model  of SentencePiece, or of Llama 3 (lines of a token in base64 and its rank, as
+//   tokenizer.model  of SentencePiece, or of Llama 3 (each line a token in base64 and its rank, as
 //                    tiktoken writes them)
-// Throws Error(kIo) if the file cannot be read, Error(kFormat) with the place in the file if it is
-// not such a file, or of a kind that is not supported.
+// Throws Error(kIo) if the file cannot be read, Error(kFormat) with the position in the file if it
+// is none of these or is not supported.
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
 // Reads a tokenizer from a file's content. `file` names it in messages; files beside it are read.
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view content, const std::string& file);
 
-// Returns the path of the tokenizer file in a folder; nothing if there is none.
+// Returns the path of the tokenizer file in a folder; nullopt if there is none.
 std::optional<std::filesystem::path> find_tokenizer(const std::filesystem::path& folder);
 // Returns the file that make_tokenizer() reads for a name: the name itself or, for a folder, the
 // tokenizer file in it. The result is also Tokenizer::name(), so "bytes" stays "bytes".

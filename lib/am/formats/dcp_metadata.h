@@ -49,7 +49,7 @@ struct DcpTensor {
   std::vector<DcpChunk> chunks;  // in the file's order; chunks without elements are left out
 };
 
-// A Python value that is stored as a pickle.
+// A Python value that is not a tensor; its slice is an archive of torch.save.
 struct DcpValue {
   std::string name;
   DcpPath path;

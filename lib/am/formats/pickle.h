@@ -105,7 +105,7 @@ struct PickleGlobal {
   std::string module;
   std::string name;
   size_t position = 0;    // offset of the opcode in the input
-  bool alarming = false;  // importing the global would run commands or foreign code
+  bool alarming = false;  // whether is_alarming_global() is true for the global
 };
 
 class Pickle {

@@ -1,4 +1,4 @@
-// Lists Python globals that no file of tensors needs, and that are dangerous if Python imports
+// Lists Python globals that no file of tensors needs, and that are dangerous if an unpickler calls
 // them.
 #include <algorithm>
 #include <array>
@@ -10,8 +10,8 @@ namespace am::formats {
 
 namespace {
 
-// Modules, with their submodules, of which every global is alarming. Python resolves a dotted name
-// of a global as attributes, which can reach any object from a harmless module;
+// Modules whose globals are all alarming, also those of their submodules. Python resolves a dotted
+// name of a global as attributes, which can reach any object from a harmless module;
 // is_alarming_global() therefore checks dotted names too.
 constexpr std::array<std::string_view, 30> kAlarmingModules = {
     "os",        "posix",  "nt",       "sys",       "subprocess", "pkgutil",

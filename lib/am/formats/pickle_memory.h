@@ -30,8 +30,8 @@ inline constexpr size_t kArgumentsItem = 1;
 inline constexpr size_t kStateItem = 2;
 inline constexpr uint32_t kObjectItems = 3;
 
-// Owns all values and nodes of a pickle. They never move. They are freed together, so that freeing
-// deeply nested values does not recurse.
+// Owns all values and nodes of a pickle. Nodes never move; values move only when extend() needs
+// more space. All are freed together, so that freeing deeply nested values does not recurse.
 struct Pickle::Arena {
   static constexpr size_t kBlock = size_t{1} << 14;
 

@@ -1,4 +1,5 @@
-// Finds the memo indices that a pickle reads (opcodes BINGET), in one pass that creates no values.
+// Finds the memo indices that a pickle reads (opcodes BINGET and LONG_BINGET), in one pass that
+// creates no values.
 #pragma once
 
 #include <cstddef>

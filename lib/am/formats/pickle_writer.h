@@ -1,5 +1,5 @@
-// Writes pickles of protocol 2 for plain values and for objects whose classes are given by name, as
-// Python would.
+// Writes pickles of protocol 2, as Python would, for plain values and for objects whose classes are
+// given by name.
 //
 //   PickleWriter pickle;
 //   pickle.global("collections", "OrderedDict");

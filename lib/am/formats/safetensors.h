@@ -34,7 +34,7 @@ struct SafetensorsEntry {
   uint64_t end = 0;
 };
 
-// Whether a file that is shorter than its header claims is refused or opened.
+// Treatment of a file that is shorter than its header requires.
 enum class Truncated { kRefused, kOpened };
 
 // An open, validated file. The memory map exists as long as this object or a copy of file().
@@ -56,8 +56,8 @@ class SafetensorsFile {
   std::span<const std::byte> data(const SafetensorsEntry& entry) const;
   // Returns a description of what a truncated file lacks; empty for a complete file.
   std::string truncation() const;
-  // Throws Error(kIo) if the file has become smaller since it was opened. Called after data was
-  // read.
+  // Throws Error(kIo) if the file has become smaller since it was opened. Call it after reading
+  // from data(), because missing bytes may read as zeros.
   void require_whole() const;
   std::shared_ptr<const MappedFile> file() const { return file_; }
   const std::filesystem::path& path() const { return path_; }

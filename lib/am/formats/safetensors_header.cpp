@@ -17,7 +17,7 @@ namespace {
 constexpr size_t kDeepest = 5;    // limit of nested brackets; {tensor: {shape: [size]}} has 3
 constexpr size_t kMostDims = 64;  // limit of ATen, whose operators store sets of dims in 64 bits
 
-// Whether a dtype is legal but has several values per byte, which is not supported.
+// Whether a dtype is legal but has fewer than 8 bits per value, which is not supported.
 bool is_packed(std::string_view dtype) {
   return dtype == "F4" || dtype == "F6_E2M3" || dtype == "F6_E3M2";
 }

@@ -23,7 +23,7 @@ inline constexpr size_t kLengthBytes = 8;
 inline constexpr uint64_t kLongestHeader = 100'000'000;
 inline constexpr const char* kMetadataKey = "__metadata__";
 
-// Returns the number of bytes of a tensor; nothing if it does not fit in 64 bits.
+// Returns the number of bytes of a tensor; nullopt if it does not fit in 64 bits.
 std::optional<uint64_t> safetensors_byte_size(const Shape& shape, int64_t element_size);
 
 struct SafetensorsHeader {

@@ -15,17 +15,17 @@
 
 namespace am::formats {
 
-// None, a number, a text, a tuple of numbers, or a list of texts.
+// None, a boolean, a number, a text, a tuple of numbers, or a list of texts.
 using SettingValue = std::variant<std::monostate, bool, int64_t, double, std::string,
                                   std::vector<double>, std::vector<std::string>>;
 
 // Names and values of settings, in the order in which they are stored.
 using Settings = std::vector<std::pair<std::string, SettingValue>>;
 
-// Returns the number that a pickled integer or float is; nothing for any other value.
+// Returns a pickled integer or float as a number; nullopt for any other value.
 std::optional<double> number_of(const PickleValue& value);
-// Returns the setting that a pickled value is; a list of numbers becomes a tuple. Returns nothing
-// for any other value, for example a tensor or a list of integers and texts.
+// Converts a pickled value to a setting; a list of numbers becomes a tuple. Returns nullopt for a
+// value that a setting cannot have, for example a tensor or a list of integers and texts.
 std::optional<SettingValue> setting_value(const PickleValue& value);
 // Writes the value to a pickle.
 void write_setting(PickleWriter& pickle, const SettingValue& value);
@@ -34,7 +34,7 @@ std::string setting_archive(const SettingValue& value);
 
 // Returns the value of this name; null if there is none.
 const SettingValue* find_setting(const Settings& settings, std::string_view name);
-// Returns an integer or real setting; nothing if it is missing or no number.
+// Returns an integer or real setting; nullopt if it is missing or not a number.
 std::optional<double> number_setting(const Settings& settings, std::string_view name);
 
 }  // namespace am::formats

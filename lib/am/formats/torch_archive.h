@@ -1,6 +1,6 @@
-// Reads files of torch.save (.pt, .bin) and slices of PyTorch's distributed checkpoints: zip
-// archives of a pickle (`data.pkl`) and the storages of its tensors (`data/0`, ...). Reads the
-// older format too (torch_legacy.h).
+// Reads files of torch.save (.pt, .bin), and the archives inside the files of PyTorch's distributed
+// checkpoints, one per part of a tensor: zip archives of a pickle (`data.pkl`) and the storages of
+// its tensors (`data/0`, ...). Reads the older format too (torch_legacy.h).
 //
 //   const auto archive = TorchArchive::read(bytes, "weights.pt");
 //   const PickleValue* weight = archive.root().find("fc.weight");
@@ -50,7 +50,7 @@ class TorchArchive {
 
   const PickleValue& root() const { return pickle_.root(); }
   const Pickle& pickle() const { return pickle_; }
-  // Returns the tensor that a value of the pickle describes; nothing if the value is not a tensor.
+  // Returns the tensor that a value of the pickle describes; nullopt if the value is not a tensor.
   // Python attributes of the tensor are ignored. Throws Error(kFormat) for an inconsistent tensor:
   // a view beyond its storage, a missing storage, an unknown dtype.
   std::optional<TorchTensor> tensor(const PickleValue& value) const;
@@ -70,7 +70,7 @@ class TorchArchive {
 // Returns the name of the dtype that a global stands for, for example "float32" for torch.float32;
 // empty for any other value.
 std::string_view dtype_of_global(const PickleValue& value);
-// Returns the numbers of a tuple, list or torch.Size; nothing if an element is not a non-negative
+// Returns the numbers of a tuple, list or torch.Size; nullopt if an element is not a non-negative
 // integer.
 std::optional<Shape> shape_of(const PickleValue& value);
 

@@ -1,8 +1,9 @@
-// Creates archives like torch.save, which torch_archive.h reads, as the bytes before and after a
-// tensor's values. The caller writes the values between them, so that they are not copied.
+// Creates archives in the format of torch.save, which torch_archive.h reads. Such an archive is
+// called a slice here. It is returned as the bytes before and the bytes after the tensor's values;
+// the caller writes the values between these two parts, so that the values are not copied.
 //
 //   const TorchSlice slice = tensor_slice("float32", {4096, 512}, position);
-//   file.write(slice.before);   // 500 bytes and some, up to the next multiple of 4 KiB
+//   file.write(slice.before);   // about 500 bytes, padded up to a multiple of 4 KiB in the file
 //   file.write(values);         // 8 MiB, row by row
 //   file.write(slice.after);
 //
@@ -27,13 +28,14 @@ struct TorchSlice {
   std::string after;
 };
 
-// Returns the bytes to write before and after the values of a dense tensor, which are in row-major
-// order. `dtype` is a torch name that torch_dtype_size() knows. The slice begins at byte `position`
-// of its file, and its values begin at a multiple of `alignment`, which is at most 32 KiB.
+// Returns the bytes to write before and after the values of a dense tensor. The values are in
+// row-major order. `dtype` is a name that torch_dtype_size() accepts. The slice begins at byte
+// `position` of its file, and its values begin at a multiple of `alignment`, which is at most 32
+// KiB.
 TorchSlice tensor_slice(std::string_view dtype, const Shape& shape, uint64_t position,
                         size_t alignment = kSliceAlignment);
 
-// Location of an archive (slice) and of its values, as byte offsets in the file.
+// Location of a slice and of its values, as byte offsets in the file.
 struct SlicePlace {
   uint64_t offset = 0;
   uint64_t position = 0;  // first byte of the values

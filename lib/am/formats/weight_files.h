@@ -6,14 +6,14 @@
 
 namespace am::formats {
 
-// Names of pickled weights in transformers. These files have precedence over safetensors files,
-// except model.safetensors and its index.
+// Names of pickled weights in transformers. These files have precedence over all safetensors files
+// except model.safetensors and model.safetensors.index.json.
 inline constexpr const char* kPytorchModel = "pytorch_model.bin";
 inline constexpr const char* kPytorchModelIndex = "pytorch_model.bin.index.json";
 
 struct WeightFiles {
-  // Whether the folder has safetensors weights: model.safetensors or its index or, if it has
-  // neither pytorch_model.bin nor its index, any other safetensors file.
+  // Whether the folder has safetensors weights. If it has pytorch_model.bin or
+  // pytorch_model.bin.index.json, only model.safetensors and model.safetensors.index.json count.
   bool safetensors = false;
   // Name of a file in PyTorch's pickle format, such as pytorch_model.bin; empty if there is none.
   std::string pickled;

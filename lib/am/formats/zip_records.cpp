@@ -72,8 +72,8 @@ class ZipReader {
     return bytes_.subspan(offset, size);
   }
 
-  // Returns the offset of the end record of the central directory. Its comment must extend to the
-  // end of the archive.
+  // Returns the offset of the end record of the central directory. The comment in this record must
+  // extend to the end of the archive.
   size_t find_end() const {
     if (bytes_.size() >= kZipEndBytes) {
       const size_t last = bytes_.size() - kZipEndBytes;

@@ -6,8 +6,8 @@
 //   }
 //
 // Rejects archives whose local headers and central directory disagree, and records that are
-// compressed, overlap or extend beyond the archive: zip programs would read different contents from
-// such archives.
+// compressed, overlap or extend beyond the archive, because different zip programs would read
+// different contents from such archives.
 #pragma once
 
 #include <cstddef>

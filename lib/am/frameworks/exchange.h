@@ -3,14 +3,15 @@
 //   const Framework* torchtitan = find_framework("torchtitan");
 //   const Exported out = export_plan(*torchtitan, {plan, model, layout});
 //   out.text;                                   // a torchtitan TOML file
-//   out.lost;                                   // keys that it cannot express, and why
+//   out.lost;                                   // keys that the file cannot express
 //   const auto in = import_plan(*torchtitan, out.text, "llama.toml", found);
 //   in->toml();                                 // a plan
 //
 // An export is tested by importing it again: every difference from the plan is listed as lost.
 // During an import, settings that the file omits get the framework's defaults. Notes tell the user
-// what must be configured elsewhere. To add a framework, write NAME/config.cpp and
-// NAME/config_reader.cpp, and add a line to registry.cpp.
+// what must be configured elsewhere. To add a framework, define its Framework in NAME/config.cpp
+// (and a long import in NAME/config_reader.cpp), declare it in frameworks.h, and list it in
+// registry.cpp.
 #pragma once
 
 #include <optional>
@@ -67,15 +68,15 @@ struct ModelName {
 
 struct Imported {
   config::Plan plan;
-  std::vector<std::string> keys;  // plan keys that the file sets, for example "mesh.tp_size"
+  std::vector<std::string> keys;  // plan keys that the import sets, for example "mesh.tp_size"
   std::vector<Ignored> ignored;   // settings that change neither the layout nor the computed values
   std::vector<Ignored> lost;      // settings that change the layout or the computed values
   std::vector<Geometry> geometry;
   std::vector<ModelName> names;
   std::vector<std::string> notes;
 
-  // Returns the plan as TOML. Contains only the keys that the imported file sets, so that a short
-  // file becomes a short plan.
+  // Returns the plan as TOML. Contains only `keys`: those that the file sets, and those for which
+  // the framework's default is used. A short file thus becomes a short plan.
   std::string toml() const;
 };
 
@@ -119,8 +120,8 @@ const Framework* find_framework(std::string_view name);
 
 Exported export_plan(const Framework& framework, const ExportInput& input);
 
-// Converts the text of a framework's file to a plan. Any text is safe, also one from an untrusted
-// source. Adds diagnostics "exchange.*" and "plan.*" with file, line and column. Does not check the
+// Converts the text of a framework's file to a plan. The text may come from an untrusted source.
+// Adds diagnostics "exchange.*" and "plan.*" with file, line and column. Does not check the
 // rules on plans.
 //
 // Each lost setting is an error "exchange.lost", because a plan without it describes another job.

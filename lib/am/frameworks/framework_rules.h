@@ -2,8 +2,8 @@
 //
 // Each framework has a table of the conditions that it checks at start-up or in its first step.
 // Here, a condition is a function of a FrameworkLayout. A plan passes if and only if the framework
-// would accept its layout. A violation is only a warning if the framework itself only warns, or if
-// the framework accepts the layout although it harms the user.
+// would accept its layout. A violation is a warning instead of an error where the framework itself
+// only warns, or where it silently accepts a layout that harms the job.
 //
 //   const FrameworkRules* titan = find_framework_rules("torchtitan");
 //   check_file_as(*titan, "plan.toml", {}, 0, found);   // "torchtitan.world_size", ...
@@ -88,7 +88,7 @@ constexpr FrameworkRule framework_rule(
 
 struct FrameworkRules {
   std::string_view name;     // value of the option --dialect, for example "torchtitan"
-  std::string_view version;  // version of the framework whose conditions these are
+  std::string_view version;  // framework, with the version that has these conditions
   std::span<const FrameworkRule> rules;
 };
 
@@ -96,9 +96,9 @@ std::span<const FrameworkRules> all_framework_rules();
 const FrameworkRules* find_framework_rules(std::string_view name);
 std::vector<std::string> rule_framework_names();
 
-// Checks the framework's conditions and adds a diagnostic for each violation. If a size is below 1
-// or the number of ranks is unknown, adds the errors of automesh's rules "mesh.size" and
-// "mesh.world".
+// Checks the framework's conditions and adds a diagnostic for each violation. Also adds errors of
+// automesh's rules "mesh.size" and "mesh.world", for example if a size is below 1 or the number of
+// ranks is unknown.
 void judge(const FrameworkRules& framework, const config::Plan& plan,
            const model::ModelConfig* model, int64_t world_size, Diagnostics& found);
 

@@ -151,8 +151,8 @@ std::vector<int64_t> spread_layers(int64_t layers, int64_t stages, const Pipelin
 }
 
 // Returns the number of stages of all pipeline ranks together, computed from the setting
-// layers_per_stage; 0 after an error. `one_a_rank`: the schedule requires exactly one stage per
-// rank; false: several.
+// layers_per_stage; 0 after an error. `one_a_rank`: true if the schedule requires one stage
+// per rank, false if it requires two or more.
 int64_t stages_by_layers(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp,
                          bool one_a_rank) {
   Source& source = builder.source();

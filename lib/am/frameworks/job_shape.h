@@ -26,8 +26,7 @@ struct JobShape {
   const config::FSDP2Config& options;
   int64_t global_batch;  // sequences per step
   int64_t microbatches;  // micro-batches in one run of the schedule; 1 without a pipeline
-  // Folder of the model's config.json. If the plan's model.path is relative, this is relative to
-  // the current folder.
+  // Folder of the model's config.json. A relative model.path is resolved against the plan's folder.
   std::string model;
 
   config::ActivationCheckpointing checkpointing;
@@ -83,9 +82,10 @@ struct PipelineKeys {
 };
 // Sets the plan's schedule and stages. If the file has lists of modules, they determine the stages.
 // Otherwise layers are divided evenly, and the number of layers per stage determines the number of
-// stages. Without this setting, each rank has one stage, or two for interleaved schedules. If the
-// model is unknown, settings that depend on its number of layers are recorded as lost.
+// stages. Without this setting, each rank has default_virtual_stages() stages. If the model is
+// unknown, settings that depend on its number of layers are recorded as lost.
 void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp);
+// Returns the number of stages per rank: 1 for "1f1b" and "gpipe", 2 for other schedules.
 int64_t default_virtual_stages(std::string_view schedule);
 
 // Sets split_points and virtual_stages from the setting `path`, which has one list of module names

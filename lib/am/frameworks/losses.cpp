@@ -16,8 +16,9 @@ enum class Off {
   kDegree,  // degrees of parallelism: false, none, 0 and similar values, 1 and -1
 };
 
-// A kind of setting that changes the job. `pattern`: a glob for the last component of a key; if it
-// has a dot, for the complete key. `what`: the aspect of the job that the setting changes.
+// A kind of setting that changes the job. `pattern`: a glob that is matched with the last component
+// of a key or, if the glob contains a dot, with the complete key. `what`: the aspect of the job
+// that the setting changes.
 struct Loss {
   std::string_view pattern;
   Off off;
@@ -33,8 +34,8 @@ constexpr std::string_view kOptimizer = "the optimizer and its states";
 constexpr std::string_view kKept = "which tensors are saved for backward";
 constexpr std::string_view kModel = "the model that is trained";
 
-// Globs for keys that do not describe training: keys of test systems, launchers, loggers and
-// benchmarks.
+// Globs for keys that do not describe training, for example keys of launchers, loggers, benchmarks
+// and validation.
 constexpr std::array<std::string_view, 23> kElsewhere = {
     "ci.*",          "wandb*",       "mlflow*",
     "comet*",        "tensorboard*", "slurm*",

@@ -143,9 +143,9 @@ class MappedSource : public stored::TensorSource {
                 "'s, not converted to Hugging Face's: ", why);
   }
 
-  // Returns the optimizer states of hub tensors that a stored optimizer state contains. A state
-  // with the parameter's shape, such as exp_avg, is divided into hub tensors like the parameter. A
-  // scalar, such as the step count, is the state of every hub tensor inside of the parameter.
+  // Returns the parts of a stored optimizer state, each of which is the state of one hub tensor. A
+  // state with the parameter's shape, such as exp_avg, is divided like the parameter. A scalar,
+  // such as the step count, is the state of every hub tensor inside of the stored parameter.
   std::vector<HubPart> state_parts(const stored::StoredTensor& stored, const NameMap& names,
                                    const Parts& parameters) const {
     const auto name = split_state(stored.name, table_.state_before_name);

@@ -5,9 +5,9 @@
 //   source->tensors();            // "model.layers.0.self_attn.q_proj.weight", ...
 //   source->optimizer_tensors();  // "optim.state.model.layers.0.self_attn.q_proj.weight.exp_avg"
 //
-// A box of a tensor is read directly from the stored rows, one head or one contiguous range of rows
-// at a time; a stored tensor is never in memory completely. Tensors that are not in the name table
-// keep their names.
+// A box of a tensor is read directly from the stored rows, in pieces of one contiguous range of
+// rows or of a few heads (RowMap::pieces()); at most one piece is buffered at a time. Tensors that
+// are not in the name table keep their names.
 #pragma once
 
 #include <filesystem>

@@ -9,9 +9,9 @@
 namespace am::frameworks {
 
 // Returns a view of a checkpoint of Megatron in which the values of each parameter that has a
-// master weight are those of the master. optimizer_tensors() lacks the masters. Returns null for
-// other sources. `source` must outlive the view. Throws Error(kFormat) if a master weight has
-// another shape than its parameter.
+// master weight are those of the master. optimizer_tensors() does not contain the masters. Returns
+// null for other sources. `source` must outlive the view. Throws Error(kFormat) if a master weight
+// has another shape than its parameter.
 std::unique_ptr<stored::TensorSource> with_master_weights(const stored::TensorSource& source);
 
 }  // namespace am::frameworks

@@ -27,7 +27,8 @@ std::optional<std::string_view> leading_number(std::string_view text) {
   return text.substr(0, digits);
 }
 
-// Returns the numbers in the name of a hub tensor; nothing if it does not match the row.
+// Returns the numbers in the name of a hub tensor; nothing if the name does not match the entry
+// `row` of the table.
 std::optional<std::vector<int64_t>> match_hub(const NameRow& row, std::string_view hub) {
   const auto found = match_name(row.hub, hub);
   if (!found) return std::nullopt;
@@ -137,7 +138,7 @@ HubParts NameMap::parts(const NameRow& row, const NameNumbers& numbers, std::str
   const auto wrong = [&](const std::string& what) {
     return HubParts{{}, cat(stored, " is ", shape_text(shape), ", but the config requires ", what)};
   };
-  // Limits of the two numbers in a name: the first is a layer, the second an expert.
+  // Upper bounds of the two numbers in a name: the first is a layer, the second an expert.
   const std::array<int64_t, 2> counts = {config_.num_hidden_layers,
                                          config_.moe ? config_.moe->experts : 0};
   std::vector<int64_t> place;

@@ -7,10 +7,10 @@
 //   titan.from_hub("model.layers.3.self_attn.q_proj.weight", 64);
 //       // the inverse: where a writer stores the hub's tensor
 //
-// Names in a table have a marker, `#` or `@`, for each number. For `#`, a writer writes the number
-// into the name. For `@`, a writer stacks the tensors of all numbers in one tensor; the number is
-// then the index in a leading dim. A reader accepts both forms for either marker. Two stored names
-// and shapes that match the pattern in the first column:
+// Names in a table have a marker, `#` or `@`, for each layer or expert number. For `#`, a writer
+// writes the number into the name. For `@`, a writer stacks the tensors of all numbers in one
+// tensor; the number is then the index in a leading dim. A reader accepts both forms for either
+// marker. Two stored names and shapes that match the pattern in the first column:
 //   decoder.layers.#.mlp.linear_fc2.weight    decoder.layers.7.mlp.linear_fc2.weight [hidden, ffn]
 //                                             decoder.layers.mlp.linear_fc2.weight [layers, ...]
 #pragma once
@@ -73,7 +73,7 @@ struct NameTable {
   std::string_view framework;  // the framework's name, for messages
   std::string_view types;      // supported model types, separated by spaces
   std::vector<NameRow> rows;
-  // Patterns of stored names of the trainer's tensors, which have no name on the hub.
+  // Name patterns of stored tensors that belong to the trainer and have no name on the hub.
   std::vector<std::string_view> trainers = {};
   // True if optimizer states are named "optim.state.exp_avg.NAME" instead of
   // "optim.state.NAME.exp_avg".

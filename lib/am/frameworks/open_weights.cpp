@@ -149,8 +149,8 @@ bool has_entry(const fs::path& folder, std::string_view pattern) {
                      });
 }
 
-// Recognises folders of DeepSpeed, and is_megatron_ranks() those of Megatron's format "torch".
-// Neither is supported, because no file describes how their tensors are sharded.
+// is_deepspeed() recognises folders of DeepSpeed, is_megatron_ranks() folders of Megatron's format
+// "torch". Both formats are refused, because no file describes how their tensors are sharded.
 //
 //   latest, global_step100/, mp_rank_*_model_states.pt   DeepSpeed
 //   mp_rank_00/model_optim_rng.pt                        Megatron's "torch": a pickle per rank
@@ -262,11 +262,11 @@ struct Format {
   Source (*open)(const fs::path& path, OnDamage damage);
 };
 
-// Formats that are recognised by names of files, in the order in which they are tried. torch.save
-// files are tried last, because their names are arbitrary.
+// Formats other than torch.save, in the order in which they are tried; the first match is used.
+// torch.save files are tried last, because their names are arbitrary.
 //
-// The table has the contents by which a framework's checkpoint folder is recognised, the
-// framework's format, and the name of the format here. The first match is used.
+// Formats of training frameworks and of PyTorch: the files by which a checkpoint is recognised, the
+// format, and its name in automesh.
 //
 //   metadata.json with a sharded_backend           Megatron's torch_dist: "megatron"
 //   .metadata with model.module.decoder.* or
@@ -287,8 +287,8 @@ struct Format {
 //     DCP_SHARDING_INFO                            PyTorch's for the hub: "dcp-huggingface"
 //   mp_rank_*/, global_step*/, ...                 not read: DeepSpeed, Megatron's "torch"
 //
-// Tensors of the first four formats get the hub's names if a config.json describes the model
-// (mapped_source.h).
+// Tensors of the first four of these formats get the hub's names if a config.json describes the
+// model (mapped_source.h).
 constexpr std::array kNamedFormats = {
     Format{run_folder::is_checkpoint, open_checkpoint},
     Format{is_megatron_parent, open_megatron_parent},

@@ -18,8 +18,9 @@ bool is_tensor_source(const std::filesystem::path& path);
 // Returns whether open_tensor_source would read the path as torch.save files.
 bool is_pickled_source(const std::filesystem::path& path);
 // Opens the weights. Throws Error(kIo) for a missing path, and Error(kFormat) for unknown or
-// inconsistent files, or a framework's format that is recognised but not supported; its hint says
-// how to convert the folder. If `damage` is kRefuse, also throws for truncated or missing files.
+// inconsistent files. Also throws Error(kFormat) for a framework's format that is recognised but
+// not supported; the error's hint then describes how to convert the folder. If `damage` is kRefuse,
+// also throws for truncated or missing files.
 std::unique_ptr<stored::TensorSource> open_tensor_source(
     const std::filesystem::path& path, stored::OnDamage damage = stored::OnDamage::kRefuse);
 

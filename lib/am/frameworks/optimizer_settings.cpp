@@ -23,12 +23,13 @@ namespace {
 using formats::Settings;
 using formats::SettingValue;
 
-// Parts of names of stored values behind which the name of a parameter or the number of a group
-// follows.
+// Components in the names of stored settings. The name of a parameter or the number of a group
+// follows them.
 constexpr std::array<std::string_view, 2> kHolders = {"param_groups.", "param_to_group_meta."};
 constexpr std::string_view kParameters = "params";
 
-// The name of a stored setting, split at its dots: parameter or number of the group, and key.
+// The name of a stored setting, split at its last dot. `holder`: name of the parameter or number
+// of the group. `key`: for example "lr".
 struct SettingName {
   std::string_view holder;
   std::string_view key;
@@ -46,7 +47,7 @@ std::optional<SettingName> split_setting(std::string_view name) {
   return std::nullopt;
 }
 
-// Finds the source's parameters that a stored parameter name stands for.
+// Maps a parameter name in the stored settings to the names of the source's parameters.
 class ParameterNames {
  public:
   explicit ParameterNames(const stored::TensorSource& source) : source_(source) {
@@ -87,8 +88,8 @@ struct StoredGroup {
   std::vector<std::string> parameters;
 };
 
-// Returns the groups of the values of `source`, by number (nested form) or by the name of the
-// parameter (flattened form).
+// Returns the groups that the values of `source` describe: one per group number (nested form), or
+// one per parameter (flattened form).
 std::vector<StoredGroup> stored_groups(const stored::TensorSource& source) {
   std::map<std::string, StoredGroup, std::less<>> nested, flat;
   const std::vector<std::string> names = source.values();

@@ -41,8 +41,9 @@ void add_to_groups(std::vector<SettingsGroup>& groups, const formats::Settings& 
 // file that cannot be read.
 std::vector<SettingsGroup> read_settings_groups(const stored::TensorSource& source);
 
-// Returns the number of updates of a parameter: its stored state "step", otherwise the setting
-// "step" of its group, which may be null. Nothing if neither exists, or if it is no count.
+// Returns the number of updates of a parameter: its stored state "step" or, if there is none, the
+// setting "step" in `settings`. Returns nullopt if neither is stored, or if the value is negative
+// or at least 1e15. `settings`: the settings of the parameter's group; null: unknown.
 std::optional<double> updates_of(const stored::TensorSource& source, const std::string& parameter,
                                  const formats::Settings* settings);
 

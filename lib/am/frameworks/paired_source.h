@@ -1,4 +1,4 @@
-// Checkpoints in two folders: one with the model and one with the optimizer states.
+// Checkpoints whose model and optimizer states are stored separately, in two folders or files.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace am::frameworks {
 
 struct Paired {
   std::string format;                          // result of TensorSource::format()
-  std::filesystem::path folder;                // parent of the two folders
+  std::filesystem::path folder;                // result of TensorSource::path()
   std::filesystem::path config_file = {};      // the model's config.json; may be empty
   std::optional<int64_t> step = std::nullopt;  // training step of the checkpoint, if known
-  // Problems of the parent folder. damage() returns them, followed by those of the two sources.
+  // Problems of `folder` itself. damage() returns them, followed by those of the two sources.
   std::vector<stored::StoredProblem> damage = {};
-  std::string note = {};  // result of TensorSource::note(); empty: that of the model
+  std::string note = {};  // result of TensorSource::note(); empty: the model's note
 };
 
 // Returns a source with the parameters of `model` and with the tensors of `states` as optimizer

@@ -8,7 +8,7 @@
 //   queries.stored(33);    // 49
 //
 // A reader copies stored row stored(i) to row i of the hub's tensor, and a writer copies row i to
-// stored row stored(i). The moments of the optimizer have the same map as their parameter.
+// stored row stored(i). Optimizer states have the same map as their parameter.
 #pragma once
 
 #include <cstdint>

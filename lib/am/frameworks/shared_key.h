@@ -39,9 +39,9 @@ struct SharedKey {
 // written (kOptional) or the plan's strategy does not have the key.
 std::optional<Json> written_value(const SharedKey& key, const JobShape& shape);
 
-// Convert the settings of a table whose keys in the framework's file begin with `theirs`, in the
-// table's order: write_keys() from the plan to `out`, read_keys() from the builder's source to its
-// plan.
+// Convert the settings in `keys` whose names in the framework's file begin with `theirs`, in the
+// order of `keys`. write_keys() writes the plan's values to `out`; read_keys() sets the values of
+// the builder's plan from the builder's source.
 void write_keys(std::span<const SharedKey> keys, std::string_view theirs, const JobShape& shape,
                 Json& out);
 void read_keys(std::span<const SharedKey> keys, std::string_view theirs, PlanBuilder& builder);

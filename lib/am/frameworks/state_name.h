@@ -6,7 +6,8 @@
 
 namespace am::frameworks {
 
-// NAME and "exp_avg", for example, of "optim.state.NAME.exp_avg" or "optim.state.exp_avg.NAME".
+// The parts of an optimizer state's name, for example NAME and "exp_avg" of
+// "optim.state.NAME.exp_avg" or of "optim.state.exp_avg.NAME".
 struct StateName {
   std::string_view parameter;
   std::string_view state;

@@ -30,8 +30,9 @@ TrainerFacts olmo_facts(const std::filesystem::path& step_folder);
 TrainerFacts megatron_facts(const std::filesystem::path& folder,
                             const formats::DcpMetadata& metadata);
 
-// Calls `view` with the dict that Megatron stores in common.pt or common_state, which also has the
-// settings of the optimizer. Does not call it if there is no such file, or if it cannot be parsed.
+// Calls `view` with the dict that Megatron stores in common.pt or common_state. This dict also
+// contains the settings of the optimizer. Does not call `view` if the file does not exist or cannot
+// be parsed.
 void visit_megatron_common(const std::filesystem::path& folder,
                            const formats::DcpMetadata& metadata,
                            const std::function<void(const formats::PickleValue&)>& view);

@@ -1,5 +1,5 @@
-// Attaches am-repl to a running job. Commands are sent to rank 0 of the job; all its ranks run them
-// between two steps.
+// Attaches am-repl to a running job. Commands are sent to rank 0 of the job; those that read
+// tensors run on all ranks of the job between two steps.
 #pragma once
 
 #include <atomic>
@@ -40,7 +40,7 @@ class AttachedJob : public Interpreter {
 
   const SessionFacts& facts() const override { return facts_; }
   // Runs a command in the job. The first interrupt requests the job to end the command; a second
-  // one abandons the command. Throws SessionLost if the job has ended.
+  // one ends the session. Throws SessionLost if the session or the job has ended.
   Outcome run(const std::string& input) override;
   void set_width(int columns) override { style_.width = columns; }
 
@@ -61,7 +61,7 @@ class AttachedJob : public Interpreter {
   control::Client client_;
   SessionFacts facts_;
   std::string end_;    // last message of the job, which explains its end
-  bool gone_ = false;  // set if the connection has ended or the user has quit
+  bool gone_ = false;  // set if the connection has ended or the user has ended the session
 
   std::mutex mutex_;
   std::condition_variable changed_;

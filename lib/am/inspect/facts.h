@@ -32,11 +32,12 @@ void add_totals(const std::vector<HeldParameter>& parameters, Json& json);
 void add_mesh(const mesh::MeshLayout& mesh, Json& json);
 
 Json name_or_null(const DefaultTokenizer& tokenizer);
-// Returns the tokenizer of a plan: the key data.tokenizer or, if the data are stored as tokens, the
-// tokenizer in the folder of the model's config.json.
+// Returns the tokenizer of a plan: the one that data.tokenizer selects or, if the plan reads no
+// text and selects "bytes" or none, the tokenizer in the folder of the model's config.json.
 DefaultTokenizer tokenizer_of(const config::Plan& plan, int64_t vocab_size);
-// Returns the path of tokenizer.json in the folder. Returns "bytes" (one token per byte) if the
-// folder has no tokenizer of any kind and `vocab_size` is at most 256.
+// Returns the path of the tokenizer file in the folder. If the folder has no files of a tokenizer
+// and `vocab_size` is at most 256, returns "bytes" (one token per byte). Otherwise, only
+// DefaultTokenizer::problem is set.
 DefaultTokenizer tokenizer_beside(const std::filesystem::path& folder, int64_t vocab_size);
 
 }  // namespace am::inspect

@@ -1,7 +1,7 @@
 // Declares the interface that executes commands. The implementations execute them in this process,
 // in the ranks of a plan, or in a running job.
 //
-//   Outcome outcome = interpreter.run("ls *.weight");   // values::open_target() returns one
+//   Outcome outcome = interpreter.run("ls *.weight");   // see values::open_target()
 #pragma once
 
 #include <string>

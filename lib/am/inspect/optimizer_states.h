@@ -25,9 +25,10 @@ struct AdamSettings {
   double beta2 = 0.999;
   double eps = 1e-8;
 };
-// Returns the settings for this parameter from the param_groups that PyTorch's optimizer has saved:
-// those of the group that contains the parameter, or of the first group if this group is not known.
-// Returns nothing if no learning rate is stored.
+// Returns the settings for this parameter from the param_groups that PyTorch's optimizer has saved.
+// Uses the values under the parameter's name. Without them, uses values that are equal in all
+// numbered groups, or else the values in a list of groups: those of the group that contains the
+// parameter, or of the only group. Returns nullopt if no learning rate is stored.
 std::optional<AdamSettings> adam_settings(const Session& session, const std::string& parameter);
 
 }  // namespace am::inspect

@@ -7,8 +7,8 @@
 namespace am::inspect {
 
 // Converts numbers, strings, lists and dicts to their JSON equivalents, a class to its name, and an
-// object to the name of its class with the arguments of the constructor. Lists of more than a
-// thousand values, and values that contain themselves, are cut off with "...".
+// object to the name of its class with the arguments of the constructor. Beyond a thousand values
+// in total, or 20 levels (a value may contain itself), the rest is "...".
 Json to_json(const formats::PickleValue& value);
 
 }  // namespace am::inspect

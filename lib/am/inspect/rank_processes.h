@@ -34,7 +34,7 @@ struct PendingCommand {
   std::chrono::steady_clock::time_point since;  // start of the wait for replies
   // Time at which the user first interrupted the command.
   std::optional<std::chrono::steady_clock::time_point> interrupted;
-  bool given_up = false;  // set if the command was abandoned: the next one waits for its replies
+  bool given_up = false;  // set once a later command waits for the replies of this abandoned one
   std::string named;      // ranks listed by the last notice about missing replies
 };
 
@@ -51,10 +51,11 @@ class RankProcesses : public Interpreter {
   ~RankProcesses() override;
 
   const SessionFacts& facts() const override { return facts_; }
-  // Runs a command on all ranks. After two seconds, a notice lists the ranks that have not
-  // answered. The first interrupt of the user is forwarded to the ranks. If they do not end the
-  // command within two seconds, it is abandoned: the ranks continue with it in the background, and
-  // the next command that needs the ranks waits for them. A second interrupt ends the session.
+  // Runs a command on all ranks. After two seconds, if some ranks have answered or are stopped, a
+  // notice lists the ranks that have not answered. The first interrupt of the user is forwarded to
+  // the ranks. If they do not end the command within two seconds, it is abandoned: the ranks
+  // continue with it in the background, and the next command that needs the ranks waits for them. A
+  // second interrupt ends the session.
   Outcome run(const std::string& input) override;
   void set_width(int columns) override { style_.width = columns; }
 

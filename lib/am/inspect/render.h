@@ -21,8 +21,8 @@ std::string draw_shards(const HeldParameter& parameter, std::span<const HeldShar
 // Draws all ranks of the mesh: one box per pipeline stage, with one column per tp index and one row
 // per index along dp_replicate, dp_shard and cp.
 std::string draw_mesh(const mesh::MeshLayout& mesh, const term::Style& style);
-// Draws a table with the bytes in `after` of each rank. If `before` is not empty, an additional
-// column shows the bytes of full (unsharded) tensors in `before`.
+// Draws a table of the memory sizes in `after`, one row per rank. If `before` is not empty, an
+// additional column shows its bytes of full (unsharded) tensors.
 std::string draw_held_bytes(const std::vector<HeldBytes>& before,
                             const std::vector<HeldBytes>& after, const term::Style& style);
 

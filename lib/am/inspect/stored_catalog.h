@@ -66,7 +66,7 @@ class StoredCatalog : public TensorCatalog {
   std::optional<int64_t> step_;
   mesh::MeshLayout mesh_;
   std::map<std::string, std::vector<std::pair<std::string, mesh::Placement>>> placements_;
-  std::string note_;  // reason why the placements are not known; empty if they are known
+  std::string note_;  // why the plan in the checkpoint yields no placements; may be empty
   std::string title_;
   DefaultTokenizer tokenizer_;
   std::vector<HeldParameter> parameters_;

@@ -8,6 +8,7 @@
 //   StoredCatalog    stored_catalog.h           tensors of a checkpoint, read by one process
 //   StoredView       values/stored_view.h       tensors of a checkpoint, with their values
 //   ShardedView      values/sharded_view.h      a model in the memory of ranks, with values
+//   ProgramView      values/program_view.h      tensors of another framework's program, with values
 #pragma once
 
 #include <filesystem>

@@ -2,8 +2,8 @@
 // a file.
 //
 //   loss the whole line             the words are the text
-//   loss notes.txt                  the file has the text; an error if it does not exist
-//   loss "notes.txt"                the file has the text if it exists; otherwise these words
+//   loss notes.txt                  the file's contents; an error if there is no such file
+//   loss "notes.txt"                the file's contents; if there is no such file, the words
 #pragma once
 
 #include <cstdint>

@@ -46,9 +46,9 @@ struct JobFile {
 // reports the error before a job is started.
 void check_runs(const rules::CheckedFile& file, Diagnostics& found);
 
-// Loads and checks a plan. A data.eod_token that is a name becomes an id. Adds the errors of the
-// loader, the rules and check_runs() to `found`; returns nullopt if there is any error. Throws
-// Error(kIo) if the file cannot be read.
+// Loads and checks a plan. For training, converts data.eod_token from a name to an id. Adds
+// the errors of the loader, the rules and check_runs() to `found`; returns nullopt if there is any
+// error. Throws Error(kIo) if the file cannot be read.
 std::optional<Job> open_job(const JobFile& from, Diagnostics& found);
 
 // Builds a job of `world_size` ranks from a plan and a model config that were created in memory.

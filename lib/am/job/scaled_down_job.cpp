@@ -78,8 +78,8 @@ class Shrinking {
   }
 
   // Reduces the numbers of heads. The number of query heads stays a multiple of the number of key
-  // heads. If tp (or tp * cp) divides the job's number of key heads, the proxy's tp (or tp * cp)
-  // divides the proxy's.
+  // heads. If tp (or tp * cp) divides the number of key heads in the job, it also does in the
+  // proxy.
   void shrink_heads() {
     const int64_t keys = model_.num_key_value_heads;
     const int64_t each = std::max<int64_t>(1, model_.num_attention_heads / keys);

@@ -4,11 +4,12 @@
 //   const auto proxy = scaled_down(job.plan, job.model, job.layout.mesh.sizes(), found);
 //   if (proxy) write_file_atomically("proxy.toml", config::to_short_toml(proxy->plan));
 //
-// The proxy keeps the model family, kinds of layers, ratio of query to key heads, expert groups,
-// tied heads, attention windows, adapters, the strategy with its keys, the pipeline schedule,
-// activation checkpointing and gradient accumulation. Widths, vocabulary, sequence length, number
-// of layers and mesh axes are reduced. If the plan's mesh does not divide a size evenly, the
-// proxy's mesh does not divide the reduced size evenly either.
+// The proxy keeps the model family, kinds of layers, grouped queries (several query heads per key
+// head), expert groups, tied heads, attention windows, adapters, the strategy with its keys, the
+// pipeline schedule, activation checkpointing and gradient accumulation. Widths, vocabulary,
+// sequence length, number of layers and mesh axes are reduced. If the plan's mesh does not evenly
+// divide the key heads, the vocabulary, the layers or the sequence, then the proxy's mesh does not
+// evenly divide the reduced number either.
 #pragma once
 
 #include <optional>
@@ -23,8 +24,8 @@
 namespace am::job {
 
 // Returns a plan whose job reads and writes no files: random initial weights, synthetic data
-// (packed if the plan packs its data), no validation, no checkpoints and no metrics. All other keys
-// are copied from `plan`.
+// (packed if the plan packs its data), no validation, no checkpoints and no metrics. Only
+// train.max_steps limits this job. All other keys are copied from `plan`.
 config::Plan without_files(config::Plan plan);
 
 struct ScaledDownJob {

@@ -13,7 +13,7 @@ namespace am::layout {
 model::LoraConfig lora_config(const config::LoraSection& section);
 
 // Returns the description of the model that the plan trains, with LoRA adapters if the plan has
-// them. Adds "lora.target_modules" errors.
+// them. Adds "lora.target_modules" and "lora.modules_to_save" errors.
 model::DecoderSpec planned_spec(const config::Plan& plan, const model::ModelConfig& config,
                                 Diagnostics& found);
 

@@ -23,8 +23,8 @@ std::optional<std::string> asked_backend(const config::Plan& plan);
 // of this machine, otherwise "gloo".
 std::string backend_of(const config::Plan& plan, const CudaProbe& why_no_cuda);
 
-// Adds a "runtime.backend" error if this machine cannot run the backend that the plan asks for. If
-// the plan names no backend, adds a warning if GPUs of this machine stay unused.
+// Adds a "runtime.backend" error if this machine cannot run the backend that the plan names. If the
+// plan names no backend, adds a warning if GPUs of this machine stay unused.
 void check_backend(const config::Plan& plan, const CudaProbe& why_no_cuda, Diagnostics& found);
 
 }  // namespace am::layout

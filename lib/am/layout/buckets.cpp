@@ -26,7 +26,7 @@ std::vector<std::vector<int>> gradient_buckets(const config::Plan& plan, const L
   const int64_t element = dtype_size(resolve_precision(plan).reduce);
   std::vector<std::vector<int>> buckets;
   // A bucket that is being filled: one for dense parameters, one for expert-parallel ones. `bytes`
-  // is initially above every cap, so that the first parameter opens a bucket.
+  // is initially the largest integer, so that the first parameter opens a bucket.
   struct Open {
     size_t bucket = 0;
     int64_t bytes = std::numeric_limits<int64_t>::max();

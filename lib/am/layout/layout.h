@@ -40,7 +40,7 @@ int64_t ranks_of_node(const config::Plan& plan, int64_t world_size);
 // Returns the TP plan that the strategy's tp_plan key selects: "auto" (the plan of the model's
 // family), an inline table, a TOML file with such a table, a family's name, or "libmine.so:symbol",
 // which is loaded only if `plan.plugins` allows it. Adds "tp.plan", "tp.plugin" and "tp.style"
-// errors. Under ddp, the TP plan has no rules.
+// errors. megatron_fsdp uses "auto"; under ddp, the TP plan has no rules.
 std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
                                             const model::ModelConfig& config, Diagnostics& found);
 
@@ -76,9 +76,9 @@ struct ParameterLayout {
   bool grad_sum_over_tp = false;    // each tp rank holds the full parameter, and its gradient is
                                     // a partial sum; false if tp = 1
   bool ep_cut = false;              // tensor of all experts, sharded over ep on dim 0
-  std::optional<int64_t> ep_owner;  // for one expert's matrix: index along ep of its ranks
+  std::optional<int64_t> ep_owner;  // for one expert's matrix: index along ep of the ranks with it
   // False for router correction biases (buffers) and for matches of model.freeze_params. Under
-  // LoRA, true only for the adapters.
+  // LoRA, true only for the adapters and for lora.modules_to_save.
   bool trainable = true;
   bool quantized = false;  // stored in NF4 (quantization.h): lora.quantize_base
   OptimizerOptions optimizer;
@@ -105,6 +105,7 @@ struct ParameterLayout {
   std::vector<mesh::Extent> tp_extents(const mesh::MeshLayout& mesh, int64_t rank) const;
   // Returns the shape of this rank's tensor after tp or ep, before FSDP shards it.
   Shape tp_shape(const mesh::MeshLayout& mesh, int64_t rank) const;
+  // Returns the shape of this rank's shard of that tensor after FSDP, without padding.
   Shape own_shape(const mesh::MeshLayout& mesh, int64_t rank) const;
   // Returns the boxes that this rank stores: at least one, which may be empty.
   std::vector<LocalShard> parts(const mesh::MeshLayout& mesh, int64_t rank) const;
@@ -157,7 +158,7 @@ struct Layout {
   };
   // Divides parameters by their group of ranks, without experts that this rank does not hold.
   ByRanks by_ranks(const std::vector<int>& indices, int64_t rank) const;
-  // Returns those of the parameters `indices` that are quantized, or those that are not.
+  // Returns the elements of `indices` whose parameters have this value of `quantized`.
   std::vector<int> stored_as(const std::vector<int>& indices, bool quantized) const;
   // Returns the parameters that a unit gathers, as indices into `parameters`: all except those that
   // FSDP ignores.

@@ -15,7 +15,7 @@ struct LocalModule {
   const model::ModuleSpec* spec = nullptr;  // null if the layer has no module in this role
   double out = 0.0;  // elements of the local output per token; full width if tp gathers it
   double in = 0.0;   // elements of the input per token
-  std::vector<double> slices = {};  // of a fused matrix: number of `out` elements per slice
+  std::vector<double> slices = {};  // elements of `out` per slice of a fused matrix
   // Whether the module reads the full hidden state on every tp rank, even where the hidden state is
   // sharded between modules.
   bool gathers = false;
@@ -52,7 +52,7 @@ class LocalLayer {
   // Returns the number of elements per token that these modules' trained adapters keep beside the
   // modules' inputs: the LoRA ranks, and with DoRA the outputs before the magnitudes.
   double adapter_widths(std::initializer_list<model::Role> roles) const;
-  // Whether any parameter of attention is trained, including norms.
+  // Whether any parameter before attention's output projection is trained, norms included.
   bool trains_in_attention() const;
 
  private:

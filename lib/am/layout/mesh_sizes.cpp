@@ -9,7 +9,7 @@
 namespace am::layout {
 namespace {
 
-// Largest allowed size of an axis and of the world: more ranks than any real machine has, and small
+// Largest allowed size of an axis and of the world: more ranks than any real cluster has, and small
 // enough that no product of sizes overflows.
 constexpr int64_t kMaxRanks = int64_t{1} << 20;
 

@@ -57,23 +57,24 @@ class Choice {
     }
   }
 
-  // Returns the specification of a parameter; null for a parameter of a torch module.
+  // Returns the parameter's entry in the inventory; null if the layout has no inventory, because a
+  // torch module of the user is sharded.
   const model::ParameterSpec* spec_of(const ParameterLayout& parameter) const {
     const auto i = static_cast<size_t>(&parameter - layout_.parameters.data());
     const auto& specs = layout_.inventory.parameters;
     return i < specs.size() ? &specs[i] : nullptr;
   }
 
-  // Returns the options of a parameter without groups and no_decay.
+  // Returns a parameter's options before optimizer.no_decay and optimizer.group are applied.
   OptimizerOptions usual(const ParameterLayout& parameter) const {
     const model::ParameterSpec* spec = spec_of(parameter);
     const bool is_b = spec != nullptr && spec->adapter == model::AdapterPart::kB;
     return {plan_.optimizer.lr * (is_b ? plan_.lora.lr_ratio : 1.0), plan_.optimizer.weight_decay};
   }
 
-  // Whether muon updates a parameter that no group excludes. Muon's authors recommend Muon for the
-  // matrices between the embedding and the head. Biases of stacked experts are 2-D too, but are not
-  // matrices.
+  // Whether the optimizer "muon" updates the parameter, provided that no optimizer.group with name
+  // = "adamw" matches it. Muon's authors recommend Muon for the matrices between the embedding and
+  // the head. Biases of stacked experts are 2-D too, but are not matrices.
   bool suits_muon(const ParameterLayout& parameter) const {
     const model::ParameterSpec* spec = spec_of(parameter);
     return plan_.optimizer.name == "muon" && spec != nullptr && parameter.trainable &&

@@ -1,6 +1,7 @@
 // Marks the parameters that a plan selects. Globs select parameters that are frozen, that have
-// options of the optimizer of their own, that FSDP ignores, or that FSDP shards on a dim other than
-// 0. The optimizer "muon" selects the matrices that it orthogonalizes.
+// their own optimizer options, that FSDP ignores, or that FSDP shards on a dim other than 0. The
+// optimizer "muon" selects the matrices that it updates, and lora.quantize_base the weights stored
+// in NF4.
 #pragma once
 
 #include <string_view>

@@ -17,10 +17,10 @@ struct StepPrecision {
   std::string reduce;    // dtype in which gradients are reduced
 };
 
-// Returns the dtypes of a plan. fsdp2 takes them from its mixed-precision policy, with the plan's
-// dtype as default. Other strategies compute in the plan's dtype; megatron_fsdp can store
-// parameters and reduce gradients in float32. `products` of fsdp2 and ddp is autocast_dtype, if
-// set.
+// Returns the dtypes of a plan. fsdp2 computes in its policy's param_dtype (default: the plan's
+// dtype) and reduces in reduce_dtype (default: the compute dtype). Other strategies compute in the
+// plan's dtype; megatron_fsdp can store parameters and reduce gradients in float32. `products` of
+// fsdp2 and ddp is autocast_dtype, if set.
 StepPrecision resolve_precision(const config::Plan& plan);
 
 // Returns autocast's dtype, or an empty optional without autocast.

@@ -17,7 +17,7 @@ namespace am::layout {
 // A feature that a plan or config requests and am-run cannot run.
 struct Limit {
   Span where;
-  std::string what;  // the feature, for example "pipeline parallelism"
+  std::string what;  // the feature, for example "experts with biases"
   std::string help;  // alternatives that am-run supports
 };
 

@@ -1,8 +1,8 @@
 // Tensors that a decoder layer saves for its backward, as a set that depends on activation
 // checkpointing.
 //
-// nn/decoder_layer.cpp recomputes the tensors outside a mode's set, and layer_activations.h counts
-// the bytes of those in it.
+// nn/decoder_layer.cpp recomputes the tensors outside a mode's set, and
+// predict/memory/layer_activations.h counts the bytes of the tensors in the set.
 //
 //   const auto mode = config::ActivationCheckpointing::kSelective;
 //   kept_under(mode, layer.residual).has(Saved::kGate);   // true
@@ -20,7 +20,7 @@ namespace am::layout {
 enum class Saved : uint8_t {
   kLayerInput,
   kInputNorm,
-  kAttentionInput,  // input of the first projections
+  kAttentionInput,  // input of attention's first projections
   kOtherNorms,
   kHeads,  // queries, keys, values
   kHeadNormInputs,
@@ -31,10 +31,10 @@ enum class Saved : uint8_t {
   kFeedForwardNormOutput,
   kFeedForwardInput,  // input of gate and up
   kRouting,       // experts of each token; every mode keeps them, so that routing is not repeated
-  kRoutedTokens,  // token rows as experts multiply them, with the routing weights
+  kRoutedTokens,  // inputs of the experts' matmuls (a row per token and expert), routing weights
   kGate,
   kUp,
-  // Weights after the cast to autocast's dtype: of o_proj, the feed-forward, and all others.
+  // Copies of weights in autocast's dtype: for o_proj, for the feed-forward, for all other modules.
   kCastAttentionOut,
   kCastFeedForward,
   kCastOthers,
@@ -68,9 +68,11 @@ static_assert(kSavedKinds <= 32);
 // Selective keeps the layer's input; queries, keys and values as attention reads them (and before
 // their norms, in families that have those); attention's output and statistics; the residual stream
 // after attention; and the gate projection. Backward recomputes the norms, the rotation if it
-// follows a norm, the up projection and the activation. One matmul in seven is recomputed, or three
-// if norms read the outputs of projections; attention is not. PyTorch's per-operator policies keep
-// every second matmul instead, with about equal bytes.
+// follows a norm, the up projection and the activation, but not attention. It recomputes one matmul
+// in seven, or three in seven if norms read the outputs of projections. PyTorch's per-operator
+// policies keep every second matmul instead, with about equal bytes. In a layer whose attention and
+// feed-forward share one input norm (Falcon, Phi), the norm is not recomputed: its output is kept
+// instead of the layer's input and the residual stream after attention.
 //
 // Mlp recomputes the feed-forward, the module that NeMo AutoModel's first releases wrapped. It
 // keeps the feed-forward's input, and everything that autograd saves outside the feed-forward.

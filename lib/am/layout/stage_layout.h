@@ -2,7 +2,7 @@
 // runtime builds a stage from this layout as it builds a model from the layout of the whole model.
 //
 //   const Layout stage = stage_layout(layout, 1);
-//   const StageRange range = stage_range(layout, 1);   // of layers, for nn::Decoder
+//   const StageRange range = stage_range(layout, 1);   // layers of the stage, for nn::Decoder
 #pragma once
 
 #include <cstdint>

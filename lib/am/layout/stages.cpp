@@ -89,7 +89,7 @@ struct Best {
   size_t end = 0;
 };
 
-// Returns the best splits, indexed by [count][first].
+// Returns the best split of the layers [first, layers) into `count` runs at index [count][first].
 std::vector<std::vector<Best>> best_runs(const Runs& runs, double most, size_t stages) {
   const size_t layers = runs.layers();
   std::vector<std::vector<Best>> best(stages + 1, std::vector<Best>(layers + 1));
@@ -108,8 +108,9 @@ std::vector<std::vector<Best>> best_runs(const Runs& runs, double most, size_t s
   return best;
 }
 
-// Returns the lowest possible cost of the most expensive stage. If fewer runs than stages suffice,
-// runs can be split further.
+// Returns the lowest possible cost of the most expensive stage. A cost is possible if the layers
+// can be divided into at most `stages` runs that do not exceed it, because runs can be split
+// further.
 double least_of_fullest(const Runs& runs, size_t stages) {
   const auto needed = [&runs](double most) {
     size_t count = 1;

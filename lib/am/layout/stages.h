@@ -13,11 +13,11 @@
 
 namespace am::layout {
 
-// Returns the stage of every layer: by the plan's split points, otherwise by pipeline.balance.
-// Invalid split points (rule "pp.split_points") are ignored.
+// Returns the stage of every layer. The plan's split points decide or, without them, the key
+// pipeline.balance. Invalid split points (rule "pp.split_points") are ignored.
 std::vector<int> stage_of_layers(const config::Plan& plan, const model::ModelConfig& config,
                                  int64_t stages);
-// Overload without a model, whose costs are unknown: by the split points, otherwise evenly.
+// Overload without a model: without valid split points, returns stages_of_even_layers().
 std::vector<int> stage_of_layers(const config::PipelineSection& pipeline, int64_t layers,
                                  int64_t stages);
 

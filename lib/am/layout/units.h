@@ -1,5 +1,5 @@
-// What FSDP units gather together, and when they are gathered and freed. Used by the memory model
-// and the runtime.
+// Parts of FSDP units that are gathered together, and when units are gathered and freed. Used by
+// the memory model and the runtime.
 #pragma once
 
 #include <cstdint>
@@ -19,16 +19,18 @@ struct GatheredPart {
   bool quantized = false;
 };
 // Divides the parameters `indices` of a rank into parts, in the order in which the runtime gathers
-// them. The first part has the parameters that are neither, and may be empty; other parts are not.
+// them. The first part has the dense parameters that are not quantized, and may be empty; no other
+// part is empty.
 std::vector<GatheredPart> gathered_parts(const Layout& layout, const std::vector<int>& indices,
                                          int64_t rank);
 
 // Returns, for each unit, whether its gathered parameters are freed after forward.
 //
-//   fsdp2          without the setting: true for all but the last layer, the head and the root,
-//                  whose parameters backward needs first (PyTorch keeps them); with stages
-//                  (`pp` > 1) false for all, as in torchtitan: otherwise each micro-batch would
-//                  gather them again. An explicit true or false applies to every unit but the root.
+//   fsdp2          by default: true for all but the last layer, the head and the root, whose
+//                  parameters backward needs first (PyTorch keeps them); in a pipeline (`pp` > 1)
+//                  false for all, as in torchtitan: otherwise each micro-batch would gather them
+//                  again. If the plan sets reshard_after_forward: false for the root, and for all
+//                  other units the plan's value, where a number means true.
 //   megatron_fsdp  true for all at level 3; below it false for all
 //   ddp            false for all
 std::vector<bool> reshard_after_forward(const config::DistributedConfig& strategy,
@@ -37,7 +39,7 @@ std::vector<bool> reshard_after_forward(const config::DistributedConfig& strateg
 // Returns the number of ranks over which a unit is resharded after forward (reshard_after_forward =
 // N). Returns 0 if the unit keeps its sharding over all of its ranks.
 int64_t post_forward_size(const config::DistributedConfig& strategy, const mesh::MeshSizes& sizes);
-// Overload for experts, which are sharded over a group of `ranks` ranks instead of their unit's.
+// Overload for experts, which are sharded over a group of `ranks` ranks instead of dp_shard_cp.
 // `size` is the result of the other overload. Returns 0 if `size` does not divide `ranks`.
 int64_t post_forward_size(int64_t size, int64_t ranks);
 
@@ -55,9 +57,11 @@ bool overlaps_reduction(const config::DistributedConfig& strategy);
 
 // Number of FSDP units that are gathered ahead of the one that computes.
 //
-//   fsdp2          depths of enable_fsdp2_prefetch; else one in both directions on a GPU, where
-//                  PyTorch overlaps gathers with the previous unit by default, and none on the CPU
-//   megatron_fsdp  one forward with overlap_param_gather; at level 3 one in both directions
+//   fsdp2          with enable_fsdp2_prefetch, the plan's depths; else one in both directions on a
+//                  GPU, where PyTorch overlaps gathers with the previous unit by default, and none
+//                  on the CPU
+//   megatron_fsdp  at level 0 none; at levels 1 and 2 one in forward with overlap_param_gather; at
+//                  level 3 one in both directions
 //   ddp            none
 struct PrefetchDepths {
   int64_t forward = 0;

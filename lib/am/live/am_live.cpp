@@ -32,7 +32,8 @@ thread_local std::string t_error;
 
 std::string text_of(const char* text) { return text == nullptr ? std::string() : text; }
 
-// Returns the device of a member `device`: a GPU, or for negative numbers the host.
+// Returns the device for the member `device` of a C struct: GPU `index`, or the host if `index` is
+// negative.
 c10::Device device_of(int32_t index) {
   return index < 0 ? c10::Device(c10::kCPU) : c10::Device(c10::kCUDA, static_cast<int8_t>(index));
 }
@@ -118,8 +119,9 @@ std::vector<values::ProgramTensor> tensors_of(const am_live_tensor* tensors, siz
   return list;
 }
 
-// Returns the world of a program's ranks. Its store has a prefix of its own for each connection,
-// which all ranks open in the same order.
+// Returns the world of a program's ranks. Each connection of a process has its own key prefix in
+// the group's store, which contains the connection's number. The number is equal on all ranks,
+// because all ranks open their connections in the same order.
 runtime::World world_of(const am_live_options& options) {
   static std::atomic<int> connections{0};
   launch::RankEnvironment here;

@@ -2,7 +2,7 @@
 //
 //   server.open(live::model_of(trainer, run));   // a job that automesh trains
 //
-// A program that another framework trains describes its tensors itself: see program.h.
+// A program that trains with another framework describes its tensors itself: see program.h.
 #pragma once
 
 #include <c10/core/Device.h>

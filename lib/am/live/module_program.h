@@ -16,9 +16,9 @@ class Optimizer;
 namespace am::live {
 
 // Returns this rank's parts of the module's parameters, buffers and gradients and, if `optimizer`
-// is not null, of its states. Reshards the module's units. Throws Error(kUsage) for an optimizer
-// that is not Adam, AdamW or SGD. Must be called again after each step, because the memory of
-// gradients changes.
+// is not null, of the optimizer's states. Reshards the module's units. Throws Error(kUsage) for an
+// optimizer that is not Adam, AdamW or SGD. Must be called again after each step, because the
+// memory of gradients changes.
 std::vector<values::ProgramTensor> tensors_of(parallel::ShardedModule& module,
                                               const torch::optim::Optimizer* optimizer = nullptr);
 

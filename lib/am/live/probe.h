@@ -45,8 +45,8 @@ class Probe {
   std::string input() const;
 
   // Processes a step. Returns a message for the client, with the sample of a watch or the reason
-  // why a tripwire was triggered; nothing if there is no news. `norms` is the result of the command
-  // input().
+  // why a tripwire was triggered; nothing if there is neither. `norms`: the answer of the command
+  // that input() returns.
   std::optional<std::string> add(int64_t step, const observe::StepMetrics& metrics,
                                  const Json& norms);
   // Returns whether the probe has ended: a watch has all its samples, or a tripwire was triggered.

@@ -1,5 +1,5 @@
-// Connection of a program that another framework trains: am-repl attaches to its job as to one of
-// am-run. am_live.h is its interface for programs.
+// Lets am-repl attach to a program that trains with another framework, as it attaches to a job of
+// am-run. Programs call this class through the C interface am_live.h.
 //
 //   Program program(world, options, tensors);   // every rank
 //   if (program.step(steps)) program.visit(tensors, numbers);
@@ -55,10 +55,10 @@ struct ProgramOptions {
 // Numbers of the step that has just ended; NaN: unknown.
 struct ProgramNumbers {
   double loss = std::numeric_limits<double>::quiet_NaN();
-  // Unknown: the norm of the gradients that the tensors describe.
+  // If NaN, Program computes the norm of the gradients among the tensors.
   double grad_norm = std::numeric_limits<double>::quiet_NaN();
   double learning_rate = std::numeric_limits<double>::quiet_NaN();
-  double step_seconds = std::numeric_limits<double>::quiet_NaN();       // unknown: it is measured
+  double step_seconds = std::numeric_limits<double>::quiet_NaN();       // NaN: it is measured
   double tokens_per_second = std::numeric_limits<double>::quiet_NaN();  // over all ranks
 };
 
@@ -72,9 +72,9 @@ class Program {
   Program& operator=(const Program&) = delete;
   ~Program();
 
-  // As am_live_step().
+  // Works like am_live_step().
   bool step(int64_t steps);
-  // As am_live_visit(). Collective.
+  // Works like am_live_visit(). Collective.
   void visit(std::vector<values::ProgramTensor> tensors, const ProgramNumbers& numbers = {});
   // Sends `last_words` to the clients.
   void close(const std::string& last_words);

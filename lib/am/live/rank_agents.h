@@ -22,8 +22,8 @@ class RankAgents {
              std::function<void()> ended = {});
   RankAgents(const RankAgents&) = delete;
   RankAgents& operator=(const RankAgents&) = delete;
-  // Signals this rank's thread to end and waits briefly. If the thread is blocked in the store, it
-  // ends later, but without access to objects of the caller.
+  // On rank 0, ends the threads of all ranks. On every rank, waits up to 1.5 s for this rank's
+  // thread; if the thread ends later, it no longer accesses objects of the caller.
   ~RankAgents();
 
   // Requests RankStatus::answer(what) from all ranks, or from rank `only`. When the answers have

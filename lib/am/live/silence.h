@@ -13,7 +13,7 @@ namespace am::live {
 // share a row.
 inline constexpr size_t kListedRanks = 16;
 
-// Returns what a message says about a rank that does not answer, for example "does not answer" or
+// Returns a phrase for messages about a rank that does not answer: for example "does not answer" or
 // "its process is stopped". If `one` is false, returns the plural, for example "do not answer".
 std::string silence_text(const Silent& silent, bool one = true);
 // Returns one line for each group of ranks with the same silence_text(), for example "rank 3: does

@@ -2,7 +2,7 @@
 // nor privileges, and works while the probed thread is blocked.
 //
 //   StackProbe probe(world.device());         // on the thread to be probed
-//   probe.take(1s);                           // on another thread: returns the first one's stack
+//   probe.take(1s);                           // on another thread: the probed thread's stack
 //   probe.take_of_device(1s);                 // the stack of a GPU's backward
 //
 // autograd runs the backward of GPU tensors in a thread of its own, for which the calling thread

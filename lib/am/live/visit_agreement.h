@@ -1,5 +1,5 @@
-// Agrees with the other ranks at which step all of them visit, in a job whose steps exchange no
-// message of automesh.
+// Agrees with the other ranks at which step all of them visit (run the commands of clients), in a
+// job whose steps exchange no message of automesh.
 //
 //   VisitAgreement agreement;
 //   const bool visits = agreement.arrive(steps) && agreement.decided();   // training thread
@@ -8,10 +8,11 @@
 //
 // Note [Visits of programs]: ranks of a program may be some steps apart, and none of them may stop
 // before a collective that another rank waits in. Rank 0 therefore proposes a later step. A rank
-// accepts if its training thread has not passed this step; it then waits at this step for rank 0's
-// decision. If all ranks accept, all visit at this step. Otherwise all continue, and rank 0
-// proposes a step that lies further ahead. Threads that do not train answer (rank_agents.h), so a
-// proposal waits for no step. While nothing is proposed, arrive() costs a store and a load.
+// accepts if its training thread has not reached this step; the thread then waits at this step for
+// rank 0's decision. If all ranks accept, all visit at this step. Otherwise all continue, and rank
+// 0 proposes a step that lies further ahead. Threads that do not train answer (rank_agents.h), so
+// the answers need not wait until a step ends. While nothing is proposed, arrive() costs a store
+// and a load.
 #pragma once
 
 #include <atomic>
@@ -37,8 +38,9 @@ class VisitAgreement {
   // Returns the number of finished steps at the last arrive().
   int64_t steps() const { return steps_; }
 
-  // Returns whether the training thread will wait at `steps`: false if it has passed that step, or
-  // has not made the visit of an earlier proposal. Runs on any thread, as do the next functions.
+  // Returns whether the training thread will wait at `steps`. False if the thread has reached that
+  // step already, if a visit that was decided earlier is still to come, and after close(). Runs on
+  // any thread, as do the next functions.
   bool propose(int64_t steps);
   // Ends the wait at `steps`: the rank visits, or it continues.
   void decide(int64_t steps, bool visit);

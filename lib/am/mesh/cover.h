@@ -10,7 +10,7 @@
 
 namespace am::mesh {
 
-// Returns why the boxes do not partition a tensor of this shape: a box has another number of dims,
+// Returns why the boxes do not partition a tensor of this shape: a box has a wrong number of dims,
 // lies outside the tensor or overlaps another box, or some elements are in no box. Returns nothing
 // if every element is in exactly one box. Empty boxes are ignored. Takes O(n log n) time for n
 // boxes that cut the tensor along one dim, and O(n * boxes per row) for a grid of boxes.

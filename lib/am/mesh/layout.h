@@ -44,7 +44,8 @@ struct MeshSizes {
 // two expert groups, and "world".
 //   dp = (dp_replicate, dp_shard)          ranks that read different samples
 //   dp_shard_cp = (dp_shard, cp)           ranks over which FSDP shards a parameter
-//   dp_cp = (dp_replicate, dp_shard, cp)   ranks over which the loss and gradient norm are summed
+//   dp_cp = (dp_replicate, dp_shard, cp)   ranks over which gradients of unsharded parameters are
+//                                          summed
 //   ep, ep_shard                           rows and columns of a grid (ep_shard, ep) that has all
 //                                          ranks of a pipeline stage
 inline constexpr std::array<std::string_view, 11> kGroupNames = {

@@ -3,7 +3,7 @@
 //
 //   const SequenceCut cut = cut_sequence({.length = 30, .ranks = 4});   // 32 positions, 4 a chunk
 //   cut.parts(1);                // {4, 4} and {24, 4}: the second chunk and the last but one
-//   ring_steps(cut, 6);          // {0, 1, 3}: no query sees a key of rank (own - 2) mod 4
+//   ring_steps(cut, 4);          // {0, 1, 3}: rank r needs no keys of rank (r - 2) mod 4
 //
 // Under a causal mask, late positions cost more than early ones. kHeadTail therefore cuts the
 // sequence into 2 * ranks chunks, and assigns two of them to rank r: chunk r, which is early, and

@@ -100,7 +100,7 @@ struct ModelConfig {
   bool qk_norm = false;              // queries and keys are normalised
   bool qk_norm_spans_heads = false;  // queries and keys are normalised over all heads together
   bool gated_mlp = true;             // the MLP has gate, up and down; otherwise only up and down
-  bool parallel_block = false;       // attention and MLP read the same input and are added together
+  bool parallel_block = false;       // attention and MLP read the same input; outputs are added
   int hidden_norms = 2;              // number of norms over hidden_size per layer
   std::string hidden_act = "silu";
   // Name and value of the first of the config's dropout keys whose value is above 0.
@@ -132,13 +132,14 @@ struct ModelConfig {
   // Index of the first layer with the sliding window; all later layers have the window too. Ignored
   // if window_layers is not empty.
   int64_t window_first_layer = 0;
-  // For each layer: whether it has the sliding window. Not empty only for patterns that
-  // window_first_layer cannot express, such as alternating layers (Gemma 2, Gemma 3, gpt-oss).
+  // For each layer: whether it has the sliding window. Set only for patterns that
+  // window_first_layer cannot express, such as alternating layers (Gemma 2, Gemma 3, gpt-oss);
+  // otherwise empty.
   std::vector<bool> window_layers;
   std::optional<MlaConfig> mla;
   std::optional<MoeConfig> moe;
-  // Number of multi-token-prediction layers, additional decoder layers after the last that are used
-  // only in training. `num_hidden_layers` and the inventory do not include them.
+  // Number of multi-token-prediction layers: decoder layers after the last one, used only in
+  // training. `num_hidden_layers` and the inventory do not include them.
   int64_t mtp_layers = 0;
   std::string dtype = "float32";  // dtype of the stored weights, according to the config
 

@@ -1,5 +1,5 @@
 // Describes a model family, for example Llama or Gemma 2: how its config is read, and which modules
-// its layers have beyond those of every decoder.
+// its layers have.
 //
 // A family is one file in families/: a `Family` value whose layers are composed of the blocks of
 // families/blocks.h. To add a family, write its file, declare the value in families/families.h and
@@ -44,7 +44,8 @@ struct ConfigDefaults {
   bool tie_word_embeddings = false;
   std::string_view hidden_act = "silu";
   std::optional<int64_t> pad_token_id = {};
-  // Default intermediate_size as a multiple of hidden_size. 0: `intermediate_size` below is it.
+  // Default intermediate_size as a multiple of hidden_size. 0: the default is `intermediate_size`
+  // below.
   int64_t intermediate_ratio = 0;
   // Defaults of the configuration class for the five sizes. They apply only to the text part of a
   // multimodal config; 0: the size has no default. Other configs must state their sizes, because

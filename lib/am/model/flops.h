@@ -5,10 +5,11 @@
 //   const double mfu = flops / (ranks * peak_flops);
 //
 // A multiply-add is 2 FLOPs, and backward costs twice as much as forward. Symbols: N is the number
-// of parameters that a token passes through, E that of the embedding table, L the number of layers,
-// h the hidden size, n and k the number of query heads and of key/value heads, d the head dim, f
-// the feed-forward's width, V the size of the vocabulary, s the sequence length. In the published
-// conventions a layer with a sliding window counts min(window, s) instead of s.
+// of parameters that a token passes through, E the number of parameters of the embedding table, L
+// the number of layers, h the hidden size, n and k the number of query heads and of key/value
+// heads, d the head dim, f the feed-forward's width, V the size of the vocabulary, s the sequence
+// length. In the published conventions a layer with a sliding window counts min(window, s) instead
+// of s.
 #pragma once
 
 #include <cstdint>

@@ -42,8 +42,8 @@ int64_t ranks_of_a_head(int64_t tp, int64_t heads);
 bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use);
 // Whether the gradient of a part of a LoRA adapter must be summed over tp. `use` describes the
 // adapted matrix W [out, in]. A is sharded if W is sharded along `in`; B and DoRA's magnitudes are
-// if W is sharded along `out`. A part that is not sharded then is replicated, and its gradient is
-// partial on each rank.
+// sharded if W is sharded along `out`. If W is sharded but a part is not, the part is replicated
+// and its gradient is partial on each rank.
 bool gradient_sum(AdapterPart part, const TpUse& use);
 
 }  // namespace am::model

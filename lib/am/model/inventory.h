@@ -55,8 +55,8 @@ struct Inventory {
 
 Inventory build_inventory(const ModelConfig& config);
 Inventory build_inventory(DecoderSpec spec);
-// Returns the inventory with only one layer of each kind (DecoderSpec::kinds), the first, and with
-// all parameters outside the layers.
+// Returns the inventory with only the first layer of each kind (DecoderSpec::kinds), and with all
+// parameters outside the layers.
 Inventory sample_inventory(const ModelConfig& config);
 Inventory sample_inventory(DecoderSpec spec);
 

@@ -1,5 +1,5 @@
-// Describes what one decoder layer computes for each token, before sharding. Without tensors or
-// parameter names, the description suffices to count FLOPs and saved activations.
+// Describes what one decoder layer computes for each token, before sharding. The description has no
+// tensors or parameter names, but suffices to count FLOPs and saved activations.
 //
 //   for (const LayerKind& kind : layer_kinds(config)) {
 //     const double weights = layer_matmul_parameters(kind.profile, config.hidden_size);

@@ -4,8 +4,8 @@
 //
 //   y = W x + alpha / rank * B (A x)
 //
-// DoRA (Liu et al., 2024) also trains a magnitude m per output. With s = alpha / rank and V = W + s
-// B A, of whose rows it takes the 2-norms, which count as constants in backward:
+// DoRA (Liu et al., 2024) also trains a magnitude m per output. With s = alpha / rank, V = W + s B
+// A, and |V| the 2-norms of V's rows, which are constants in backward:
 //
 //   y = m / |V| * (V x)
 //
@@ -27,13 +27,14 @@ namespace am::model {
 
 struct LoraConfig {
   int64_t rank = 0;    // rank of the matrices A and B; 0: the model has no adapters
-  double scale = 1.0;  // factor of the adapter's output: alpha / rank
+  double scale = 1.0;  // factor of the adapter's output: alpha / rank; rsLoRA: alpha / sqrt(rank)
   // Each entry is interpreted as in PEFT: as the end of module names (for example "q_proj" or
-  // "self_attn.q_proj"), as a glob that must match complete names, or as "all-linear". The last
+  // "self_attn.q_proj"), as a glob that must match complete names, or as "all-linear", which
   // matches every module that can have an adapter, except the head.
   std::vector<std::string> target_modules;
   double dropout = 0.0;
-  // Modules that are trained beside the adapters, each entry as in target_modules.
+  // Modules that are trained beside the adapters. Each entry is the end of module names or a glob,
+  // as in target_modules.
   std::vector<std::string> modules_to_save = {};
   bool dora = false;
 };
@@ -61,8 +62,8 @@ struct BadTarget {
 };
 // Returns the entries of target_modules that match no module that can have an adapter.
 std::vector<BadTarget> find_bad_targets(const DecoderSpec& spec, const LoraConfig& lora);
-// Returns the entries of modules_to_save that match no module with a weight, or one that has an
-// adapter. `spec` is the result of with_lora().
+// Returns the entries of modules_to_save that match no module with a weight, or that match a module
+// with an adapter. `spec` is the result of with_lora().
 std::vector<BadTarget> find_bad_saved(const DecoderSpec& spec, const LoraConfig& lora);
 // Returns the last name component of each module that can have an adapter, for example "q_proj".
 std::vector<std::string> legal_targets(const DecoderSpec& spec);

@@ -154,7 +154,7 @@ struct ModuleSpec {
   bool operator==(const ModuleSpec&) const = default;
 };
 
-// Number of which both sizes of a matrix must be multiples for products in FP8.
+// Both sizes of a matrix must be multiples of this number for products in FP8.
 inline constexpr int64_t kFp8Multiple = 16;
 // Returns whether a plan's key strategy.fp8 applies to the module: it is a matrix of attention or
 // of a dense feed-forward, and its sizes are multiples of kFp8Multiple.

@@ -5,8 +5,9 @@
 
 namespace am::model {
 
-// Whether the pattern matches the module's name. Both consist of components separated by dots. Each
-// component of the pattern must be `*` or equal to the same component of the name.
+// Whether the pattern matches the module's name. Both consist of components separated by dots, and
+// must have equally many. Each component of the pattern is a glob (glob_match) that must match the
+// component of the name at the same position.
 bool matches_module(std::string_view pattern, std::string_view module);
 
 }  // namespace am::model

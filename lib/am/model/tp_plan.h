@@ -44,8 +44,8 @@ const std::vector<std::string>& parallel_style_names();
 std::string unknown_style_help(std::string_view name);
 
 struct TpRule {
-  // Pattern of module names, in which `*` matches one component. For example,
-  // "model.layers.*.mlp.up_proj" matches the up projections of all layers.
+  // Pattern of module names (matches_module), for example "model.layers.*.mlp.up_proj" for the up
+  // projections of all layers.
   std::string pattern;
   TpStyle style;
   Span where = {};  // line of the user's file with the rule; empty if it is not from a file
@@ -93,7 +93,7 @@ struct ResolvedTpPlan {
 //
 // grad_sum_over_tp is computed by gradient_sum.h, even if no rule has the style
 // replicated_with_grad_allreduce. Values per head (attention sinks), and the weight of a norm over
-// all heads together, are sharded like the heads without a rule.
+// all heads together, need no rule: they are sharded like the heads.
 ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory, const Span& where,
                                Diagnostics& found);
 

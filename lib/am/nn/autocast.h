@@ -1,8 +1,9 @@
 // PyTorch's autocast from C++: operators choose their dtype while a scope lasts.
 //
 // As under torch.autocast, matrix products and attention run in the autocast dtype, and operators
-// that would lose too much precision (norms, softmax) keep theirs. Cast weights are not cached: a
-// step uses each weight once, and a cached copy would outlive the parameter that FSDP frees.
+// that would lose too much precision (norms, softmax) are not cast to it. Cast weights are not
+// cached: a step uses each weight once, and a cached copy would outlive the parameter that FSDP
+// frees.
 //
 //   const AutocastScope scope({at::kCPU, at::kBFloat16});
 //   at::linear(x, w);  // runs in bfloat16, whatever the dtypes of x and w

@@ -25,8 +25,7 @@ class LayerBuilder {
       : layer_(layer), prefix_(prefix), parameters_(parameters) {}
 
   Linear linear(Role role) const { return build_linear(module(role), prefix_, parameters_); }
-  // Returns the linear layers of the given roles, without roles that the decoder layer does not
-  // have.
+  // Returns one linear layer for each of `roles` that the decoder layer has.
   Projections projections(std::initializer_list<Role> roles) const {
     Projections all;
     for (const Role role : roles) {
@@ -45,8 +44,8 @@ class LayerBuilder {
     heads.interleaved = attention.interleaved;
     return heads;
   }
-  // Returns the parameter of a role whose module has a single, specially named tensor; null if the
-  // layer does not have the role.
+  // Returns the parameter of a role whose module has a single tensor, named by ModuleSpec::leaf;
+  // null if the layer does not have the role.
   ParameterPtr vector(Role role) const {
     const model::ModuleSpec* found = layer_.find(role);
     if (found == nullptr) return nullptr;

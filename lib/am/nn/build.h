@@ -20,7 +20,7 @@ Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
                     const ParametersByName& parameters);
 Norm build_norm(const model::ModuleSpec& module, const std::string& prefix,
                 const ParametersByName& parameters);
-// Builds a layer of a family that can run (layout/runs.h).
+// Builds a decoder layer. The model's family must be one that can run (layout/runs.h).
 DecoderLayer build_layer(const model::LayerSpec& layer, const std::string& prefix,
                          const ParametersByName& parameters);
 

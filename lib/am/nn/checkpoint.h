@@ -1,7 +1,7 @@
 // Activation checkpointing: a segment of the model keeps its inputs instead of what autograd would
 // save, and is recomputed when its backward begins.
 //
-//   // down(silu(gate(x)) * up(x)): keeps x and gate's output; recomputes only `up`.
+//   // down(silu(gate(x)) * up(x)): keeps x and gate's output; multiplies only `up` again.
 //   const Tensors y = checkpoint(
 //       [&](const Tensors& in, RecomputeTape& products) -> Tensors {
 //         const at::Tensor gate = products.multiply(gate_proj, in[0], Recompute::kSave);
@@ -42,8 +42,9 @@ enum class Recompute : uint8_t {
 };
 
 // Computes and records the matrix products of a segment. In the recomputation, the n-th call
-// replays the n-th product of the first run. The results equal those of Linear::products. Outside
-// of a segment, products are computed and nothing is recorded.
+// obtains the n-th product of the first run, as its Recompute mode says. The results equal those of
+// Linear::products, except for the values of kOutputOnly outputs in the recomputation. Outside of a
+// segment, products are computed and nothing is recorded.
 class RecomputeTape {
  public:
   // `again` has one mode per output of the linear layer.
@@ -82,9 +83,9 @@ class RecomputeTape {
 using Segment = std::function<Tensors(const Tensors& inputs, RecomputeTape& products)>;
 
 // Runs a segment and returns its outputs. A segment may return an input unchanged; autograd then
-// adds the input's other gradients in its usual order. Runs the segment without checkpointing if
-// grad mode is off, or if no input requires a gradient and `trains` (the segment has trainable
-// parameters) is false.
+// sums the gradients of this input in the same order as without checkpointing. Runs the segment
+// without checkpointing if grad mode is off, or if no input requires a gradient and `trains` (the
+// segment has trainable parameters) is false.
 Tensors checkpoint(Segment segment, const Tensors& inputs, bool trains);
 
 }  // namespace am::nn

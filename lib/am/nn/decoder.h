@@ -49,16 +49,17 @@ struct SequencePart {
   // Number of padding tokens at the end of the tokens that this rank routes to experts, for each
   // sequence of `length`.
   int64_t padding_of_experts(int64_t length) const;
-  // Returns x_..T padded with the value `padding` to a length that the ranks divide; unchanged if
-  // it has that length.
+  // Returns x_..T padded with the value `padding`, so that the ranks' parts have equal lengths.
+  // Returns x itself if no padding is needed.
   at::Tensor padded(const at::Tensor& x, double padding) const;
-  // Returns this rank's part of x_..T, padded: a new tensor with several ranks, otherwise a view.
+  // Returns this rank's part of padded(x_..T). The result is a new tensor if there are several
+  // ranks, otherwise a view.
   at::Tensor of(const at::Tensor& x, double padding) const;
 };
 
 class Decoder {
  public:
-  // Creates the parameters without values, which a parallel strategy provides.
+  // Creates the parameters without values; a parallel strategy provides the values.
   Decoder(const model::ModelConfig& config, const model::Inventory& inventory);
   // Creates a pipeline stage: the layers of `range`, with the embedding and the head if the range
   // includes them. `inventory` must be the stage's inventory (layout/stage_layout.h).
@@ -71,7 +72,7 @@ class Decoder {
   // Under tensor parallelism the last dim may be this rank's slice of V. positions_BT (int64, below
   // T) is required only if positions are not 0 to T - 1. A position 0 inside a sequence begins a
   // new packed document, and attention stays within each document. With ids on a GPU, positions may
-  // stay on the host; attention then knows where documents begin without synchronising the GPU.
+  // stay on the host, so that finding the documents' starts does not synchronise the GPU.
   //
   // Under context parallelism every rank passes ids and positions of whole sequences; the logits
   // cover this rank's positions only (sequence_part()).
@@ -111,7 +112,7 @@ class Decoder {
   void set_sequence_part(const SequencePart& part) { part_ = part; }
   const SequencePart& sequence_part() const { return part_; }
   // Whether RoPE's angles are equal in sequences of these two lengths. They may differ under
-  // longrope, which scales long sequences by other factors.
+  // longrope, which scales the angles of long sequences by other factors than those of short ones.
   bool turns_alike(int64_t length, int64_t other) const;
   // Sets the transform that selects this rank's slice of the positions, on their last dim. Sequence
   // parallelism needs it, because it shards the embedding's output over the sequence.
@@ -130,12 +131,12 @@ class Decoder {
   // end_dropout(). Where sequences are sharded, `part` is the index of this rank's shard of each
   // sequence.
   void set_adapter_dropout(double p, int64_t part);
-  // Sets NEFTune's noise on the embeddings of tokens: uniform in +-alpha / sqrt(T D). It is active
-  // and depends on `part` as dropout does.
+  // Sets NEFTune's noise on the embeddings of tokens: uniform in +-alpha / sqrt(T D). Like
+  // dropout, it is active from begin_dropout() to end_dropout(). `part`: see set_adapter_dropout().
   void set_embedding_noise(double alpha, int64_t part);
   // Starts dropout for forward and backward passes on the sequences of the global batch from index
-  // `first_sequence` on. The mask depends on these three arguments, the adapter, the token and the
-  // column.
+  // `first_sequence` on. The mask of an element depends on the seed, the step, the adapter, the
+  // token's position in the global batch, and the column.
   void begin_dropout(uint64_t seed, int64_t step, int64_t first_sequence);
   void end_dropout();
   void set_hooks(UnitHooks* hooks) { hooks_ = hooks; }

@@ -117,7 +117,7 @@ class LayerPass {
     at::Tensor normed_BTD;    // output of a parallel block's shared norm
     Tensors heads;            // {q_BTX, k_BTX, v_BTX}
     at::Tensor attended_BTD;  // residual stream after attention
-    at::Tensor inner_BTD;     // the norm of attended_BTD, if it is computed with this sum
+    at::Tensor inner_BTD;     // normalised attended_BTD; defined only if norm_follows_sum()
   };
 
   Stream projections(const at::Tensor& x_BTD) const {
@@ -149,8 +149,9 @@ class LayerPass {
     return checkpoint(run, {x_BTX}, trains(norm))[0];
   }
 
-  // Whether a GPU rotates queries and keys in one launch. The host rotates one after the other,
-  // which needs less memory, as do norms that are recomputed.
+  // Whether one launch on a GPU rotates both queries and keys. On the host they are rotated one
+  // after the other, because that needs less memory. On a GPU they are rotated one after the other
+  // if their norms are recomputed.
   bool rotates_both(const at::Tensor& q_BTX) const {
     const Attention& attention = layer_.self_attn;
     const bool normed = attention.q_norm.weight || attention.k_norm.weight;
@@ -206,14 +207,15 @@ class LayerPass {
            (repeats(Saved::kUp) && !layer_.pre_feed_forward_norm.weight);
   }
 
-  // Whether the norm before the feed-forward reads the sum after attention, in one segment with it.
+  // Whether the sum after attention and the norm before the feed-forward are computed together
+  // (Norm::of_sum).
   bool norm_follows_sum() const {
     return !is_parallel(layer_) && layer_.pre_feed_forward_norm.weight && !feed_forward_from_sum();
   }
 
-  // Returns {the residual stream after attention, down_proj's product BTD}; or the layer's output
-  // alone if the norm after down_proj is recomputed in the same segment. `outer` is the tape of the
-  // enclosing segment.
+  // Returns the residual stream after attention, followed by the result of inside(). Returns only
+  // the layer's output if the norm after down_proj is recomputed in the same segment. `outer` is
+  // the tape of the enclosing segment.
   Tensors feed_forward(const Stream& stream, RecomputeTape& outer) const {
     if (layer_.residual == model::Residual::kParallelOneNorm) {
       return with({stream.attended_BTD},

@@ -3,7 +3,7 @@
 //   KeyValueCache cache(decoder, 2048);
 //   at::Tensor logits = decoder(prompt_BT);            // of all positions
 //   cache.keep(prompt_BT.size(1));
-//   logits = decoder(at::cat({prompt_BT, next_B1}, 1));  // [B, 1, V]: of the last one
+//   logits = decoder(at::cat({prompt_BT, next_B1}, 1));  // [B, 1, V]: of the last position
 //
 // Works like context parallelism: the decoder receives whole sequences and computes a part of their
 // positions (SequencePart); Attention::core holds the keys and values of the earlier positions.

@@ -38,7 +38,7 @@ std::vector<at::Tensor> Linear::products(const at::Tensor& x,
   if (!adapter->magnitude) {
     return fused::adapted_linear(x, weight->value, added(), low, outputs_of);
   }
-  // Known outputs are those after scaling, so that the outputs before are computed again.
+  // `known` has outputs after scaling, so the outputs before scaling are computed again.
   outputs_of.known.clear();
   return with_magnitudes(fused::adapted_linear(x, weight->value, {}, low, outputs_of),
                          outputs_of.lengths);

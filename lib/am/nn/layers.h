@@ -46,7 +46,8 @@ struct Adapter {
   double scale = 1.0;
   std::optional<AdapterDropout> dropout = {};
   ParameterPtr magnitude = {};  // [out], or null
-  SumOverRanks sum = {};  // where `in` is sharded: sums the squares of the rows over the ranks
+  // If `in` is sharded over ranks: sums the rows' squared norms over these ranks. Empty otherwise.
+  SumOverRanks sum = {};
 };
 
 struct Linear {
@@ -110,13 +111,13 @@ struct Norm {
   model::NormKind kind = model::NormKind::kRms;
   ParameterPtr bias = {};  // [D], only for a LayerNorm
   // For an RMSNorm whose rows are sharded over ranks: D is this rank's part of `width`, and `sum`
-  // adds one number per row over the ranks, in place, in forward and in backward. Empty for other
-  // norms.
+  // sums one number per row over the ranks, in place, in forward and in backward. For other norms,
+  // `width` is 0 and `sum` is empty.
   int64_t width = 0;
   SumOverRanks sum = {};
 
   at::Tensor operator()(const at::Tensor& x) const;
-  // Returns {x + added, the norm of this sum}; on GPUs in one pass, if it is an RMSNorm.
+  // Returns {x + added, the norm of this sum}. An RMSNorm on a GPU computes both in one pass.
   std::pair<at::Tensor, at::Tensor> of_sum(const at::Tensor& x, at::Tensor added) const;
 };
 

@@ -22,7 +22,7 @@ struct Projections {
   // all outputs.
   Tensors products(const at::Tensor& x, const std::vector<Recompute>& again,
                    RecomputeTape& products) const;
-  // Returns one output per linear layer, and one per slice of a fused layer.
+  // Returns the outputs: one per linear layer, or one per slice of a fused layer.
   Tensors finish(const Tensors& products) const;
 };
 

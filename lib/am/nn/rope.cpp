@@ -26,8 +26,9 @@ float llama3_frequency(const model::RopeConfig& rope, float frequency) {
   return (1.0F - smooth) * frequency / factor + smooth * frequency;
 }
 
-// Returns YaRN's frequencies, in float32 as in Hugging Face's code. The pair that turns `turns`
-// times within the original length has index `rotated` ln(length / (2 pi turns)) / (2 ln theta).
+// Returns YaRN's frequencies, in float32 as in Hugging Face's code. The pair of elements that turns
+// `turns` times within the original length has the index
+// rotated * ln(length / (2 pi turns)) / (2 ln theta).
 at::Tensor yarn_frequencies(const model::RopeConfig& rope, const at::Tensor& powers,
                             int64_t rotated) {
   const auto length = static_cast<double>(rope.original_max_position_embeddings);

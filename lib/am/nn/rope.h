@@ -14,11 +14,11 @@
 
 namespace am::nn {
 
-// Returns [R/2] angles per position for the `rotated` elements of a head: float32, on the host, so
-// that all devices get equal bits. The rope type scales the angles:
+// Returns the angles per position, [R/2] with R = `rotated`, the number of rotated elements of a
+// head: float32, on the host, so that all devices get equal bits. The rope type scales the angles:
 //   linear    divides all angles by `factor`.
-//   llama3    divides angles whose wavelength exceeds original_max_position_embeddings /
-//             low_freq_factor, keeps angles whose wavelength is below
+//   llama3    divides angles by `factor` if their wavelength exceeds
+//             original_max_position_embeddings / low_freq_factor, keeps them if it is below
 //             original_max_position_embeddings / high_freq_factor, and blends in between.
 //   yarn      divides angles that turn fewer than beta_slow times within the original length by
 //             `factor`, keeps those that turn more than beta_fast times, and blends in between.

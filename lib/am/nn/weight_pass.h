@@ -14,10 +14,10 @@
 //
 // Every autograd node of automesh that computes a matrix's gradient uses the pass that was active
 // in its forward: fused::linear and its variants, look-ups, products of experts. While the pass
-// postpones, a node returns the gradient of its input only and records how to compute the weight's
-// gradient; the operands (the input and the output's gradient) are kept until settle(). A
-// checkpointed segment activates the pass again when it is recomputed. Gradients of vectors and of
-// adapters, whose products are narrow, are not postponed.
+// postpones, a node returns no gradient of its matrix, and records how to compute that gradient;
+// the operands (the input and the output's gradient) are kept until settle(). A checkpointed
+// segment activates the pass again when it is recomputed. Gradients of vectors and of adapters,
+// whose products are narrow, are not postponed.
 //
 // Postponed gradients take the path that autograd's gradients take: through casts to the leaf, into
 // its .grad, and through its hooks. Gradients are bitwise equal to those of a backward in which the

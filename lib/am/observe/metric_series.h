@@ -2,7 +2,7 @@
 //
 //   const MetricSeries series = read_series(run.metrics_file(), {"loss", "grad_norm"});
 //   series.steps;       // {1, 2, ..}
-//   series.values[0];   // the loss of each step; NaN where a line lacks it or it was not finite
+//   series.values[0];   // the loss of each step; NaN if it is missing or not finite
 #pragma once
 
 #include <filesystem>
@@ -14,15 +14,16 @@ namespace am::observe {
 struct MetricSeries {
   std::vector<std::string> keys;
   std::vector<double> steps;
-  std::vector<std::vector<double>> values;  // by key, as long as `steps`
+  std::vector<std::vector<double>> values;  // values[key][line]
 };
 
 // Returns the keys of numbers that a metrics file can have, in the order of its lines. A dot
-// separates the keys of nested objects, for example "expert_load.max_over_mean".
+// separates the keys of nested objects, for example "expert_load.max_over_mean". The keys
+// "validation_loss/NAME" of validation sets are not among them.
 const std::vector<std::string>& metric_keys();
-// Returns the full key that `name` means: itself, or the only key that begins with it
-// ("expert_load" is ambiguous, "good" is "goodput"). Throws Error(kUsage) with similar keys
-// for other names.
+// Returns `name` if it is one of metric_keys() or the key of a validation set, otherwise the only
+// key that begins with `name`: "goodput" for "good". Throws Error(kUsage) if several keys begin
+// with `name` ("expert_load"), or if no key does; the error then names a similar key, or all keys.
 std::string metric_key(const std::string& name);
 
 // Reads the numbers under `keys`, which metric_key() has returned. An unfinished last line is

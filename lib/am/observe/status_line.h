@@ -1,5 +1,5 @@
-// Shows the step lines of a job on a terminal as one line that is drawn over again, with the curve
-// of the loss. All other lines scroll as usual.
+// Shows the step lines of a job on a terminal as one line that is redrawn in place, with the curve
+// of the loss. All other lines scroll as usual, wrapped between words.
 //
 //   StatusLine status(style);
 //   write(status.pass(bytes));      // bytes of the job's output, in pieces of any size
@@ -20,12 +20,14 @@ class StatusLine {
   // Lines fit into style.width columns.
   explicit StatusLine(const term::Style& style) : style_(style) {}
 
-  // Returns what the terminal must be sent for these bytes of output. Keeps an unfinished line
+  // Returns the text to write to the terminal for these bytes of output. Keeps an unfinished line
   // until its end arrives.
   std::string pass(std::string_view bytes);
-  // Returns what shows a text of whole lines above the status line.
+  // Returns the text to write to the terminal so that `text`, which consists of complete lines, is
+  // shown above the status line.
   std::string beside(std::string_view text) const;
-  // Returns what ends the output: an unfinished line, and the status line with a newline.
+  // Returns the text to write at the end of the output: an unfinished line, if there is one, and a
+  // newline after the status line.
   std::string finish();
   // Sets the number of columns of the terminal.
   void set_width(int columns) { style_.width = columns; }
@@ -36,12 +38,12 @@ class StatusLine {
   term::Style style_;
   std::string partial_;         // an unfinished line
   std::string shown_;           // the status line on the screen; empty: none
-  std::vector<double> losses_;  // of the step lines so far, the last kMostLosses
+  std::vector<double> losses_;  // losses of the last step lines, at most kMostLosses
 };
 
-// Returns a step line, or nothing if `line` is none, within `width` columns: with a curve of the
-// losses behind the loss, and without the parts that have the least room, for example the learning
-// rate.
+// Returns the step line `line` in fewer than style.width columns; empty if `line` is not a step
+// line. Adds a curve of `losses` after the loss. To make room for the curve, leaves out the least
+// important parts of the line, for example the learning rate.
 std::string fitted_step_line(std::string_view line, const std::vector<double>& losses,
                              const term::Style& style);
 

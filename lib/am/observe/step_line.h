@@ -3,8 +3,8 @@
 //   StepLine line(max_steps);
 //   std::cerr << line.format(metrics) << '\n';
 //
-//   step   12/300 | loss 4.8137 | norm 1.204 | lr 1.00e-03 | 212 ms | 19.3k tok/s (9.7k/rank)
-//       | mem 412.5 MiB | eta 1:01
+//   step  12/300 | loss 4.8137 | norm 1.204 | lr 1.00e-03 | 212 ms | 19.3k tok/s (9.7k/rank)
+//       | mem 412.50 MiB | eta 0:01:01
 #pragma once
 
 #include <cstdint>
@@ -29,7 +29,7 @@ class TimeLeft {
 
  private:
   int64_t count_ = 0;   // number of steps, including the first
-  double other_ = 0.0;  // seconds beside the steps
+  double other_ = 0.0;  // sum of `other_seconds`
   double average_ = 0.0;
   double weight_ = 0.0;  // sum of the weights of the step times in average_
 };

@@ -17,8 +17,8 @@ namespace am::optim {
 
 class Averaged : public Optimizer {
  public:
-  // `parameters`: the float32 ranges of `flats` that `inner` updates. `offloaded`: whether they are
-  // in host memory while a GPU computes.
+  // `parameters`: the float32 ranges of `flats` that `inner` updates. `offloaded`: whether `flats`
+  // are in host memory while a GPU computes.
   Averaged(std::unique_ptr<Optimizer> inner, const std::vector<at::Tensor>& flats,
            const std::vector<FlatRange>& parameters, double decay, bool offloaded);
 

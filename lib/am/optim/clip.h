@@ -18,11 +18,11 @@ struct GradientShard {
   bool counted = true;
 };
 
-// Returns the gradient of each parameter that this rank stores.
+// Returns the gradient shards of the trainable parameters that this rank stores.
 std::vector<GradientShard> gradient_shards(parallel::ShardedParameters& parameters);
 
-// Returns this rank's contribution to the squared norm: [1], float64, on the gradients' device. The
-// sum of the contributions of all ranks is the square of the 2-norm.
+// Returns this rank's contribution to the squared norm: [1], float64, on the gradients' device (on
+// the host if no shard is counted). The sum over all ranks is the square of the 2-norm.
 at::Tensor squared_norm(const std::vector<GradientShard>& shards);
 
 // Returns the 2-norm of the gradients, over the shards of all ranks of `world`. Squares are summed
@@ -34,8 +34,8 @@ double global_norm(const std::vector<GradientShard>& shards, const runtime::Grou
 // is NaN: all gradients become NaN, so that the error is noticed.
 double clip_factor(double norm, double max_norm);
 
-// Multiplies all gradients by clip_factor(), and returns their norm before. Collective over the
-// mesh's world, as torch.nn.utils.clip_grad_norm_ is over DTensors.
+// Multiplies all gradients by clip_factor(), and returns their norm before clipping. Collective
+// over the mesh's world, as torch.nn.utils.clip_grad_norm_ is over DTensors.
 double clip_grad_norm(parallel::ShardedParameters& parameters, double max_norm);
 
 }  // namespace am::optim

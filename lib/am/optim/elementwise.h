@@ -27,7 +27,7 @@ struct ElementwiseOptions {
   double beta1 = 0.9;
   double beta2 = 0.999;
   double eps = 1e-8;
-  double lr = 1e-3;  // peak learning rate, of which step() gets the rate of a step
+  double lr = 1e-3;  // peak learning rate; step() receives the scheduled rate
   double weight_decay = 0.01;
   double momentum = 0.0;
   bool nesterov = false;
@@ -70,7 +70,7 @@ class Elementwise : public Optimizer {
   ElementwiseOptions options_;
   std::vector<const char*> names_;
   std::vector<Run> runs_;
-  std::vector<layout::OptimizerOptions> distinct_;  // options of the runs, each once
+  std::vector<layout::OptimizerOptions> distinct_;  // options of the runs, without duplicates
 };
 
 }  // namespace am::optim

@@ -8,6 +8,7 @@
 //
 //   GradScaler scaler;
 //   (loss * scaler.scale()).backward();
+//   // here: divide the gradients by scaler.scale(), and check them for infinities
 //   const bool steps = scaler.update(found_inf) == GradScaler::Verdict::kStep;
 //   if (steps) optimizer.step(gradients, learning_rate);
 #pragma once
@@ -45,7 +46,7 @@ class GradScaler {
 
   double scale() const { return state_.scale; }
   // Adjusts the scale after a backward pass and returns what to do with the step. Call once per
-  // step. `found_inf`: some gradient is not finite; must be equal on all ranks.
+  // step. `found_inf`: whether any gradient is not finite; must be equal on all ranks.
   Verdict update(bool found_inf);
 
   const LossScale& state() const { return state_; }

@@ -52,10 +52,11 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Performs a step with the learning rate `lr`, which parameters with another peak scale
-  // (config::parameter_lr). `gradients`: one gradient per flat tensor; an undefined gradient leaves
-  // the tensor's parameters and their state unchanged. First multiplies the gradients by `factor`,
-  // in place. Collective if the update rule needs more than this rank's shards.
+  // Performs a step with the learning rate `lr`, which is scaled for parameters with a peak
+  // learning rate of their own (config::parameter_lr). `gradients`: one gradient per flat tensor;
+  // an undefined gradient leaves the tensor's parameters and their state unchanged. First
+  // multiplies the gradients by `factor`, in place. Collective if the update rule needs more than
+  // this rank's shards.
   void step(const std::vector<at::Tensor>& gradients, double lr, double factor = 1.0);
   // The number of completed steps. It is set when a checkpoint is loaded.
   int64_t steps() const { return steps_; }

@@ -48,7 +48,8 @@ class ShardedParameters {
   void add_groups(const std::vector<std::unique_ptr<ParamGroup>>& groups);
 
  private:
-  // Returns this rank's piece of a parameter, or another tensor of its shape such as the gradient.
+  // Returns this rank's piece of a parameter, or of another tensor with the parameter's shape, such
+  // as its gradient.
   using PieceOf = at::Tensor (*)(const ParamGroup& group, size_t piece);
   // Returns the full tensor, gathered from the pieces of all ranks.
   at::Tensor gather(const std::string& name, PieceOf piece_of) const;

@@ -1,10 +1,12 @@
-// Units whose full parameters exist only while they are needed: FSDP2, HSDP and Megatron-FSDP's
-// sharded levels. ShardedUnits also manages the parameters that FSDP ignores, which stay unsharded.
+// Units whose full parameters exist only while they are needed: FSDP2, HSDP, and Megatron-FSDP
+// without disable_bucketing. ShardedUnits also manages the parameters that FSDP ignores, which stay
+// unsharded.
 //
-// A unit is gathered before its forward, freed after it or kept until backward, gathered again
-// before its backward, and reduced after it; the next units are prefetched meanwhile. A unit is one
-// parameter group, plus a second group for its experts under expert parallelism. Quantized
-// parameters have groups of their own.
+// A unit is gathered before its forward. After forward, it is freed, or kept until backward. If it
+// was freed, it is gathered again before its backward. After backward, its gradients are reduced.
+// While a unit computes, the next units are prefetched. A unit is one parameter group, plus a
+// second group for its experts under expert parallelism. Quantized parameters have groups of their
+// own.
 #pragma once
 
 #include <list>
@@ -46,8 +48,9 @@ class ShardedUnits final : public DataParallel {
   std::list<runtime::Group> post_forward_groups_;
   std::vector<std::vector<ParamGroup*>> units_;
   std::vector<ParamGroup*> ignored_;  // unsharded parameters outside of any unit
-  std::vector<bool> reduce_at_end_;   // by unit: whether none of its inputs requires a gradient
-  std::vector<bool> gathers_in_backward_;  // by unit: whether its backward reads parameters
+  // For each unit: whether finish() reduces its gradients, because no input requires a gradient.
+  std::vector<bool> reduce_at_end_;
+  std::vector<bool> gathers_in_backward_;  // for each unit: whether its backward reads parameters
 };
 
 }  // namespace am::parallel

@@ -87,7 +87,7 @@ mesh::Extent prepare_decoder(const StrategyInput& input);
 // one for the head, and the root unit with the final norm and any other parameters
 // (model::shard_units decides). If options.reshard_after_forward is empty, PyTorch's rule applies:
 // the last layer, the head and the root keep their full parameters after forward, because backward
-// needs them first.
+// needs them first. In a pipeline, all units then keep them.
 //
 // AutoModel's function of this name makes a unit of each element of a ModuleList; the last element
 // keeps its full parameters after forward. Its embedding and head stay in the root unit, whose
@@ -101,7 +101,8 @@ DataParallelOptions data_parallel_options(const config::Plan& plan, const layout
 
 // Returns the options of the strategy "fsdp2". By default, every unit frees its full parameters
 // after forward except the last layer, the head and the root, which backward needs first (PyTorch's
-// rule). An explicit reshard_after_forward holds for every unit but the root.
+// rule); in a pipeline, no unit does. An explicit reshard_after_forward holds for every unit but
+// the root.
 DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const layout::Layout& layout,
                                   at::ScalarType storage_dtype);
 

@@ -10,9 +10,9 @@
 //                  the scope every pass reduces again
 //   FSDP2          with defer_fsdp_grad_sync, only the step's last backward pass reduces, otherwise
 //                  every pass; this stays in effect after the scope, until the next scope
-//   Megatron-FSDP  every backward pass reduces sharded gradients (levels 2 and 3); only the step's
-//                  last pass reduces whole gradients (levels 0 and 1); this stays in effect after
-//                  the scope, until the next scope
+//   Megatron-FSDP  at levels 2 and 3, which shard gradients, every backward pass reduces; at levels
+//                  0 and 1, only the step's last backward pass; this stays in effect after the
+//                  scope, until the next scope
 #pragma once
 
 #include "am/config/strategy_config.h"

@@ -2,8 +2,8 @@
 //
 //   {
 //     const auto whole = unshard_fsdp2_model(*model);
-//     // every unit is gathered; parameters stay cut over tp
-//   }  // and freed again, also when something throws
+//     // all units are gathered; parameters stay sharded over tp
+//   }  // all units are freed, also after an exception
 //
 // Units are gathered in the model's order, so that all ranks run equal collectives. Scopes may be
 // nested: parameters are freed when the outermost scope ends. In AutoModel, parameters are freed
@@ -33,8 +33,9 @@ class [[nodiscard]] UnshardScope {
   ShardedParameters* model_;  // null after the scope was moved from
 };
 
-// Collective over dp_shard_cp. Throws the error of a gather (Error(kPeer) if another rank does not
-// join it) after freeing the units gathered until then.
+// Gathers all units and returns the scope that frees them. Collective over dp_shard_cp, and over
+// ep_shard for experts. If a gather throws, frees the units gathered before and rethrows:
+// Error(kPeer) if another rank did not join the gather.
 UnshardScope unshard_fsdp2_model(ShardedParameters& model);
 
 }  // namespace am::parallel

@@ -1,9 +1,11 @@
 // Actions of a pipeline schedule, in the notation of PyTorch's schedules and CSV files.
 //
 //   2F0        forward of stage 2 on micro-batch 0
-//   2B0        its whole backward; 2I0 the part for the input, 2W0 the part for the weights
+//   2B0        backward of stage 2 on micro-batch 0: both of the next two actions
+//   2I0        only the gradient of the stage's input
+//   2W0        only the gradients of the stage's weights
 //   2SEND_F0   2RECV_F0   2SEND_B0   2RECV_B0   activations down, gradients up the pipeline
-//   2UNSHARD   2RESHARD   2REDUCE_GRAD          gather, free its parameters; reduce its gradients
+//   2UNSHARD   2RESHARD   2REDUCE_GRAD          gather or free stage 2; reduce its gradients
 //   (2F1;5B0)OVERLAP_F_B                        a forward and a backward that overlap
 #pragma once
 
@@ -85,8 +87,8 @@ class Slot {
 std::string to_string(const Slot& slot);
 
 // Parses the text that to_string returns; ignores surrounding blanks. Returns nothing if the text
-// is not an action. `why`, if it is not null, is then set to the reason as a phrase, for example "a
-// backward (B) needs a micro-batch".
+// is not that of a slot. In this case `why`, if it is not null, is set to the reason, for example
+// "B needs a micro-batch, for example 2B0".
 std::optional<Slot> parse_slot(std::string_view text, std::string* why = nullptr);
 
 }  // namespace am::pipeline

@@ -18,8 +18,8 @@
 
 namespace am::pipeline {
 
-// Maximum number of messages in flight per channel. Before the sender starts one more, it waits for
-// the oldest.
+// Maximum number of unfinished sends from one rank to another. Before the sender starts one more,
+// it waits for the oldest.
 inline constexpr int kMostUnderWay = 2;
 
 // For each rank: the actions in the order of execution, without bubbles.
@@ -29,11 +29,11 @@ using ExecutionLists = std::vector<std::vector<Slot>>;
 // message names each waiting rank and its position.
 ExecutionLists with_communication(const Schedule& schedule);
 
-// Steps of with_communication() on the list of one rank. Each step also removes bubbles.
+// The following functions are the steps of with_communication(). Each step also removes bubbles.
 //
-// Keeps only the next `active_stages` stages of the list gathered: with three, a forward and a
-// backward can run while a third stage is being gathered. Stages freed at one point are freed in
-// ascending order.
+// Inserts UNSHARD and RESHARD so that only the next `active_stages` stages of the list are
+// gathered: with three, a forward and a backward can run while a third stage is being gathered.
+// Stages freed at one point are freed in ascending order.
 std::vector<Slot> add_unshard_reshard(const std::vector<Slot>& list, size_t active_stages = 3);
 
 // Inserts REDUCE_GRAD for each stage after the last of its `microbatches` backwards.

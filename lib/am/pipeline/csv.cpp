@@ -8,7 +8,7 @@
 namespace am::pipeline {
 namespace {
 
-// Reports errors up to kMostReported, then the number of further errors.
+// Reports the first kMostReported errors, then the number of further errors.
 class Report {
  public:
   explicit Report(Diagnostics& found) : found_(found) {}
@@ -84,9 +84,9 @@ void parse_line(CsvSchedule& csv, size_t rank, Report& report) {
 // false after an error.
 bool count_sizes(CsvSchedule& csv, Report& report) {
   Schedule& schedule = csv.schedule;
-  // A complete schedule runs every stage on every micro-batch, so neither number exceeds the number
-  // of passes, which is at most two per slot. Larger numbers are rejected before tables of their
-  // size are allocated.
+  // In a complete schedule, every stage has a pass on every micro-batch. Neither the number of
+  // stages nor that of micro-batches can thus exceed the number of passes, which is at most two per
+  // slot. Larger numbers are rejected before tables of their size are allocated.
   int64_t passes = 0;
   for (const auto& list : schedule.ranks) passes += 2 * static_cast<int64_t>(list.size());
   bool sane = true;

@@ -33,7 +33,7 @@ inline constexpr int kMostReported = 20;
 
 // Parses a schedule and validates it (validate.h). The largest stage and micro-batch in the file
 // determine the numbers of stages and micro-batches, and each stage belongs to the rank on which it
-// first occurs. Returns nothing after an error; `found` has the errors, under the rules of
+// first occurs. Returns nothing after an error. Adds the errors to `found`, under the rules of
 // validate().
 std::optional<CsvSchedule> parse_csv(std::string_view text, const std::string& file,
                                      Diagnostics& found);

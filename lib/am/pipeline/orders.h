@@ -1,8 +1,8 @@
 // The order of one rank's actions in each schedule: the formulas behind make_schedule().
 //
 // F is a forward, B a whole backward, I and W its parts for the input and the weights; `v` is the
-// number of virtual stages, `pp` the number of ranks. Lists with bubbles are aligned: column k of
-// all lists is one point in time if every action takes one slot.
+// number of virtual stages, `pp` the number of ranks. Lists with all their bubbles are aligned:
+// column k of all lists is one point in time if every action takes one slot.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ using SlotList = std::vector<Slot>;
 SlotList gpipe_order(const PipelineShape& shape, int64_t rank);
 SlotList one_forward_one_backward_order(const PipelineShape& shape, int64_t rank);
 
-// Orders with v stages per rank, assigned round-robin. All but interleaved_zero_bubble contain
-// bubbles.
+// Orders with v stages per rank, assigned round-robin. They contain bubbles; insert_bubbles() adds
+// further bubbles to interleaved_zero_bubble only.
 SlotList looped_bfs_order(const PipelineShape& shape, int64_t rank);
 SlotList interleaved_1f1b_order(const PipelineShape& shape, int64_t rank);
 SlotList interleaved_zero_bubble_order(const PipelineShape& shape, int64_t rank);
@@ -31,8 +31,8 @@ SlotList zbv_zero_bubble_order(const PipelineShape& shape, int64_t rank);
 SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank);
 
 // Returns the lists with bubbles inserted: one in each slot in which a rank waits for a result that
-// another rank has not computed. Forwards wait for their input. Backwards wait for the gradient of
-// their output only if `backwards_wait`.
+// another rank has not yet computed. Forwards wait for their input. Backwards wait for the gradient
+// of their output only if `backwards_wait`.
 std::vector<SlotList> insert_bubbles(const std::vector<SlotList>& lists, const PipelineShape& shape,
                                      bool backwards_wait);
 

@@ -2,9 +2,9 @@
 //
 // Micro-batches run in rounds of about pp. Within a round a rank runs its first stage on all of the
 // round's micro-batches, then its second stage, and so on; backwards run in the reverse order of
-// stages. The k-th forward of a rank thus does not depend on other ranks. The two schedules differ
-// only in the number of forwards before the first backward and in the position of the weights'
-// gradients.
+// stages. Stage and micro-batch of a rank's k-th forward thus follow from k. The two schedules
+// differ only in the number of forwards before the first backward and in the position of the
+// weights' gradients.
 #include <algorithm>
 
 #include "am/pipeline/orders.h"
@@ -27,7 +27,7 @@ class Interleaved {
   int64_t count() const { return count_; }
   int64_t ahead() const { return ahead_; }
 
-  // Returns the slot of this rank's k-th forward, or of its k-th backward.
+  // Returns a slot with this rank's k-th pass of this kind, forward or backward.
   Slot pass(Kind kind, int64_t k) const {
     const int64_t turn = k / round_ % shape_.virtual_stages;
     const int64_t lap = kind == Kind::kForward ? turn : shape_.virtual_stages - 1 - turn;
@@ -66,7 +66,7 @@ SlotList interleaved_1f1b_order(const PipelineShape& shape, int64_t rank) {
   }
   for (int64_t k = 0; k < passes.count(); ++k) {
     const int64_t forward = passes.ahead() + k;
-    // When this rank has no forwards left, their slots stay empty, because later ranks still run
+    // After this rank's last forward, every second slot stays empty, because later ranks still run
     // forwards.
     order.push_back(forward < passes.count() ? passes.pass(Kind::kForward, forward) : Slot());
     order.push_back(passes.pass(Kind::kBackward, k));

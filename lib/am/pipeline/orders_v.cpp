@@ -20,10 +20,11 @@ struct Owed {
   int32_t micro_batch = 0;
 };
 
-// Builds one rank's list, and counts each arm's passes.
+// Builds one rank's list of actions, and counts the passes of each arm of the V, that is, of the
+// rank's first and second stage.
 class Builder {
  public:
-  // Passes on micro-batches after the last one of the shape become bubbles.
+  // Passes on micro-batches numbered shape.microbatches or higher become bubbles.
   Builder(const PipelineShape& shape, int64_t rank)
       : stage_{static_cast<int32_t>(rank), static_cast<int32_t>(2 * shape.pp - 1 - rank)},
         microbatches_(shape.microbatches) {}
@@ -120,7 +121,7 @@ SlotList zbv_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
 }
 
 SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank) {
-  // Number of ranks between this rank and the turning point.
+  // Number of ranks after this rank, up to the turning point of the V.
   const int64_t behind = shape.pp - 1 - rank;
   Builder build(shape, rank);
   // Warm-up.

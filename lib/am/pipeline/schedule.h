@@ -2,7 +2,7 @@
 // prediction counts micro-batches in it, and the runtime executes it.
 //
 //   const Schedule schedule = make_schedule({.schedule = "1f1b", .pp = 2, .microbatches = 4});
-//   schedule.ranks[0];     // 0F0 0F1 . . 0B0 0F2 0B1 0F3 ...
+//   schedule.ranks[0];     // 0F0 0F1 . 0B0 0F2 0B1 0F3 0B2 . 0B3
 //   const Timeline timeline = simulate(schedule, Durations::even(2, 2));   // timeline.h
 //   const auto lists = with_communication(schedule);                       // communication.h
 #pragma once

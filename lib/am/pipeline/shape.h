@@ -45,11 +45,11 @@ std::vector<int64_t> stage_owners(std::string_view schedule, int64_t pp, int64_t
 // round-robin if the file has other sizes.
 std::vector<int64_t> stage_owners(const PipelineShape& shape);
 
-// Largest number of slots, about stages * (microbatches + pp), of a schedule. A larger schedule is
-// assumed to be a mistake in a plan and is refused.
+// Largest number of slots of a schedule, estimated as stages * (microbatches + pp). A plan with a
+// larger schedule is assumed to be a mistake and is refused.
 inline constexpr int64_t kLargestSchedule = int64_t{1} << 21;
 
-// A constraint of a schedule on its sizes, which the sizes violate.
+// A violated constraint of a schedule on its sizes.
 struct SizeConstraint {
   std::string key;      // the key to change: "schedule", "virtual_stages" or "microbatches"
   std::string message;  // sentence without the final full stop

@@ -1,7 +1,8 @@
 // Simulates a schedule: computes start and end of every action from the durations of actions and of
 // messages between ranks (hops).
 //
-// Each rank runs its list in order and waits for missing inputs; bubbles in the list take no time.
+// Each rank runs its list in order and waits for missing inputs. Empty slots of the list are
+// skipped: a rank is idle only while it waits.
 // A rank computes one action at a time; sends overlap with computation unless `hops_occupy` is set.
 //
 //   const Timeline timeline = simulate(schedule, Durations::even(stages, ranks));
@@ -59,7 +60,7 @@ struct Timeline {
 };
 
 // Simulates a schedule, which must contain compute actions only. Throws Error(kPlan) if ranks
-// deadlock. Takes O(actions).
+// deadlock. The running time is proportional to the number of actions.
 Timeline simulate(const Schedule& schedule, const Durations& durations);
 // Returns only the makespan, for searches, which simulate thousands of schedules.
 double simulated_seconds(const Schedule& schedule, const Durations& durations);

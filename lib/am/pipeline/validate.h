@@ -20,11 +20,11 @@ struct Violation {
   std::string help;
 };
 
-// Returns all violations, by kind and within a kind by rank:
+// Returns all violations, under these rules:
 //   schedule.syntax     an action that computes nothing, such as SEND_F or UNSHARD
 //   schedule.owner      a stage on two ranks
 //   schedule.passes     a missing or repeated action, a whole backward in addition to its parts, a
-//                       rank without actions
+//                       rank or a stage without actions
 //   schedule.order      a backward before its forward, W before I
 //   schedule.deadlock   ranks that wait for each other forever; checked only if there is no
 //                       other violation

@@ -1,7 +1,7 @@
-// The catalogue of rules: one function per topic, which returns the topic's rules. The comment
-// beside each function lists the ids of its rules. check.cpp joins all topics. To add a rule, add
-// an entry to the topic's file: an id, a one-line summary, the text of `am-plan explain`, and a
-// check. To add a topic, add a file and a line in check.cpp.
+// The catalogue of rules: one function per topic, which returns the topic's rules. The comment at
+// each function lists the ids of its rules. check.cpp joins all topics. To add a rule, add an entry
+// to the topic's file: an id, a one-line summary, the text of `am-plan explain`, and a check. To
+// add a topic, add a file and a line in check.cpp.
 #pragma once
 
 #include <span>
@@ -10,10 +10,10 @@
 
 namespace am::rules {
 
-std::span<const Rule> file_rules();           // ids plan.*, json.*: reported by the loaders
-std::span<const Rule> model_rules();          // ids model.*
-std::span<const Rule> mesh_rules();           // ids mesh.*
-std::span<const Rule> strategy_rules();       // ids strategy.*
+std::span<const Rule> file_rules();      // ids plan.*, json.*, exchange.*: reported by the readers
+std::span<const Rule> model_rules();     // ids model.*
+std::span<const Rule> mesh_rules();      // ids mesh.*
+std::span<const Rule> strategy_rules();  // ids strategy.*, *.strategy, ep.experts
 std::span<const Rule> megatron_fsdp_rules();  // ids strategy.*: keys of MegatronFSDPConfig
 std::span<const Rule> no_effect_rules();      // ids strategy.no_effect
 std::span<const Rule> expert_rules();         // ids experts.*
@@ -23,10 +23,11 @@ std::span<const Rule> context_rules();        // ids cp.*, seq.cp
 std::span<const Rule> schedule_rules();  // ids schedule.*: reported by the reader of schedule files
 std::span<const Rule> batch_rules();     // ids batch.*, seq.*
 std::span<const Rule> data_rules();      // ids data.*, validation.*
-std::span<const Rule> training_rules();  // ids train.*, scheduler.*, checkpoint.*
+// ids train.*, scheduler.*, checkpoint.*, metrics.trace, optimizer.ema_decay
+std::span<const Rule> training_rules();
 std::span<const Rule> optimizer_rules();  // ids optimizer.*
 std::span<const Rule> lora_rules();       // ids lora.*
-std::span<const Rule> cluster_rules();    // ids cluster.*, csv.*
+std::span<const Rule> cluster_rules();    // ids cluster.*, csv.*, predict.*
 std::span<const Rule> runtime_rules();    // ids runtime.*, launch.*: reported by am-run
 
 // Returns a hint with legal values of tp_size near the plan's value, for example "tp_size = 2, 4 or

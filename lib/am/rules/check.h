@@ -83,8 +83,8 @@ using Judge = std::function<CheckedPlan(config::Plan& plan, Diagnostics& found)>
 CheckedFile check_file_by(const Judge& judge, const std::filesystem::path& file,
                           const std::vector<config::Override>& overrides, Diagnostics& found);
 
-// Loads the model config that the plan's model.path names. Returns nothing if the config cannot be
-// read, and then reports an error of the key `model.path`.
+// Loads the model config that the plan's model.path names. Returns nothing after an error, which is
+// added to `found`, and without one if model.path is empty.
 std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnostics& found);
 
 }  // namespace am::rules

@@ -4,8 +4,8 @@
 //   info.samples;                // 1600: number of sequences that training has read
 //   info.lineage.back().job;     // the job that wrote it
 //
-// A checkpoint.json may lack the fields that follow `model_type` in CheckpointInfo; their values
-// are then unknown.
+// A checkpoint.json may lack the fields that follow `model_type` in CheckpointInfo, which then have
+// their default values.
 #pragma once
 
 #include <cstdint>
@@ -53,12 +53,12 @@ struct CheckpointInfo {
     int64_t growth_tracker = 0;
   };
   std::optional<LossScale> loss_scale;
-  // Validation losses up to this step; only if there was a validation.
+  // Validation losses up to this step; nullopt before the first validation.
   struct Validated {
-    std::optional<double> loss;  // after this step; nullopt: this step was not validated
+    std::optional<double> loss;  // after this step; nullopt: no validation ran then
     double best = 0.0;           // lowest loss
     int64_t since_best = 0;      // number of validations since the lowest loss
-    std::string data = {};       // differs for other validation data
+    std::string data = {};       // identifies the validation data
   };
   std::optional<Validated> validated;
   // Object with the plan's keys and values that identify the model and the data
@@ -80,8 +80,9 @@ struct Refusal {
   std::string message;
   std::string help;
 };
-// Returns why a job cannot resume from `path`: nothing exists there, or it is a run folder. Does
-// not check the contents: without a checkpoint.json, they may be a checkpoint of another program.
+// Returns why a job cannot resume from `path`: nothing exists at `path`, or it is a run folder.
+// Returns nullopt otherwise. Does not check the contents: without a checkpoint.json, they may be a
+// checkpoint of another program.
 std::optional<Refusal> why_no_checkpoint(const std::filesystem::path& path);
 
 }  // namespace am::run_folder

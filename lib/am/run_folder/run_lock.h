@@ -30,7 +30,7 @@ struct LockOptions {
   std::chrono::milliseconds beat = std::chrono::seconds(5);
   // Time after which a holder on another machine counts as ended if it has not touched the file.
   std::chrono::milliseconds silence = std::chrono::seconds(16);
-  // False, for tests: does not lock the file in the kernel, as on a file system without locks.
+  // False in tests only: the file is not locked in the kernel, as on a file system without locks.
   bool kernel_lock = true;
 };
 

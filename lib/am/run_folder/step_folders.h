@@ -1,6 +1,6 @@
 // Folders of checkpoints (step folders) of a run. The functions here find complete checkpoints, and
 // publish, replace and delete checkpoints such that no complete one is lost if the job is killed at
-// any moment. The suffix of a folder's name tells its state:
+// any moment. The suffix of a folder's name shows the state of the checkpoint:
 //
 //   step-200              complete: a folder gets this name only after its last file is written
 //   step-300.tmp          is being written
@@ -62,7 +62,7 @@ bool is_ancestor(const CheckpointInfo& info, const std::vector<JobStep>& lineage
 struct KeptCheckpoints {
   int64_t newest = 0;  // number of newest checkpoints; 0: all
   int64_t every = 0;   // steps that this number divides are kept too; 0: none
-  int64_t best = 0;    // number of checkpoints with the lowest validation losses
+  int64_t best = 0;    // number of checkpoints with the lowest validation losses, kept too
 };
 // Deletes the checkpoints of the history `lineage` that `kept` does not include. Does not delete
 // checkpoints of other jobs. Ignores a folder that cannot be deleted.
@@ -71,8 +71,8 @@ void drop_old(const std::filesystem::path& checkpoints, const KeptCheckpoints& k
 
 // Makes the symbolic links RUN/latest, to the newest checkpoint of the history `lineage`, and
 // RUN/best, to the one with the lowest validation loss. Does nothing if the file system has no
-// links, or if a file that is no link has such a name. `held`: the run folder, so that nothing is
-// written to a folder that has replaced it.
+// links. Does not replace a file or folder with one of these names. `held`: the run folder, so that
+// nothing is written to a folder that has replaced it.
 void link_checkpoints(const RunFolder& run, const HeldFolder& held,
                       const std::filesystem::path& checkpoints,
                       const std::vector<JobStep>& lineage);

@@ -8,7 +8,7 @@
 
 namespace am::run_folder {
 
-// A box of which several ranks have copies.
+// A box that this rank holds, and of which other ranks may have copies.
 struct HeldBox {
   int64_t bytes = 0;
   int64_t replicas = 1;  // number of copies

@@ -46,6 +46,7 @@ class Channel {
   explicit Channel(Group pair);
 
   bool sends() const { return pair_.index() == 0; }
+  // Returns the rank, in the world, of the other end.
   int64_t peer() const { return pair_.ranks()[sends() ? 1 : 0]; }
 
   // Send or receive a contiguous tensor, of equal size and dtype at both ends. Call wait() on the

@@ -1,4 +1,4 @@
-// Counts the messages of a program by kind of collective and process group.
+// Counts a program's collectives and their bytes, by operation and process group.
 #pragma once
 
 #include <cstdint>
@@ -9,15 +9,15 @@
 
 namespace am::runtime {
 
-// All messages that one kind of collective sends in one process group.
+// Totals of one operation in one process group.
 struct CollectiveCount {
-  std::string op;     // kind of the collective, for example "all_gather"
+  std::string op;     // for example "all_gather"
   std::string group;  // name of the process group, for example "dp_shard_cp"
   int64_t bytes = 0;  // total size of the full tensors, as GroupContext::on_collective counts it
-  int64_t count = 0;  // number of messages
+  int64_t count = 0;  // number of collectives
 };
 
-// Adds one message to the counts, which are in the order in which kinds were first used.
+// Adds one collective to `counts`, which is sorted by the first use of each operation and group.
 void count_collective(std::vector<CollectiveCount>& counts, const Collective& collective,
                       int64_t bytes);
 

@@ -36,7 +36,7 @@ class DeviceMesh {
   // contains this rank. Throws Error(kPlan) if `size` does not divide the group's size.
   Group split(std::string_view name, int64_t size) const;
   // Collective in a group: creates a one-way channel for each hop, and returns those channels that
-  // begin or end at this rank. All ranks must request equal sets, in any order.
+  // begin or end at this rank. All ranks of the group must pass equal sets of hops.
   Channels channels(std::string_view name, const std::set<Hop>& hops) const;
 
  private:

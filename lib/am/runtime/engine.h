@@ -71,8 +71,8 @@ struct Engines {
 
 // Returns the engines of `backend`. Loads the CUDA plugin if the backend needs it, and makes this
 // rank's GPU the calling thread's current device. Throws Error(kUsage) as parse_backend does.
-// Throws Error(kRuntime), whose message has the reason and whose hint an alternative, if GPUs
-// cannot be used.
+// Throws Error(kRuntime) if GPUs cannot be used; its message contains the reason, its hint an
+// alternative.
 Engines make_engines(const std::string& backend, const launch::RankEnvironment& here);
 
 }  // namespace am::runtime

@@ -5,8 +5,9 @@
 // plugin is built together with libautomesh, and its version is checked.
 //
 // Note [Load CUDA first]: ATen checks once, at the first use of any CUDA function, whether
-// libtorch_cuda is loaded, and keeps the result. A world must therefore be created before any
-// tensor that may be on a GPU, and nothing before it may query ATen about CUDA.
+// libtorch_cuda is loaded, and keeps the result. Creating a world loads this plugin, and with it
+// libtorch_cuda. A world must therefore be created before any tensor that may be on a GPU, and
+// nothing before it may query ATen about CUDA.
 #pragma once
 
 #include <memory>

@@ -21,7 +21,7 @@ class Finished : public c10d::Work {
 
 WorkPtr finished() { return c10::make_intrusive<Finished>(); }
 
-// Implements the operations that Group calls (group.cpp).
+// Implements the operations that Group calls (group.cpp), except monitoredBarrier().
 class Nobody : public c10d::Backend {
  public:
   using Backend::Backend;

@@ -2,9 +2,10 @@
 //
 // Collectives run on c10d: for host tensors Gloo (through shared memory if all ranks are on one
 // host), for an accelerator's tensors NCCL or Gloo; the tensor's device decides. A group of one
-// rank needs no communication and no backend, so callers need not check the size. Every failure is
-// a CollectiveError (an am::Error of kind kPeer) that names the collective, the group and, if a
-// watchdog runs, the rank that did not arrive.
+// rank needs no communication and no backend, so callers need not check the size. A collective that
+// fails or times out throws a CollectiveError (an am::Error of kind kPeer) that names the
+// collective, the group and, if a watchdog runs, the rank that did not arrive. A failure of this
+// rank's own GPU throws a DeviceError; arguments that c10d rejects throw Error(kUsage).
 //
 //   group.all_reduce(loss_sum);                    // in place
 //   Pending gathered = group.all_gather_async(full, shard);
@@ -58,7 +59,8 @@ struct Communicator {
   std::atomic<uint64_t> sequence{0};
 };
 
-// A collective in progress. wait() must be called before its tensors are used; it is idempotent.
+// A collective in progress. Call wait() before using the collective's tensors; further calls do
+// nothing.
 class Pending {
  public:
   Pending() = default;

@@ -1,5 +1,5 @@
-// Finds out why a collective does not end. The ranks of its group do so together, through the job's
-// store.
+// Finds out why a collective does not end. The ranks of the collective's group share this work
+// through the job's store.
 //
 //   Inquiry inquiry(store, rank, world_size, context, interval, stopping);
 //   inquiry.listen(waiting);                    // in each interval while the collective is late
@@ -30,8 +30,8 @@
 
 namespace am::runtime {
 
-// Returns how long a rank waits for an answer of the store, or of another rank through the store:
-// 1.5 s plus 1 s per thousand ranks, because all ranks ask the store at the same time.
+// Returns how long a rank waits for an answer from the store, or from another rank through it:
+// 1.5 s plus 1 s per thousand ranks, because all ranks send requests at the same time.
 std::chrono::milliseconds store_patience(int64_t world_size);
 
 // Finds out, as one rank of a group, why collectives do not end. Used by one thread. All functions
@@ -48,13 +48,13 @@ class Inquiry {
   // Publishes this rank's state, which has at most 1 KB for a group of any size: a long list of a
   // group's ranks is published only once, under a separate key.
   void publish();
-  // Reports that this rank's collective `waiting` is late; call it repeatedly while this is so. The
-  // first ranks that call it watch the states of the group's ranks.
+  // Reports that this rank's collective `waiting` is late; call listen() in each interval while the
+  // collective is late. The first ranks that call it watch the states of the group's ranks.
   void listen(const Collective& waiting);
   // Forgets the states of other ranks; call it while no collective is late.
   void rest();
-  // Registers this rank as one that needs to know why `collective` does not end. Returns the rank's
-  // position in the order of registration: 1 for the first rank.
+  // Registers this rank before it calls explain() for `collective`. Returns the rank's position in
+  // the order of registration, counted from 1.
   int64_t take_place(const Collective& collective);
   // Returns why a collective failed or timed out. One rank of the group finds the reason and
   // publishes it as the group's verdict; the other ranks read the verdict. `place`: the result of
@@ -92,7 +92,7 @@ class Inquiry {
   std::map<std::string, std::vector<int64_t>> members_;
   std::map<std::string, bool> published_members_;
   std::string late_;     // key of the collective that is late; empty: none
-  int64_t place_ = 0;    // order in which this rank reported the late collective, counted from 1
+  int64_t place_ = 0;    // place of this rank among those that reported the late collective, from 1
   std::string silence_;  // list of silent ranks that this rank published last
   Clock::time_point published_ = {};
 };

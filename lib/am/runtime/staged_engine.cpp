@@ -134,7 +134,8 @@ class StagedGroup final : public c10d::Backend {
   void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override {
     host_->monitoredBarrier(options, wait_all_ranks);
   }
-  // Always success: a host group throws its errors in the thread that waits, and stores none.
+  // Always returns SUCCESS: a host group throws its errors in the thread that waits, and stores
+  // none.
   c10d::ErrorType getError() override { return c10d::ErrorType::SUCCESS; }
   void abort() override { host_->abort(); }
 

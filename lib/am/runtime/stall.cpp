@@ -29,6 +29,7 @@ std::optional<Wanted> waiting_of(const PeerView& peer) {
   return Wanted{state.waiting_communicator, state.waiting_sequence, state.waiting_ranks};
 }
 
+// Follows waits from rank to rank; see Note [Finding the missing rank] in stall.h.
 class Walk {
  public:
   Walk(const std::map<int64_t, PeerView>& peers, double silent_limit)
@@ -52,7 +53,8 @@ class Walk {
   }
 
   // Follows the chain of waits from `collective`: the ranks for which it waits, the ranks for which
-  // those wait, and so on. Adds the ranks that wait for no other rank to `ends_`.
+  // those wait, and so on. Adds the ranks at which the chain ends to `ends_`: ranks that failed,
+  // are silent, or wait for no other rank.
   void follow(const Wanted& collective, int64_t waiter) {
     for (const int64_t rank : blockers(collective, waiter)) {
       if (!seen_.insert(rank).second) continue;
@@ -90,7 +92,7 @@ class Walk {
   const std::map<int64_t, PeerView>& peers_;
   double silent_limit_;
   std::set<int64_t> seen_;  // ranks found on the chain of waits
-  std::set<int64_t> ends_;  // ranks that wait for no other rank
+  std::set<int64_t> ends_;  // ranks at which the chain ends; see follow()
 };
 
 std::string sentence(int64_t rank, const PeerView& peer, bool silent) {
@@ -115,7 +117,7 @@ Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t
   if (walk.seen().empty()) return stall;
   std::vector<std::string> lines;
   stall.circle = stall.missing.empty();
-  if (stall.circle) {  // true: each rank that was found waits for another one
+  if (stall.circle) {  // true: each rank on the chain waits for another rank
     stall.missing.assign(walk.seen().begin(), walk.seen().end());
     std::erase(stall.missing, self);
     lines.emplace_back("the ranks wait for each other: they call collectives in different orders");

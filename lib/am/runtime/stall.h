@@ -4,8 +4,9 @@
 // group that have not issued that collective yet. A member that has not issued it may itself wait
 // in a collective of another group; then the ranks for which that member waits are the cause, and
 // so on. This chain of waits ends at ranks that wait in no collective, that failed, or that are
-// silent: these ranks are `missing`. If all ranks on the chain wait for other ranks, the chain is a
-// cycle: the ranks issued their collectives in different orders.
+// silent. If any of these failed or are silent, `missing` lists only those, otherwise all of them.
+// If all ranks on the chain wait for other ranks, the chain is a cycle: the ranks issued their
+// collectives in different orders.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +24,8 @@ struct Stall {
   std::vector<int64_t> missing;  // ranks for which the other ranks wait; empty: unknown
   // Explanation for the user, for example "rank 1 did not arrive; last heard 2 s ago: ...".
   std::string text;
-  // Whether ranks wait for each other in a cycle; `missing` then lists the ranks of the cycle
-  // except `self`.
+  // Whether ranks wait for each other in a cycle; `missing` then lists the ranks of the chain of
+  // waits, except the rank that called find_stall().
   bool circle = false;
 };
 

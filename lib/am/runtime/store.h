@@ -30,8 +30,8 @@ c10::intrusive_ptr<c10d::Store> connect_store(const launch::RankEnvironment& her
 // which connect_store calls `waiting`.
 std::string waiting_text(const launch::RankEnvironment& here, const std::string& reason);
 
-// Returns another connection to the same store, made as connect_store does, for another thread.
-// Throws Error(kPeer) if the server does not answer within `timeout`.
+// Returns a new connection to the server of `store`, for use by another thread. Throws Error(kPeer)
+// if the server does not answer within `timeout`.
 c10::intrusive_ptr<c10d::Store> connect_again(const c10::intrusive_ptr<c10d::Store>& store,
                                               std::chrono::milliseconds timeout);
 

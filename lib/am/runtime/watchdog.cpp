@@ -17,7 +17,7 @@ namespace {
 using Clock = Progress::Clock;
 using std::chrono::milliseconds;
 
-// Longest time for which the destructor of Watchdog waits for the thread that talks to the store.
+// Longest time for which the destructor of Watchdog waits for the thread that runs talk().
 constexpr milliseconds kFarewell{1500};
 
 }  // namespace
@@ -38,19 +38,19 @@ struct Watchdog::Shared {
                     [this] { return stopping.load(); });
   }
 
-  // A request to the thread that talks to the store, with the result. Another thread of the rank
-  // asks why a collective does not end, or only whether the store answers.
+  // A request to the thread that runs talk(), and its result. Another thread of the rank asks why a
+  // collective does not end, or only whether the store answers.
   struct Question {
     // The collective that does not end; empty to ask only whether the store answers.
     std::optional<Collective> collective;
     bool timed_out = false;
-    int64_t place = 0;
+    int64_t place = 0;  // result of Inquiry::take_place()
     bool store_answered = false;
     bool over = false;
     Stall stall;
   };
 
-  // Runs the thread that talks to the store.
+  // Body of the thread that communicates with the store.
   void talk() {
     std::unique_lock lock(mutex);
     while (!stopping) {
@@ -82,7 +82,7 @@ struct Watchdog::Shared {
     changed.notify_all();
   }
 
-  // Runs the thread that watches the time. The Watchdog's destructor joins it.
+  // Body of the thread that watches the time. The Watchdog's destructor joins it.
   void judge() {
     std::unique_lock lock(mutex);
     while (!stopping) {

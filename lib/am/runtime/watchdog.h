@@ -38,7 +38,8 @@ struct WatchdogOptions {
 
 class Watchdog {
  public:
-  // Throws Error(kPeer) if a second connection to the store fails within the world's timeout.
+  // Throws Error(kPeer) if a second connection to the store cannot be opened within the world's
+  // timeout.
   explicit Watchdog(const World& world, WatchdogOptions options = {});
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;

@@ -175,8 +175,9 @@ void World::abort() const {
 }
 
 // Note [Flight recorder]: c10d has one flight recorder per process, and part of its recording for
-// Gloo is not locked: safe with one rank per process, but ranks in threads crash. The recorder is
-// therefore switched off, by a size of 0, which it reads at its first use.
+// Gloo takes no lock. This is safe with one rank per process, but a process with several ranks in
+// threads crashes. The recorder is therefore switched off, by a size of 0, which it reads at its
+// first use.
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
   std::mutex mutex;

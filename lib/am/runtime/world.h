@@ -1,5 +1,5 @@
-// How this process connects to its peers: its rank, the world size, the store through which ranks
-// exchange addresses, and the engines that create connections.
+// The connection of this process to its peers: its rank, the world size, the store through which
+// ranks exchange addresses, and the engines that create connections.
 //
 //   World world = World::connect(here, {.timeout = timeout});   // the store at MASTER_ADDR:PORT
 //   DeviceMesh mesh(world, mesh::MeshLayout(sizes));
@@ -40,7 +40,7 @@ class World {
   // Collective: joins the job that the launcher's environment describes. If the environment has
   // launch::kDryRunVariable, returns fake(here.rank, here.world_size, kCPU) instead. If
   // ranks cannot join, throws Error(kPeer), which names the address, or the ranks that did not
-  // arrive in time. Also throws as make_engines.
+  // arrive in time. Also throws the errors of make_engines.
   static World connect(const launch::RankEnvironment& here, const WorldOptions& options);
   // Collective: as connect, but the ranks exchange addresses through `store`: for ranks within one
   // process, or over an existing connection.
@@ -65,7 +65,7 @@ class World {
   const Group& group() const;
   Progress& progress() const;
   const std::shared_ptr<GroupContext>& context() const;
-  // Returns the store of the job; null for World::single().
+  // Returns the store of the job; may be null in a world of one rank.
   const c10::intrusive_ptr<c10d::Store>& store() const;
 
   // Creates a group; collective among `ranks`, which must include this rank. A group of one rank

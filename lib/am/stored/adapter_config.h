@@ -8,9 +8,9 @@
 
 namespace am::stored {
 
-// Throws Error(kFormat) unless `text`, the contents of adapter_config.json, describes adapters that
-// are products of A and B, or DoRA's, with the rank and the scaling factor of `ours`, the plan's
-// adapters. `file` is the file's name in messages.
+// Throws Error(kFormat) unless `text`, the contents of adapter_config.json, describes adapters of
+// the same kind (LoRA or DoRA), rank and scaling factor as `ours`, the plan's adapters. `file` is
+// the file's name in messages.
 void check_adapter_config(std::string_view text, const std::string& file,
                           const model::AdapterSpec& ours);
 

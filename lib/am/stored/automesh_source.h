@@ -21,11 +21,11 @@ std::unique_ptr<TensorSource> open_automesh_source(const std::filesystem::path& 
 // are allowed. An empty list means that only the tensor's name, dtype and shape are needed; nullopt
 // means the full tensor.
 using WantedBoxes = std::function<std::optional<std::vector<mesh::Box>>(const std::string& name)>;
-// Opens the part of a checkpoint that one rank needs. Some rank must have checked the checkpoint
-// with run_folder's require_complete(). Keeps only the stored boxes that intersect wanted boxes:
-// read() can read no others, and tensors() lists no others as shards. The label and size of a data
-// file are checked when it is first read. Throws Error(kFormat) if the index is invalid or its
-// boxes do not cover the wanted boxes.
+// Opens the part of a checkpoint that one rank needs. Before, at least one rank must have checked
+// the checkpoint with run_folder::require_complete(). Keeps only the stored boxes that intersect
+// wanted boxes: read() cannot read other boxes, and tensors() does not list them as shards. The
+// label and size of a data file are checked when it is first read. Throws Error(kFormat) if the
+// index is invalid or its boxes do not cover the wanted boxes.
 std::unique_ptr<TensorSource> open_automesh_part(const std::filesystem::path& folder,
                                                  const WantedBoxes& wanted);
 

@@ -29,7 +29,7 @@ DTensorPart read_dtensor(const formats::TorchArchive& archive, const formats::Pi
                          const std::string& where);
 
 // Returns the integers in `value`: a number, or a tuple, list or torch.Size of numbers, which may
-// be nested. Returns nothing for any other value, and for more than 64 numbers.
+// be nested. Returns nullopt for any other value, and for more than 64 numbers.
 std::optional<Shape> integers_of(const formats::PickleValue* value);
 
 }  // namespace am::stored

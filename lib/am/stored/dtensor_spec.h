@@ -29,7 +29,7 @@ struct DTensorSpec {
 
 // Checks a spec, and sets `order` if it is empty. In torch 2.11's order, the mesh dims that shard
 // one tensor dim are applied in ascending order, but a mesh dim with split factor f is applied
-// after the later mesh dims whose sizes multiply to f. Returns why the spec is invalid; nothing if
+// after the later mesh dims whose sizes multiply to f. Returns why the spec is invalid; nullopt if
 // it is valid.
 std::optional<std::string> put_in_order(DTensorSpec& spec);
 

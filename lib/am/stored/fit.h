@@ -1,6 +1,6 @@
 // Checks whether stored weights match a model. Mismatches are missing tensors, tensors with another
-// shape, quantised tensors, and tensors that the model does not have. Stored buffers that
-// transformers recomputes and layers for multi-token prediction are ignored.
+// shape, quantised tensors, and tensors that the model does not have. Two kinds of stored tensors
+// are ignored: buffers that transformers recomputes, and layers for multi-token prediction.
 #pragma once
 
 #include <string>

@@ -10,8 +10,8 @@
 namespace am::stored {
 
 // Returns whether the path is a .safetensors file or a folder with Hugging Face weights:
-// model.safetensors, its index, or other .safetensors files. Beside pytorch_model.bin or its index,
-// other .safetensors files do not count.
+// model.safetensors, its index, or other .safetensors files. If the folder has pytorch_model.bin or
+// its index, other .safetensors files do not count.
 bool is_hf_source(const std::filesystem::path& path);
 std::unique_ptr<TensorSource> open_hf_source(const std::filesystem::path& path,
                                              OnDamage damage = OnDamage::kRefuse);

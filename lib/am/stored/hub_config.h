@@ -12,7 +12,7 @@ namespace am::stored {
 
 struct HubConfig {
   std::filesystem::path file;                // path of the config.json; empty if none was found
-  std::optional<model::ModelConfig> config;  // nothing without a usable file
+  std::optional<model::ModelConfig> config;  // nullopt if the file is missing or invalid
   std::string problem;                       // why `config` is missing
 };
 

@@ -16,7 +16,7 @@ namespace {
 using model::Role;
 
 // Returns the location of an expert's matrix in one of the two tensors that stack a layer's
-// experts: gate_up_proj [E, 2F, D] and down_proj [E, D, F]. Returns nothing if the parameter is not
+// experts: gate_up_proj [E, 2F, D] and down_proj [E, D, F]. Returns nullopt if the parameter is not
 // an expert's matrix.
 std::optional<Place> stacked(const model::ParameterSpec& parameter,
                              const model::Inventory& inventory) {
@@ -44,7 +44,7 @@ constexpr std::array<std::string_view, 2> kAdapterParts = {".lora_A.", ".lora_B.
 constexpr std::string_view kBaseLayer = ".base_layer.";
 
 // Returns PEFT's adapter name in a tensor's name, for example "default" in
-// "q_proj.lora_A.default.weight". Returns nothing if the name has none, for example
+// "q_proj.lora_A.default.weight". Returns nullopt if the name has none, for example
 // "q_proj.lora_A.weight".
 std::optional<std::string_view> own_name(std::string_view name) {
   for (const std::string_view part : kAdapterParts) {
@@ -127,10 +127,11 @@ std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const L
   return prefixes;
 }
 
-// Returns the prefix with which the source contains the most parameters of the model: only adapters
-// if `adapters` is set, otherwise only other parameters. On a tie, returns the prefix with which
-// all other tied prefixes begin; throws Error(kFormat) if there is none. Returns an empty prefix if
-// any parameter is found without a prefix, and nothing if no parameter is found.
+// Returns the prefix with which the source contains the most parameters of the model. Counts only
+// adapters if `adapters` is set, otherwise only parameters that are not adapters. On a tie, returns
+// the prefix with which all other tied prefixes begin; throws Error(kFormat) if there is none.
+// Returns an empty prefix if any parameter is found without a prefix, and nullopt if no parameter
+// is found.
 std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
   std::vector<const model::ParameterSpec*> parameters;
   for (const model::ParameterSpec& parameter : lookup.inventory.parameters) {

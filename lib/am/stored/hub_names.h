@@ -2,7 +2,7 @@
 // inside larger tensors.
 //
 //   const HubNames named(*source, inventory);
-//   named.read("model.layers.0.mlp.experts.7.up_proj.weight", box, out);   // of mlp.experts.gate_up_proj
+//   named.read("model.layers.0.mlp.experts.7.up_proj.weight", box, out);   // from experts.gate_up_proj
 //
 // Usually, files of the Hugging Face hub have one tensor per matrix. Other supported forms:
 //   - the experts of a layer in two stacked tensors, as transformers 5 has them in memory and saves

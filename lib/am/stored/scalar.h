@@ -9,7 +9,7 @@
 namespace am::stored {
 
 // Returns the value of a tensor of one element with a dtype float32, float64, int32 or int64.
-// Returns nothing if there is no such tensor. Throws the errors of TensorSource::read.
+// Returns nullopt if there is no such tensor. Throws the errors of TensorSource::read.
 std::optional<double> scalar(const TensorSource& source, std::string_view name);
 
 }  // namespace am::stored

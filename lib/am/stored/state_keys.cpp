@@ -29,8 +29,8 @@ constexpr size_t kDeepestRoot = 2;
 // Components that wrappers of modules insert anywhere in parameter names.
 constexpr std::array<std::string_view, 3> kWrappers = {"_orig_mod.", "_checkpoint_wrapped_module.",
                                                        "_fsdp_wrapped_module."};
-// Prefixes of all parameter names in a file. They are added by DDP, DeepSpeed, Lightning's Fabric,
-// and trainers that save a flat dict.
+// Prefixes that DDP, DeepSpeed, Lightning's Fabric, and trainers that save a flat dict add to all
+// parameter names of a file.
 constexpr std::array<std::string_view, 4> kInFront = {"module.", "_forward_module.",
                                                       "model_state_dict.", "state_dict."};
 
@@ -73,9 +73,9 @@ std::string joined(const KeyPath& path, size_t first) {
   return name;
 }
 
-// Returns whether a tensor outside of the models' dicts has the same name, after a prefix, as a
-// tensor in one of the dicts. The state then contains another model, for example "net" in {"net":
-// .., "ema": {"model": ..}}.
+// Returns whether the name of a tensor outside of the models' dicts consists of a prefix and the
+// name of a tensor in one of these dicts. The state then contains another model, for example "net"
+// in {"net": .., "ema": {"model": ..}}.
 bool has_rival(const std::vector<KeyPath>& paths, const std::vector<Root>& roots) {
   std::set<std::string> names;
   for (size_t i = 0; i < paths.size(); ++i) {
@@ -94,9 +94,9 @@ bool has_rival(const std::vector<KeyPath>& paths, const std::vector<Root>& roots
   return false;
 }
 
-// Returns for each path the dict that it belongs to. A model's dict inside of another dict counts
-// only if the state has no other model: in {"app": {"model": ..}}, for example, but not in
-// {"teacher": {"model": ..}, "student": {"model": ..}}.
+// Returns for each path the dict that it belongs to. A model's dict inside of another dict is
+// recognised only if the state has no other model: in {"app": {"model": ..}}, for example, but not
+// in {"teacher": {"model": ..}, "student": {"model": ..}}.
 std::vector<Root> roots_of(const std::vector<KeyPath>& paths) {
   std::vector<Root> roots;
   roots.reserve(paths.size());

@@ -8,7 +8,7 @@
 // "model_state_dict", "module"), at the top level or inside one other dict; tensors outside of this
 // dict are not parameters. Components that wrappers add to names are removed: _orig_mod of
 // torch.compile, _checkpoint_wrapped_module and _fsdp_wrapped_module anywhere, and at the beginning
-// the "module." of DDP and the second "model." of a LightningModule.
+// prefixes such as the "module." of DDP and the second "model." of a LightningModule.
 #pragma once
 
 #include <filesystem>

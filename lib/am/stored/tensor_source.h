@@ -64,9 +64,10 @@ enum class OnDamage { kRefuse, kReport };
 struct VerifyCalls {
   // Called for each problem.
   std::function<void(StoredProblem)> found;
-  // Called between blocks of a few MiB; an exception ends the verification. May be empty.
+  // Called before each block of at most some tens of MiB; an exception ends the verification. May
+  // be empty.
   std::function<void()> between;
-  // Called with the size of each block that was verified. May be empty.
+  // Called with the size of each block, before the block is verified. May be empty.
   std::function<void(int64_t bytes)> saw = {};
 };
 
@@ -155,7 +156,7 @@ const typename Places::mapped_type& place_in(const Places& places, std::string_v
   return found->second;
 }
 
-// Returns why the shards do not cover each element of the tensor exactly once; nothing if they do.
+// Returns why the shards do not cover each element of the tensor exactly once; nullopt if they do.
 std::optional<std::string> why_not_covered(const StoredTensor& tensor);
 // Throws Error(kFormat), which names `path`, unless the shards cover the tensor exactly once.
 void require_covered(const StoredTensor& tensor, const std::filesystem::path& path);

@@ -19,7 +19,7 @@ struct TorchEntry {
 
 struct TorchEntries {
   std::vector<TorchEntry> tensors;  // tensors (TorchArchive::tensor) and DTensors (dtensor.h)
-  // None, numbers, texts, and tuples and lists that hold neither dicts nor tensors.
+  // None, numbers, texts, and those tuples and lists that contain no dict, tensor, tuple or list.
   std::vector<TorchEntry> values;
 };
 

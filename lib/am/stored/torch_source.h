@@ -19,8 +19,8 @@ namespace am::stored {
 
 // Returns whether the path is a torch.save file, of the current or an older format, or a folder of
 // them. A file is recognised by its suffix (.pt, .pth, .bin, .ckpt) and its first bytes. A folder
-// must contain pytorch_model.bin, the files in pytorch_model.bin.index.json, accelerate's
-// pytorch_model_fsdp.bin (with optimizer.bin beside it), or files with other names.
+// must contain pytorch_model.bin, pytorch_model.bin.index.json, or a torch.save file with another
+// name that may hold a model, for example accelerate's pytorch_model_fsdp.bin.
 bool is_torch_source(const std::filesystem::path& path);
 // Throws Error(kFormat) for a tar file, which PyTorch wrote before 2017, and for a folder that may
 // contain several models.
@@ -28,7 +28,7 @@ std::unique_ptr<TensorSource> open_torch_source(const std::filesystem::path& pat
                                                 OnDamage damage = OnDamage::kRefuse);
 
 // Function that returns the position in the global tensor of the values that `rank` saved under the
-// keys `path`; nothing if no metadata file describes the tensor.
+// keys `path`; nullopt if no metadata file describes the tensor.
 using FindPlace = std::function<std::optional<PartPlace>(const KeyPath& path, int64_t rank)>;
 
 // One of the files of a checkpoint.
@@ -50,12 +50,13 @@ struct TorchFiles {
   // `problems` together list all files.
   std::function<std::filesystem::path(int64_t rank)> rank_file = {};
   OnDamage damage = OnDamage::kRefuse;
-  std::vector<StoredProblem> problems = {};  // files whose absence the caller has found
+  std::vector<StoredProblem> problems = {};  // files that the caller found missing
 };
 // Opens the files as one source. A stored tensor is a shard if it is a DTensor (dtensor.h) or if
 // `place` describes it. Any other tensor is a full tensor; if several ranks saved it, it is read
 // from the file of the first rank. Throws Error(kFormat) if files disagree with each other or with
-// `place`, and with OnDamage::kRefuse also if shards are missing.
+// `place`, and with OnDamage::kRefuse also if shards are missing. With OnDamage::kRefuse, throws
+// Error(kIo) if a rank's file is missing.
 std::unique_ptr<TensorSource> open_torch_files(TorchFiles files);
 
 }  // namespace am::stored

@@ -23,7 +23,7 @@ using WeightIndex = std::vector<std::pair<std::string, std::string>>;
 // "weight_map" maps names to files in or below the folder of the index.
 WeightIndex read_weight_index(const std::filesystem::path& path);
 
-// Returns `text` as a normalised relative path of a file in or below a folder; nothing if the path
+// Returns `text` as a normalised relative path of a file in or below a folder; nullopt if the path
 // is the folder itself or leads out of the folder.
 std::optional<std::filesystem::path> path_inside(std::string_view text);
 

@@ -81,8 +81,8 @@ void BlockCache::drop(std::list<Block>::iterator block) {
   waiting_.erase(block);
 }
 
-// Unmaps freed blocks that are kept for reuse until a new block fits into the budget; see Note [The
-// budget] in block_cache.h.
+// Unmaps waiting blocks (freed, but kept for reuse) until a new block of `bytes` fits into the
+// budget. See Note [The budget] in block_cache.h.
 void BlockCache::make_room(size_t bytes) {
   const size_t in_use = counts_.in_use + bytes;
   const size_t most = std::max(counts_.most, in_use) / kSpare * (kSpare + 1);

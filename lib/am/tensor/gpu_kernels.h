@@ -45,14 +45,14 @@ struct GpuKernels {
   bool (*gated_gradients)(const at::Tensor& of_gate, const at::Tensor& of_up,
                           const at::Tensor& gradient, const at::Tensor& gate, const at::Tensor& up,
                           model::Activation activation);
-  // Writes the RMSNorm of x_..D to y, as nn::fused::rms_norm rounds it, and 1 / root mean square of
-  // each row to `inverse`, in float32. If `residual` is defined, writes x + residual to `sum`, and
-  // normalises this sum. Tensors are dense; x, residual and weight_D have one dtype.
+  // Writes the RMSNorm of x [.., D] to y, rounded as by nn::fused::rms_norm, and 1 / root mean
+  // square of each row to `inverse`, in float32. If `residual` is defined, writes x + residual to
+  // `sum`, and normalises this sum. Tensors are dense; x, residual and weight_D have one dtype.
   bool (*rms_norm)(const at::Tensor& y, const at::Tensor& inverse, const at::Tensor& sum,
                    const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight_D,
                    double eps, model::NormKind kind);
-  // Writes the gradients of x and of weight_D. Adds `of_sum` to the former, if it is defined. Skips
-  // the latter if `of_weight_D` is undefined.
+  // Writes the gradient of x, plus `of_sum` if that is defined, to `of_x`, and the gradient of
+  // weight_D to `of_weight_D` unless that is undefined.
   bool (*rms_norm_gradients)(const at::Tensor& of_x, const at::Tensor& of_weight_D,
                              const at::Tensor& of_y, const at::Tensor& of_sum, const at::Tensor& x,
                              const at::Tensor& inverse, const at::Tensor& weight_D,
@@ -63,12 +63,12 @@ struct GpuKernels {
   bool (*rotate)(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK, const at::Tensor& more_y_BTGK,
                  const at::Tensor& more_x_BGTK, const at::Tensor& cos, const at::Tensor& sin,
                  bool back);
-  // Writes x_NI after nn::fused::dropped to `out`, which may be x. rows_N: each row's number in the
-  // global batch (int64). Tensors are dense. The bits equal those of the host.
+  // Writes the result of nn::fused::dropped to out_NI, which may be x_NI. rows_N: each row's number
+  // in the global batch (int64). Tensors are dense. The bits equal those of the host.
   bool (*drop)(const at::Tensor& out_NI, const at::Tensor& x_NI, const at::Tensor& rows_N,
                int64_t first_column, double p, uint64_t key);
-  // Writes the sum of each token's rows, as nn::sum_of_slots, of rows_RD. `added_ND` may be
-  // undefined. Tensors are dense.
+  // Writes to sum_ND the sum of each token's rows of rows_RD, plus added_ND if that is defined, as
+  // nn::sum_of_slots does. Tensors are dense.
   bool (*sum_of_rows)(const at::Tensor& sum_ND, const at::Tensor& rows_RD,
                       const at::Tensor& slot_Nk, const at::Tensor& added_ND);
   // Fills `out`, which is dense, with the elements in `box` of a random tensor of shape `whole`.
@@ -84,7 +84,7 @@ const GpuKernels* gpu_kernels(const at::Tensor& x);
 void register_gpu_kernels(const GpuKernels& kernels);
 
 // For tests without a GPU: from now on operators on host tensors use these kernels, which must run
-// on the host; null restores the host's own.
+// on the host; null undoes this.
 void use_on_host(const GpuKernels* kernels);
 
 }  // namespace am::tensor

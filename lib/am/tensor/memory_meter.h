@@ -4,9 +4,9 @@
 //   { MemoryUse use(TensorUse::kUnsharded); full = at::empty(shape); }   // counted under that name
 //   meter.peak().total();
 //
-// Counts host tensors and tensors on the meta device, which have sizes but no memory: a step there
-// shows what a step on a device would allocate, without its kernels' scratch space. Storage is
-// counted, so views are free. At most one meter at a time on a thread.
+// Counts host tensors and tensors on the meta device, which have sizes but no memory: a step on the
+// meta device shows what a step on a real device would allocate, except kernels' scratch space.
+// Counts storages, so views add nothing. At most one meter at a time on a thread.
 #pragma once
 
 #include <array>

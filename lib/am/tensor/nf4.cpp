@@ -32,7 +32,7 @@ constexpr std::array<float, 16> kCodes = {
     1.0F,
 };
 
-// Returns the middles between neighbouring codes, [15].
+// Returns the midpoints between neighbouring values of kCodes, [15].
 at::Tensor middles(const at::Device& device) {
   at::Tensor out = at::empty({15}, at::kFloat);
   for (size_t i = 0; i + 1 < kCodes.size(); ++i) {
@@ -42,7 +42,7 @@ at::Tensor middles(const at::Device& device) {
   return out.to(device);
 }
 
-// Returns the two codes of each byte, [256, 2], in host memory.
+// Returns the values of the two codes in each byte, [256, 2], in host memory.
 at::Tensor pairs() {
   at::Tensor out = at::empty({256, 2}, at::kFloat);
   for (size_t byte = 0; byte < 256; ++byte) {
@@ -52,7 +52,8 @@ at::Tensor pairs() {
   return out;
 }
 
-// Returns the result of pairs() on the device. A GPU keeps it, because a copy would block the host.
+// Returns the result of pairs() on the device. For a GPU, keeps the tensor for later calls, because
+// each copy to the GPU would block the host.
 at::Tensor pairs_on(const at::Device& device) {
   if (!device.is_cuda()) return pairs().to(device);
   static std::mutex mutex;

@@ -18,8 +18,8 @@ namespace am::tensor {
 void quantize_nf4(const at::Tensor& values, const at::Tensor& codes, const at::Tensor& absmax);
 
 // Writes the values to `out` [rows, n] of any floating-point dtype: the products of codes
-// [rows, n / 2] and absmax [rows, blocks] in float32, rounded to the dtype. Needs the memory of
-// layout::nf4_scratch(rows * n) beside `out`.
+// [rows, n / 2] and absmax [rows, blocks] in float32, rounded to the dtype. Allocates
+// layout::nf4_scratch(rows * n) bytes temporarily.
 void dequantize_nf4(const at::Tensor& codes, const at::Tensor& absmax, const at::Tensor& out);
 
 }  // namespace am::tensor

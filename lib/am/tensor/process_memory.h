@@ -12,8 +12,8 @@ namespace am::tensor {
 int64_t resident_bytes();
 int64_t peak_resident_bytes();
 
-// Returns the peak bytes so far: on a GPU those that its allocator handed out, on the host
-// peak_resident_bytes().
+// Returns the peak bytes so far: on a GPU those that its allocator allocated to tensors (torch's
+// max_memory_allocated), on the host peak_resident_bytes().
 int64_t peak_memory_bytes(c10::Device device);
 // Returns the peak bytes that a GPU's allocator has reserved from the driver (torch's
 // max_memory_reserved), or 0 for the host.

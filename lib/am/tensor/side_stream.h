@@ -1,18 +1,18 @@
 // A second stream of a device, for copies and collectives that overlap with computation.
 //
 //   tensor::SideStream copies(device);
-//   copies.wait_for_current();                 // for the values to copy
+//   copies.wait_for_current();                 // until `values` is computed
 //   {
 //     const tensor::SideStream::Use use(&copies);
 //     host.copy_(values, /*non_blocking=*/true);
 //   }
 //   copies.current_waits();                    // or host_waits()
 //
-// Memory allocated while a stream is current belongs to that stream: once freed, the allocator
-// reuses it in the order of the stream's work. Memory of the side stream that other streams use
-// must therefore be freed only after the side stream waits for them. Memory of the compute stream
-// that the side stream uses must be freed after current_waits(). Host and meta devices have no
-// streams: work runs in order there, and these functions do nothing.
+// Memory allocated while a stream is current belongs to that stream: once it is freed, the
+// allocator reuses it in the order of the stream's work. Memory of the side stream that other
+// streams use must therefore be freed only after the side stream waits for them. Memory of the
+// compute stream that the side stream uses must be freed after current_waits(). Host and meta
+// devices have no streams: work runs in order there, and these functions do nothing.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -30,7 +30,7 @@ inline bool is_asynchronous(c10::Device device) { return !device.is_cpu() && !de
 // Must be used by one thread at a time.
 class SideStream {
  public:
-  // Takes a high-priority stream from the pool if the device supports priorities.
+  // Takes a stream from the device's pool, with high priority if the device supports priorities.
   explicit SideStream(c10::Device device);
 
   // wait_for_current(): this stream waits for all work enqueued on the calling thread's current

@@ -29,7 +29,7 @@ std::string braille(unsigned dots) {
           static_cast<char>(0x80 | (code & 0x3FU))};
 }
 
-// Values of one column of dots: the range that the curve passes there.
+// Range of a curve's values in one column of dots.
 struct Span {
   double low = INFINITY, high = -INFINITY;
   bool empty() const { return low > high; }
@@ -80,7 +80,7 @@ class Canvas {
       const double share = height > 0.0 ? (range.y_high - value) / height : 0.5;
       return std::clamp(static_cast<int>(share * dots_down()), 0, dots_down() - 1);
     };
-    int before = -1;  // the last dot of the column before, to which this column is connected
+    int before = -1;  // middle dot of the previous column, to which this column is connected
     for (int across = 0; across < dots_across(); ++across) {
       const Span& span = spans[static_cast<size_t>(across)];
       if (span.empty()) {
@@ -97,7 +97,7 @@ class Canvas {
     }
   }
 
-  // Returns the cells of a row, with `letters` instead of dots if they are given.
+  // Returns the cells of a row as text. If `letters`, draws the letters of curves instead of dots.
   std::string row(int row, const Style& style, bool letters) const {
     std::string out;
     for (int column = 0; column < columns_; ++column) {

@@ -1,4 +1,5 @@
-// Draws curves over a common horizontal axis, with braille dots or, in an ASCII locale, letters.
+// Draws curves over a common horizontal axis, with braille dots or, in an ASCII locale, with "*".
+// Several curves without colour are drawn with one letter each.
 //
 //   4.21 ⡇
 //        ⠘⢄⡀
@@ -21,11 +22,11 @@ struct Curve {
   std::vector<double> y;  // as many as x; values that are not finite are left out
 };
 
-// The values that a plot shows, as far as they are finite.
+// Smallest and largest coordinates of the points with finite y: the range of a plot's axes.
 struct PlotRange {
   double x_low = 0.0, x_high = 0.0;
   double y_low = 0.0, y_high = 0.0;
-  bool empty = true;  // whether no point is finite
+  bool empty = true;  // whether no point has a finite y
 
   static PlotRange of(std::span<const Curve> curves);
 };

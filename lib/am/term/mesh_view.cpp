@@ -28,8 +28,9 @@ int widest(const Lines& lines) {
   return width;
 }
 
-// Returns the text lines of a box: column titles, then rows of cells of equal width, each after its
-// title. In a box of more than `limit` rows, one line replaces the rows in the middle.
+// Returns the text lines of a box: the column titles, then each row with its title and its cells.
+// All cells have equal width. In a box of more than `limit` rows, one line replaces the rows in the
+// middle.
 Lines box_rows(const GridBox& box, const Style& style, int limit) {
   int title_width = display_width(box.corner), cell_width = 0;
   for (const std::string& title : box.rows)
@@ -64,8 +65,9 @@ Lines box_rows(const GridBox& box, const Style& style, int limit) {
   return lines;
 }
 
-// Moves the common word of the column titles to the column of row titles. For example, the titles
-// "shard 0" and "shard 1" become "0" and "1", with "shard" above the row titles.
+// Moves the common first word of the column titles to the box's corner, above the row titles. For
+// example, the titles "shard 0" and "shard 1" become "0" and "1", with "shard" above the row
+// titles.
 GridBox with_short_titles(GridBox box) {
   if (box.columns.empty()) return box;
   const std::string& first = box.columns.front();

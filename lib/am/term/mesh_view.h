@@ -38,9 +38,9 @@ struct GridLimits {
   int stacks = 16;
 };
 
-// Draws the stacks side by side, and below each other where the style's width is full. A box that
-// is too wide shows the common word of its column titles only once, and if necessary fewer columns.
-// If stacks are omitted, the last line states their number.
+// Draws as many stacks side by side as fit into the style's width, and further stacks below them. A
+// box that is too wide shows the common word of its column titles only once, and if necessary fewer
+// columns. If stacks are omitted, the last line states their number.
 std::string draw_grid(std::span<const GridStack> stacks, const Style& style,
                       const GridLimits& limits = {});
 

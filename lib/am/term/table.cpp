@@ -46,7 +46,7 @@ size_t bytes_of(std::string_view text, int columns) {
   return at;
 }
 
-// Returns the columns of the terminal between `count` columns of a table.
+// Returns the total width of the gaps between `count` columns of a table.
 int gaps_of(size_t count) { return kGap * std::max(0, static_cast<int>(count) - 1); }
 
 bool is_number(std::string_view text) {
@@ -79,8 +79,8 @@ void Table::add(std::vector<Cell> cells) {
 }
 
 // Returns the widths of the first `count` columns. If they need more than `most` columns of the
-// terminal, narrows the widest wrapping columns, first down to their longest word, then further; in
-// a window also the names.
+// terminal, narrows the widest wrapping columns, first down to their longest word, then further. In
+// a window, also narrows columns of names (Align::kLeft).
 std::vector<int> Table::widths(size_t count, int most, const Style& style) const {
   constexpr int kNarrowest = 10;
   constexpr int kFewLines = 32, kShortName = 24, kNarrowestName = 16;
@@ -98,7 +98,8 @@ std::vector<int> Table::widths(size_t count, int most, const Style& style) const
     words.push_back(columns_[i].align == Align::kWrap ? word : width);
   }
   most -= gaps_of(count);
-  // Narrows all columns after those with this alignment may have the width `least(i)`.
+  // Lowers the minimum width of each column i with this alignment to `least(i)`, then narrows all
+  // columns.
   const auto narrow_to = [&](Align align, const auto& least) {
     for (size_t i = 0; i < words.size(); ++i) {
       if (columns_[i].align == align) words[i] = std::min(words[i], least(i));

@@ -15,8 +15,8 @@ namespace am::term {
 
 // Alignment of a column. If the table is wider than the style's width, cells of kWrap, which are
 // left-aligned, are broken between words. If the width is that of a window, cells of kLeft are
-// shortened as names (short_name()), and if this does not suffice the last columns are left out,
-// which a last line names.
+// shortened as names (short_name()), and if this does not suffice, the last columns are omitted. A
+// line below the table then names the omitted columns.
 enum class Align { kLeft, kRight, kWrap };
 
 struct Column {

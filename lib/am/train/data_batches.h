@@ -24,17 +24,17 @@ class DataBatches : public BatchSource {
               const runtime::DeviceMesh& mesh, int64_t first_step, int64_t first_sample,
               int64_t vocabulary);
 
-  // Returns this rank's micro-batch on its device. For a GPU, checks the batch on the host, copies
-  // it asynchronously from pinned memory, and reads the next one in the background. Throws
-  // Error(kUsage) for an id outside the vocabulary.
+  // Returns this rank's micro-batch on its device. For a GPU, checks the ids on the host, copies
+  // the micro-batch asynchronously from pinned memory, and reads the next one in the background;
+  // throws Error(kUsage) for an id outside the vocabulary. (On the CPU, the model checks the ids.)
   MicroBatch read(int64_t step, int64_t micro_batch) override;
 
   int64_t labels(int64_t step) override;
-  // Returns the seconds for which read() has waited for data since the last call.
+  // Returns the seconds for which read() has waited for data since the last call of take_wait().
   double take_wait() { return std::exchange(waited_, 0.0); }
 
-  // Returns how many epochs of each source the samples before `step` are; empty for plans without
-  // train.epochs and data.source.
+  // Returns the number of epochs of each source that the steps before `step` have read, including
+  // fractions of an epoch; empty for plans without train.epochs and data.source.
   std::vector<double> epochs(int64_t step) const;
   // Returns the index of the first sequence of `step` in the reader's order.
   int64_t samples_before(int64_t step) const;

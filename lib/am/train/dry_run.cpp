@@ -21,7 +21,7 @@ namespace am::train {
 
 namespace {
 
-// Returns micro-batches of the plan's sizes on the meta device.
+// Provides micro-batches of the plan's sizes on the meta device.
 class MetaBatches : public BatchSource {
  public:
   explicit MetaBatches(const config::Plan& plan) : plan_(plan) {}
@@ -54,8 +54,8 @@ class PhaseMemories : public StepObserver {
   std::vector<PhaseMemory>& phases_;
 };
 
-// Returns the plan with a global batch of `rounds` micro-batches per data-parallel rank, or with a
-// pipeline of `rounds` runs of its schedule.
+// Returns the plan with a global batch of `rounds` micro-batches per data-parallel rank; if the
+// plan has a pipeline, of `rounds` runs of its schedule.
 config::Plan with_rounds(const config::Plan& plan, const config::BatchShape& batch,
                          int64_t rounds) {
   config::Plan shorter = plan;
@@ -72,8 +72,9 @@ int64_t continued(int64_t value, int64_t before, int64_t times) {
   return fits ? sum : std::numeric_limits<int64_t>::max();
 }
 
-// Adds the messages of `times` more micro-batches (with a pipeline: runs of its schedule) to `all`.
-// One of them sends the difference between `all` and `fewer`, which was counted without it.
+// Adds the messages of `times` more rounds (micro-batches, or runs of the pipeline's schedule) to
+// `all`. Each round sends the difference between `all` and `fewer`, the counts of a step with one
+// round less than `all`.
 void continue_rounds(std::vector<CollectiveCount>& all, const std::vector<CollectiveCount>& fewer,
                      int64_t times) {
   for (CollectiveCount& each : all) {

@@ -37,8 +37,8 @@ struct DryRun {
 };
 
 // Default number of rounds to run. A round is a micro-batch, or with a pipeline the micro-batches
-// of one run of its schedule. The first round of a step finds no gradients, and the last one may
-// reduce them; all rounds between these two are alike in messages and memory.
+// of one run of its schedule. The first round of a step finds no accumulated gradients, and the
+// last one may reduce the gradients; all rounds between these two are alike in messages and memory.
 inline constexpr int64_t kWalkedRounds = 3;
 
 // Runs steps as Trainer::train_step does, and reports on the last one. Runs at most max(walked, 3)

@@ -19,7 +19,7 @@ struct Rule {
   Part part;
 };
 
-// How a difference in the plan's keys counts when a job resumes: not compared (kNone), mentioned
+// Effect of a difference in one of the plan's keys when a job resumes: not compared (kNone), logged
 // (kNoted), or an error (kBreaks). A key without a rule is kBreaks, so that a new key is not
 // overlooked.
 constexpr std::array kRules = {
@@ -73,8 +73,8 @@ Part part_of(std::string_view key) {
   return rule != kRules.end() ? rule->part : Part::kBreaks;
 }
 
-// Returns the last component of a path, or of each path in an array, because data and weights may
-// have moved to another folder.
+// Replaces paths by their last components, because data and weights may have moved to another
+// folder. `value`: a path, a table with a path under the key "path", or an array of these.
 Json without_folders(const Json& value) {
   if (value.is_array()) {
     Json names = Json::array();

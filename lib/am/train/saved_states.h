@@ -17,7 +17,7 @@ std::vector<checkpoint::StateTensor> saved_states(const optim::Optimizer& optimi
                                                   const parallel::ParallelModel& model);
 
 // Throws Error(kFormat) if a checkpoint lacks one of the states, for example because the parameter
-// was frozen. With zeros as its moments, Adam's first updates would be three times too large,
+// was frozen. With zeros for missing moments, Adam's first updates would be three times too large,
 // because the bias correction uses the resumed step number.
 void require_states(const stored::TensorSource& source,
                     const std::vector<checkpoint::StateTensor>& states);

@@ -36,9 +36,9 @@ AM_INLINE TwoWide<kBytes> widened(const Floats<kBytes>& x) {
   return widened<kBytes>(x, std::make_integer_sequence<int, nn::fused::kLanes<double, kBytes>>());
 }
 
-// Calls `step` with vectors of doubles from `x` and `y` at equal positions: for each loaded pair of
-// float vectors first with their lower, then with their upper halves. Stops when fewer elements
-// than a vector remain. Returns the number of elements that were processed.
+// Calls `step` with vectors of doubles from `x` and `y` at equal positions. For each pair of loaded
+// float vectors, calls it first with the lower halves, then with the upper halves. Stops when fewer
+// elements than a vector remain. Returns the number of elements that were processed.
 template <int kBytes, typename Scalar, typename Step>
 AM_INLINE int64_t for_each_wide_pair(const Scalar* x, const Scalar* y, int64_t count,
                                      const Step& step) {

@@ -44,10 +44,10 @@ class ProgramTensors {
   ProgramTensors(const ProgramTensors&) = delete;
   ProgramTensors& operator=(const ProgramTensors&) = delete;
 
-  // Replaces the description of this rank's tensors. Ranks exchange their descriptions only if one
-  // of them has changed. Throws Error(kUsage) on all ranks, and then has no tensors, if the shapes
-  // of a tensor differ between ranks, or if the parts of a tensor overlap or do not cover it. Parts
-  // with equal boxes are replicas. Collective.
+  // Replaces the description of this rank's tensors. Ranks exchange their descriptions only if the
+  // description of at least one rank has changed. Throws Error(kUsage) on all ranks, and then has
+  // no tensors, if the shapes of a tensor differ between ranks, or if the parts of a tensor overlap
+  // or do not cover it. Parts with equal boxes are replicas. Collective.
   void set(std::vector<ProgramTensor> own);
 
   // Part of a tensor on this rank.

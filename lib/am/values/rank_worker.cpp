@@ -95,7 +95,7 @@ int run_rank_worker(int socket) {
   try {
     inspect::send_message(socket, pack(failed));
   } catch (const Error&) {
-    // am-repl has exited, so the error has no recipient.
+    // The socket failed. The error is only in the log of this rank.
   }
   return Error(failed.error->kind, failed.error->message).exit_status();
 }

@@ -23,7 +23,7 @@ using ScanVisit = std::function<void(const at::Tensor& values, const mesh::Box& 
 // the ranks such that each element is visited once. Throws Error(kUsage) if the user interrupted
 // any rank. Collective.
 void scan(Session& session, const inspect::Picked& picked, const ScanVisit& visit);
-// Like scan(), but blocks on a device stay there, and are larger.
+// Like scan(), but blocks on a device are not copied to the host, and are larger.
 void scan_on_device(Session& session, const inspect::Picked& picked, const ScanVisit& visit);
 
 // Returns the moments of the picked tensor over all ranks. Only moments are communicated, not

@@ -263,7 +263,8 @@ void StoredView::export_hf(const fs::path& folder, const HubExport& options,
   chosen.tokenizer = default_tokenizer().path();
   const bool adapted = catalog_.lora().rank > 0 && !options.weights_only;
   if (adapted) {
-    // The scale of adapters is in the checkpoint's plan. The model that applies them is built.
+    // The tensors lack the adapters' scale, so the export is made from a model, which has the LoRA
+    // settings of the checkpoint's plan.
     if (!chosen.dtype) chosen.dtype = tensor::scalar_type(source()->tensors().front().dtype);
     return checkpoint::export_hf(folder, runnable(between), chosen, between);
   }

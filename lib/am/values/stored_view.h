@@ -1,8 +1,8 @@
 // Checkpoint files in a session of one process. The files are memory-mapped and read on demand.
 //
-// The command `unshard` assembles full tensors in memory, and `reshard` frees them. loss, logprob
-// and generate load the weights once into a model on one rank, by default in float32 (`set dtype`
-// changes this).
+// The command `unshard` assembles full tensors in memory, and `reshard` frees them. Commands that
+// run the model, for example loss and generate, load the weights once into a model on one rank, by
+// default in float32 (`set dtype` selects another dtype).
 #pragma once
 
 #include <filesystem>

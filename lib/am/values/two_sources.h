@@ -22,7 +22,8 @@
 
 namespace am::values {
 
-// Opens the weights at a path. Throws Error(kUsage) if the path is that of a plan.
+// Opens the weights at a path. Throws Error(kUsage) if the path is that of a plan or
+// of a running job.
 std::unique_ptr<stored::TensorSource> open_weights_at(const std::filesystem::path& path);
 
 // One of the two sets of tensors.
@@ -32,10 +33,10 @@ class Side {
   static Side at(const std::filesystem::path& path);
 
   explicit Side(const stored::TensorSource& files) : files_(&files) {}
-  // The parameters of a model in the memory of ranks.
+  // Creates a side from the parameters of a model in the memory of ranks.
   explicit Side(ParameterView& ranks);
 
-  // The shards of tensors in the memory of ranks are not listed.
+  // For tensors in the memory of ranks, StoredTensor::shards is empty.
   const std::vector<stored::StoredTensor>& tensors() const;
   // Returns the tensor with this name, or null.
   const stored::StoredTensor* find(std::string_view name) const;
@@ -63,10 +64,10 @@ int64_t bytes_of(const Side& side);
 
 // Reads tensor `a` from `left` and tensor `b` from `right`, which must have the same shape, in
 // blocks of whole rows. Calls `visit` with each pair of blocks in their stored dtypes, until a call
-// returns false or the user interrupts this rank. `number` is the index of the block. If both sides
-// are files, the calls run concurrently on several threads, and on every rank for all blocks. If
-// one side is in the memory of ranks, each rank reads the blocks that it stores, so that over all
-// ranks each element is visited once. Not collective.
+// returns false or the user interrupts this rank. The argument `number` of `visit` is the index of
+// the block. If both sides are files, every rank visits all blocks, concurrently on several
+// threads. If one side is in the memory of ranks, each rank reads the blocks that it stores, so
+// that over all ranks each element is visited once. Not collective.
 using VisitPair = std::function<bool(size_t number, const at::Tensor& a, const at::Tensor& b)>;
 void for_each_pair(Session& session, const Side& left, const stored::StoredTensor& a,
                    const Side& right, const stored::StoredTensor& b, const VisitPair& visit);

@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kPerNode = 2;
 
-// Returns the result of node 0 for these exits.
+// Returns the result of the launcher of node `node_rank` for these exits.
 JobResult judged(std::vector<RankExit> ranks, int64_t node_rank = 0) {
   JobResult result;
   result.exit_status = 1;

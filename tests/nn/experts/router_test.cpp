@@ -53,7 +53,8 @@ TEST_CASE("a router weighs and learns as ATen's operators do") {
   spec.scale = scale;
   const Router router{gate_of(weight, bias), spec};
   const Routing routing = router(x);
-  // Every score function increases with the logits, so that top-k of the logits chooses equally.
+  // Every score function increases with the logits, so top-k of the logits chooses the same
+  // experts.
   at::Tensor logits = at::linear(x, weight);
   if (biased) logits = logits + bias;
   CHECK(at::equal(routing.ids_Nk, std::get<1>(logits.topk(3, -1))));

@@ -96,7 +96,7 @@ TEST_CASE("cross-entropy of slices is that of the whole") {
   }
 }
 
-// The terms are in the gradient, but not in the value.
+// Label smoothing and z-loss change the gradient, but not the returned value.
 TEST_CASE("label smoothing and z-loss have the composite's gradient") {
   at::manual_seed(6);
   constexpr double kSmoothing = 0.15, kZ = 0.02;

@@ -1,4 +1,4 @@
-// Products in FP8 against torchao's, and their place in linear layers.
+// Products in FP8 compared with torchao's, and their use in linear layers.
 #include "am/nn/fused/fp8.h"
 
 #include <ATen/ATen.h>
@@ -37,7 +37,7 @@ TEST_CASE("products in FP8 are those of torchao") {
     check_close(fused::fp8_output(x, weight, fp8), read(name + ".y"), 1e-6);
     check_close(fused::fp8_gradient_of_x(g, weight, fp8), read(name + ".of_x"), 1e-6);
     check_close(fused::fp8_gradient_of_weight(g, x, fp8), read(name + ".of_weight"), 1e-6);
-    // The exact product differs from it, by less than FP8's precision.
+    // The exact product differs from the FP8 product, by less than FP8's precision.
     const double exact =
         (fused::fp8_output(x, weight, fp8) - x.mm(weight.t())).norm().item<double>();
     const double relative = exact / x.mm(weight.t()).norm().item<double>();

@@ -4,7 +4,7 @@ __device__ __forceinline__ float lowest() { return __int_as_float(0xff800000); }
 
 struct Sums {
   float top, sum;
-};  // sum of e^(x - top)
+};  // top: largest x so far; sum: sum of e^(x - top)
 
 __device__ __forceinline__ void add(Sums& s, float x) {
   s.sum += x == lowest() ? 0.0f : expf(x - s.top);
@@ -65,7 +65,8 @@ AM_KERNEL logit_sums(float* maximum, float* exponentials, float* of_label, const
   of_label[blockIdx.x] = column >= 0 && column < width ? wide(row[column]) : 0.0f;
 }
 
-// `out` may be `logits`: a thread reads an element before it writes it, and no other does.
+// `out` may be `logits`: a thread reads an element before it overwrites it, and no other thread
+// reads that element.
 AM_KERNEL cross_entropy_gradient(Scalar* out, const Scalar* logits, const float* sums,
                                  const i64* labels, const float* factor, i64 width, i64 first,
                                  i64 ignored) {

@@ -14,7 +14,7 @@ AM_KERNEL draw(Scalar* out, Box box, i64 count, u64 key, u64 stream, int normal,
     left /= box.shape[dim];
   }
   const Words words = philox(key, u64(index) / 4, stream);
-  // Selects words without variable indices, for which an array would have to be in memory.
+  // Selects words without a variable index, which would move the array to local memory.
   const bool second = index % 4 >= 2, odd = index % 2 == 1;
   const u32 a = second ? words.at[2] : words.at[0], b = second ? words.at[3] : words.at[1];
   if (normal) {

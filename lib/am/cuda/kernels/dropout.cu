@@ -1,5 +1,5 @@
-// Dropout, see tensor::GpuKernels. A block of threads computes a row; a thread, the eight elements
-// that a block of Philox's words decides: one of 16 bits each.
+// Dropout, see tensor::GpuKernels. A block of threads computes a row. A thread computes eight
+// elements at a time: four words of Philox are eight random numbers of 16 bits.
 
 constexpr int kOfWords = 8;
 

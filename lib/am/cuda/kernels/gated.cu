@@ -33,7 +33,7 @@ __device__ __forceinline__ Scalar gated_one(Scalar gate, Scalar up) {
   return narrow(wide(narrow(Act::value(wide(gate)))) * wide(up));
 }
 
-// Values are rounded where the separate operators round them.
+// Rounds values where separate operators for activation and product would round them.
 template <class Act>
 __device__ __forceinline__ void gradients_of_one(Scalar& of_gate, Scalar& of_up, Scalar of_y,
                                                  Scalar gate, Scalar up) {

@@ -1,4 +1,4 @@
-// Random words for the kernels that draw values and that drop elements.
+// Random words for the kernels `draw` and `drop`.
 struct Words {
   u32 at[4];
 };

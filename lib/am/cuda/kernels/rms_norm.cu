@@ -1,7 +1,7 @@
 // RMSNorm, see tensor::GpuKernels. A team of threads computes a row. A team is 1, 2, 4, 8, 16 or 32
 // lanes of a warp, or all threads of a block of whole warps. `of_width` is 1 / width.
 
-// Number of groups of elements per row that a thread keeps in registers. It reads further ones
+// Number of groups of elements per row that a thread keeps in registers. It reads further groups
 // from memory twice.
 constexpr int kKept = 2;
 
@@ -19,7 +19,7 @@ __device__ __forceinline__ float sum_over_team(float x, int team, int turn) {
   return x;
 }
 
-// Numbers of model::NormKind.
+// Values of model::NormKind.
 constexpr int kRms = 0, kRmsPlusOne = 2;
 
 __device__ __forceinline__ float scale_of(Scalar weight, int kind) {
@@ -87,7 +87,7 @@ AM_KERNEL rms_norm(Scalar* y, float* inverse, Scalar* sum, const Scalar* x, cons
   normalize<kLanes>(y, inverse, sum, x, residual, weight, rows, width, of_width, eps, team, kind);
 }
 
-// For rows that are not aligned.
+// Processes single elements instead of packs, for rows that are not aligned.
 AM_KERNEL rms_norm_by_one(Scalar* y, float* inverse, Scalar* sum, const Scalar* x,
                           const Scalar* residual, const Scalar* weight, i64 rows, i64 width,
                           float of_width, float eps, int team, int kind) {
@@ -189,8 +189,8 @@ AM_KERNEL rms_norm_gradients_by_one(Scalar* of_x, float* partial, const Scalar* 
                team, kind);
 }
 
-// Sums the rows of partial [sums, width]: a block computes 32 columns, each warp of it every 32nd
-// row.
+// Sums the rows of partial [sums, width]: a block computes 32 columns, and each of its 32 warps
+// adds every 32nd row.
 AM_KERNEL rms_norm_weight_gradient(Scalar* of_weight, const float* partial, i64 sums, i64 width) {
   const int lane = threadIdx.x % 32, warp = threadIdx.x / 32, warps = blockDim.x / 32;
   const i64 column = i64(blockIdx.x) * 32 + lane;

@@ -1,16 +1,17 @@
 // Rotary position embedding, see tensor::GpuKernels. A block of threads rotates all heads of a
 // position.
 
-// One of the tensors that are rotated together; `heads` is 0 if there is none. x: heads at b *
-// stride_b + t * stride_t + h * stride_h; y [B, T, H, width].
+// One of the two rotated tensors; `heads` is 0 if there is none. Head h at position t of sequence b
+// begins at x + b * stride_b + t * stride_t + h * stride_h. The output y is [B, T, H, width].
 struct Heads {
   Scalar* y;
   const Scalar* x;
   i64 heads, stride_b, stride_t, stride_h;
 };
 
-// The tables have `turned` columns and a row per position: of the batch if `of_batch`, else of the
-// sequence. sign -1 inverts the rotation.
+// `cosine` and `sine` have `turned` columns, the number of rotated elements of a head. They have
+// one row per position of the sequence, or one per position of every sequence if `of_batch`. A sign
+// of -1 inverts the rotation.
 AM_KERNEL rotate(Heads one, Heads two, const Scalar* cosine, const Scalar* sine, i64 length,
                  i64 width, i64 turned, int of_batch, float sign) {
   const i64 row = blockIdx.x, b = row / length, t = row % length, half = turned / 2;

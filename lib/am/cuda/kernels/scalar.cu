@@ -51,7 +51,7 @@ __device__ __forceinline__ const Pack& pack(const Scalar* x) {
 }
 __device__ __forceinline__ Pack& pack(Scalar* x) { return *reinterpret_cast<Pack*>(x); }
 
-// Whether a row of `width` elements consists of whole packs.
+// Whether a row of `width` elements consists of whole, aligned packs.
 __device__ __forceinline__ bool in_packs(const Scalar* row, i64 width) {
   return width % kLanes == 0 && reinterpret_cast<u64>(row) % sizeof(Pack) == 0;
 }

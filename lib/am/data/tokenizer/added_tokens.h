@@ -17,25 +17,25 @@ namespace am::data {
 struct AddedToken {
   uint32_t id = 0;
   std::string content;
-  bool special = false;     // a control token, which options of encode and decode may leave out
+  bool special = false;     // a control token: split_special_tokens and skip_special_tokens apply
   bool normalized = false;  // whether the text is normalized before the token is searched
   bool strip_left = false;  // whether white space before the token is removed
   bool strip_right = false;
   bool single_word = false;  // whether word characters beside the token prevent a match
 };
 
-// Returns whether the special token at the bytes [begin, end) of the text is text like any other.
+// Returns whether the special token at bytes [begin, end) of the text is treated as ordinary text.
 using IsText = std::function<bool(size_t begin, size_t end)>;
 
 class AddedTokens {
  public:
-  // Adds a token that is found where the text `pattern`, which is not empty, occurs.
+  // Adds a token, which is matched wherever the text `pattern` occurs. `pattern` must not be empty.
   void add(const AddedToken& token, std::string_view pattern);
 
-  // Cuts a text at the tokens: the leftmost, and the longest of several that begin at the same
-  // byte. Calls `rest(begin, end)` for the text between them, which is not empty, and
-  // `token(id, begin, end)` for each token with the white space that it removes, in order.
-  // `is_text` may be empty: then all special tokens are tokens.
+  // Cuts a text at the added tokens that occur in it. If several begin at the same byte, uses the
+  // longest one. In order, calls `rest(begin, end)` for each nonempty stretch between tokens, and
+  // `token(id, begin, end)` for each token together with the white space that it removes. `is_text`
+  // may be empty: then no special token is ordinary text.
   template <typename Rest, typename Token>
   void cut(std::string_view text, const IsText& is_text, Rest&& rest, Token&& token) const {
     size_t at = 0;
@@ -57,7 +57,7 @@ class AddedTokens {
     size_t end = 0;
     size_t match_end = 0;
   };
-  // Finds the first token from byte `from` on. White space is removed from byte `free` on.
+  // Finds the first token at or after byte `from`. strip_left keeps white space before byte `free`.
   Found find(std::string_view text, size_t from, size_t free, const IsText& is_text) const;
 
   std::vector<AddedToken> tokens_;

@@ -7,7 +7,7 @@
 
 namespace am::data {
 
-// Returns the bytes; nothing if the text is not base64. Padding may be missing.
+// Returns the bytes; nullopt if the text is not base64. Padding may be missing.
 std::optional<std::string> base64_bytes(std::string_view text);
 
 }  // namespace am::data

@@ -9,7 +9,7 @@
 namespace am::data {
 namespace {
 
-constexpr char32_t kSpaceCharacter = 0x2581;  // that of kSpaceSymbol
+constexpr char32_t kSpaceCharacter = 0x2581;  // code point of kSpaceSymbol
 constexpr uint32_t kNoId = UINT32_MAX;
 
 class Bpe : public TokenModel {
@@ -54,11 +54,11 @@ class Bpe : public TokenModel {
     std::string_view piece;
     std::vector<uint32_t>& ids;
     std::vector<ByteRange>* ranges;
-    size_t at = 0;               // end of the last token in the piece
+    size_t at = 0;               // offset in the piece at which the last token ends
     bool after_unknown = false;  // whether the last token is the one for unknown text
   };
 
-  // Adds the symbol of each byte. Returns false if one has none.
+  // Adds the symbol of each byte. Returns false if a byte has no symbol.
   bool add_bytes(std::string_view piece, std::vector<Symbol>& word) const {
     for (const char c : piece) {
       const uint32_t id = of_byte_[static_cast<unsigned char>(c)];
@@ -68,9 +68,9 @@ class Bpe : public TokenModel {
     return true;
   }
 
-  // Adds the symbols of a piece. Merges and writes the word so far where no rule can merge across.
+  // Adds the symbols of a piece to `word`. At points that no merge can span, finishes the word.
   void add_symbols(std::string_view piece, std::vector<Symbol>& word, Output& out) const {
-    uint32_t unknown_size = 0;  // of unknown characters that are not added yet
+    uint32_t unknown_size = 0;  // bytes of unknown characters that are not added yet
     const auto add_unknown = [&] {
       if (unknown_size > 0) word.push_back({spec_.unknown.id.value_or(kNoId), unknown_size});
       unknown_size = 0;
@@ -177,7 +177,7 @@ bool has_inner_space(std::string_view token) {
 
 void merge_by_rank(BpeSpec& spec, const std::vector<std::pair<std::string, uint32_t>>& ranks,
                    uint32_t next_part) {
-  // Returns the id of a part of a token. A single character that is no token becomes a part.
+  // Returns the id of a part of a token. Adds a single character that is not a token to spec.parts.
   const auto part_id = [&](std::string_view part) -> std::optional<uint32_t> {
     if (const auto id = find_id(spec.vocabulary, part)) return id;
     size_t length = 0;
@@ -190,7 +190,7 @@ void merge_by_rank(BpeSpec& spec, const std::vector<std::pair<std::string, uint3
   for (const auto& [token, rank] : ranks) {
     const auto merged = find_id(spec.vocabulary, token);
     if (!merged) continue;
-    // The work for a token grows with the square of its length; those of real files have 128 bytes.
+    // The work for a token grows with the square of its length; real ones have up to 128 bytes.
     constexpr size_t kLongestToken = 4096;
     if (token.size() > kLongestToken) {
       throw Error(ErrorKind::kFormat, cat("the token ", *merged, " has ", token.size(),

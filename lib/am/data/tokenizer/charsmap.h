@@ -1,4 +1,4 @@
-// SentencePiece's precompiled_charsmap, which replaces characters, or runs of them, by others.
+// SentencePiece's precompiled_charsmap, which replaces characters and sequences of characters.
 //
 //   const Charsmap map(map_bytes);
 //   map.for_each_prefix("\u2460x", [](size_t length, std::string_view replacement) {});    // 3, "1"

@@ -79,7 +79,7 @@ class ReplaceDecoder : public TokenStage {
   ReplaceDecoder(Pattern pattern, std::string content)
       : pattern_(std::move(pattern)), content_(std::move(content)) {}
   void apply_alone(std::string& token) const override {
-    if (!is_utf8(token)) return;  // a token of bytes, by itself
+    if (!is_utf8(token)) return;  // the token has an incomplete character
     std::string out;
     size_t copied = 0;
     for_each_match(pattern_, token, [&](size_t begin, size_t end) {
@@ -187,8 +187,8 @@ class SentencePieceDecoder : public Decoder {
   void apply(std::vector<std::string>& tokens) const override {
     std::string text;
     std::string bytes;
-    bool at_begin = true;      // whether a space symbol may still be the dummy prefix
-    bool prefix_seen = false;  // whether the last token gave up the dummy prefix
+    bool at_begin = true;      // whether a space symbol may still be the prefix that encoding adds
+    bool prefix_seen = false;  // whether this prefix was removed from the last token
     for (const std::string& token : tokens) {
       const auto byte = decoding_.byte_fallback ? byte_of_token(token) : std::nullopt;
       if (byte) {
@@ -208,7 +208,8 @@ class SentencePieceDecoder : public Decoder {
       if (at_begin && (spaces.add_dummy_prefix || spaces.remove_extra_whitespaces) &&
           starts_with(rest, kSpaceSymbol)) {
         rest.remove_prefix(kSpaceSymbol.size());
-        // If extra spaces are removed, those at the beginning are, too.
+        // With remove_extra_whitespaces, the space symbols of the next tokens are removed, too, as
+        // long as there is no text.
         prefix_seen = !spaces.remove_extra_whitespaces;
       }
       std::string surface(rest);
@@ -230,7 +231,7 @@ class SentencePieceDecoder : public Decoder {
   }
 
  private:
-  // Returns the bytes with each byte that begins no character replaced by U+FFFD.
+  // Replaces each byte at which no valid character begins by U+FFFD. Returns the result.
   static std::string each_valid_utf8(std::string_view bytes) {
     std::string out;
     while (!bytes.empty()) {

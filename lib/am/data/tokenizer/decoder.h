@@ -15,31 +15,33 @@ namespace am::data {
 class Decoder {
  public:
   virtual ~Decoder() = default;
-  // Changes the tokens of a text. Joined in order, the tokens of the last stage are the text.
+  // Changes the tokens of a text. The text is the concatenation of the tokens that the last stage
+  // leaves.
   virtual void apply(std::vector<std::string>& tokens) const = 0;
   // Changes one token to the bytes that it stands for inside a text.
   virtual void apply_alone(std::string& token) const { static_cast<void>(token); }
 };
 using DecoderStage = std::unique_ptr<const Decoder>;
 
-// Turns letters of GPT-2's vocabulary into bytes. A token with another character stays.
+// Turns letters of GPT-2's vocabulary into bytes. A token with any other character is unchanged.
 DecoderStage byte_level_decoder();
-// Makes one token of all, with invalid UTF-8 replaced by U+FFFD.
+// Joins all tokens into one, and replaces invalid UTF-8 by U+FFFD.
 DecoderStage utf8_decoder();
-// Turns byte tokens, such as <0x0A>, into text; bytes that are not UTF-8 become U+FFFD each.
+// Turns byte tokens, such as <0x0A>, into text. If a run of bytes is not UTF-8, each byte of the
+// run becomes U+FFFD.
 DecoderStage byte_fallback_decoder();
 DecoderStage replace_decoder(Pattern pattern, std::string content);
-// Makes one token of all.
+// Joins all tokens into one.
 DecoderStage fuse_decoder();
 // Removes the character `content` from each token: up to `left` at its beginning, and up to `right`
 // at its end.
 DecoderStage strip_decoder(std::string content, size_t left, size_t right);
 // Turns `replacement` into a space; in the first token, removes it if `drops_first`.
 DecoderStage metaspace_decoder(std::string replacement, bool drops_first);
-// Joins the tokens of WordPiece: those with the prefix to the token before, others by a space. If
-// `cleanup`, removes spaces before punctuation marks.
+// Prepares the tokens of WordPiece for joining: removes `prefix` from a token that begins with it,
+// and puts a space before any other token. If `cleanup`, removes spaces before punctuation marks.
 DecoderStage word_piece_decoder(std::string prefix, bool cleanup);
-// Turns the suffix into a space, except in the last token.
+// Turns `suffix` into a space; in the last token, removes it.
 DecoderStage suffix_decoder(std::string suffix);
 // Joins tokens by spaces, as a tokenizer without a decoder does.
 DecoderStage joining_decoder();
@@ -47,7 +49,7 @@ DecoderStage joining_decoder();
 // Options of SentencePiece's decoder, as a .model file has them.
 struct SentencePieceDecoding {
   std::string unknown;          // the token for unknown text
-  std::string unknown_surface;  // its text
+  std::string unknown_surface;  // the text that this token decodes to
   bool byte_fallback = false;
   SentencePieceSpaces spaces;
 };

@@ -15,7 +15,7 @@ namespace am::data {
 template <typename Value>
 class FlatTable {
  public:
-  // Returns the value of a key, which is added if it is missing. The key is not 2^64 - 1. The
+  // Returns the value of a key, which is added if it is missing. The key must not be 2^64 - 1. The
   // reference is valid until the next key is added.
   Value& operator[](uint64_t key) {
     if (2 * (count_ + 1) > slots_.size()) grow();

@@ -1,7 +1,9 @@
-// A value of a JSON file with its place, for readers that name the place in their messages.
+// A value of a JSON file, with its place in the file, for example "model.vocab". Error messages
+// contain the place.
 //
-//   const JsonField root(json, "", "tokenizer.json");
-//   root.at("model").at("vocab").object();       // "tokenizer.json: model.vocab: ..." if there is none
+//   const std::string file = "tokenizer.json";
+//   const JsonField root(json, "", file);
+//   root.at("model").at("vocab").object();       // "tokenizer.json: model.vocab: ..." if it is a list
 //   root.at("model").flag("fuse_unk", false);
 #pragma once
 
@@ -25,7 +27,7 @@ class JsonField {
   [[noreturn]] void fail(const std::string& reason) const;
 
   // Returns a member of an object. at() throws Error(kFormat) if it is missing; find() returns
-  // nothing if it is missing or null.
+  // nullopt if it is missing or null.
   JsonField at(const char* key) const;
   std::optional<JsonField> find(const char* key) const;
   // Returns the items of an array.
@@ -45,7 +47,7 @@ class JsonField {
 
   const SortedJson& value() const { return *value_; }
   const std::string& file() const { return *file_; }
-  // Returns the field of a value inside this one.
+  // Returns the field of `value`, which this value contains as `name`: a key, or "[INDEX]".
   JsonField inside(const SortedJson& value, const std::string& name) const;
 
  private:

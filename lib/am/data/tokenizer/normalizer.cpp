@@ -8,8 +8,8 @@
 namespace am::data {
 namespace {
 
-// A stage that changes each character by itself. `change` appends to `out` what the character
-// becomes; nothing removes it.
+// A stage that changes each character by itself. `change` appends the character's replacement to
+// `out`, or appends nothing to remove the character.
 template <typename Change>
 class CharacterStage : public Normalizer {
  public:
@@ -112,7 +112,8 @@ class CharsmapStage : public Normalizer {
     const std::string_view all = text.text;
     for (size_t at = 0; at < all.size();) {
       const size_t length = grapheme_length(all.substr(at));
-      // `tokenizers` maps a short cluster by its shortest beginning that is a key.
+      // `tokenizers` replaces a cluster of less than 6 bytes by the value of its shortest prefix
+      // that is a key.
       if (length >= 6 || !replace(all.substr(at, length), changed)) {
         for (size_t begin = at; begin < at + length;) {
           size_t end = begin;
@@ -228,8 +229,8 @@ class SentencePieceStage : public Normalizer {
     size_t consumed;
   };
 
-  // Returns what the text at the front of `text` becomes: a fixed symbol itself, otherwise the
-  // replacement of the longest key of the map, otherwise one character.
+  // Maps the beginning of `text`: a fixed symbol to itself, otherwise the longest key of the map to
+  // its replacement, otherwise one character to itself.
   Mapped map(std::string_view text) const {
     if (const Trie::Match match = fixed_->longest(text); match.length > 0) {
       return {text.substr(0, match.length), match.length};

@@ -48,7 +48,7 @@ NormalizerStage normal_form_stage(NormalForm form);
 NormalizerStage lower_case_stage();
 // Removes white space at the beginning or the end.
 NormalizerStage strip_stage(bool left, bool right);
-// Removes combining marks. Composed letters keep theirs.
+// Removes combining marks. Precomposed letters keep their accents.
 NormalizerStage strip_accents_stage();
 // Removes control characters, and turns unusual white space into spaces, as SentencePiece's rule
 // "nmt" does.
@@ -80,7 +80,8 @@ NormalizerStage sentencepiece_stage(std::shared_ptr<const Charsmap> map,
 // Returns the letter by which GPT-2's vocabulary represents each byte: a printable byte represents
 // itself, and the other bytes are U+0100, U+0101, ... in order.
 const std::vector<std::string>& letters_of_bytes();
-// Returns the bytes that letters represent; false if a character is not such a letter.
+// Sets `bytes` to the bytes that the letters represent. Returns false if a character is not one of
+// letters_of_bytes().
 bool bytes_of_letters(std::string_view letters, std::string& bytes);
 
 }  // namespace am::data

@@ -1,4 +1,4 @@
-// A tokenizer of stages:
+// A tokenizer that is composed of stages:
 //
 //   text -> added tokens cut out -> normalizers -> pre-tokenizers -> model -> post-processor -> ids
 //   ids -> tokens -> decoders -> text
@@ -25,7 +25,7 @@ class TokenTable {
   // `tokens`: number of tokens that the file defines; `file` is for messages.
   TokenTable(std::string file, size_t tokens) : file_(std::move(file)), tokens_(tokens) {}
   // Sets the token of an id. Throws Error(kFormat) if the id is much larger than the number of
-  // tokens, because the table has memory for all ids below it.
+  // tokens, because the table allocates an entry for every id up to it.
   void set(uint32_t id, std::string_view token);
   const std::string& at(int64_t id) const;  // "" for an id without token
   size_t size() const { return by_id_.size(); }
@@ -41,8 +41,8 @@ class TokenTable {
 struct PostProcessor {
   std::vector<uint32_t> before;  // special tokens before the text
   std::vector<uint32_t> after;
-  // One entry for each post-processor that removes white space at the ends of tokens from their
-  // places: its option add_prefix_space.
+  // The option add_prefix_space of each post-processor that excludes white space at the ends of
+  // tokens from their offsets.
   std::vector<bool> trims;
 };
 
@@ -56,7 +56,7 @@ struct Stages {
   std::vector<AddedToken> added;
   std::vector<DecoderStage> decoders;
   PostProcessor post;
-  // Whether places must be traced even for ids alone, because a stage depends on them.
+  // Whether offsets must be traced even if only ids are wanted, because a stage depends on them.
   bool always_traced = false;
 };
 

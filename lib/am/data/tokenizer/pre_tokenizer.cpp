@@ -47,7 +47,7 @@ class Split : public PreTokenizer {
     if (at < text.size()) visit(Part{at, text.size(), invert_});
   }
 
-  // Joins neighbours, as the behavior says.
+  // Joins neighbouring parts according to behavior_.
   std::vector<Part> merged(std::vector<Part> parts) const {
     const bool backwards = behavior_ == SplitBehavior::kMergedWithNext;
     if (backwards) std::reverse(parts.begin(), parts.end());

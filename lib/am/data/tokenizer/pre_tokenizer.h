@@ -2,7 +2,7 @@
 //
 //   PreTokenizers stages;
 //   stages.push_back(split_stage(Regex("\\p{N}"), SplitBehavior::kIsolated, /*invert=*/false));
-//   run(stages, piece, sink);      // of "ab1": sink.take() of "ab", then of "1"
+//   run(stages, piece, sink);      // passes "ab1" to sink.take() as "ab", then "1"
 #pragma once
 
 #include <memory>
@@ -23,7 +23,7 @@ class PieceSink {
 class PreTokenizer;
 using PreTokenizers = std::vector<std::unique_ptr<const PreTokenizer>>;
 
-// The stages behind one stage.
+// The stages that follow a stage. A call passes a piece through them to the sink.
 struct NextStages {
   const PreTokenizers& all;
   size_t index;

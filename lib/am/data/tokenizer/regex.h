@@ -17,8 +17,9 @@ class Regex {
  public:
   // The dialects differ in `$` and `^`, in `\w`, `\h`, and in `{1,3}+`.
   enum class Dialect {
-    kOniguruma,  // of tokenizer.json, in Ruby's syntax: `$` and `^` also match at line ends
-    kPerl,       // of tiktoken's and tekken's patterns
+    kOniguruma,  // patterns of tokenizer.json, in Ruby's syntax: `^` and `$` also match within the
+                 // text, at the beginning and end of a line
+    kPerl,       // patterns of tiktoken and tekken
   };
 
   // Throws Error(kFormat) with PCRE2's reason if the pattern does not compile.

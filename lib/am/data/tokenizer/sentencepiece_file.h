@@ -3,10 +3,10 @@
 //
 // Except for special tokens, the ids of a text equal those of SentencePiece's encode(text). Special
 // tokens (control pieces, for example </s>) are found in text, as by transformers, and the text
-// between them is encoded by itself. With EncodeOptions::split_special_tokens they are text, as in
-// SentencePiece. EncodeOptions::add_special_tokens adds <s> before a text if the model has this
-// token, otherwise </s> behind it. The keys add_bos_token and add_eos_token of a
-// tokenizer_config.json beside the file replace this rule.
+// between them is encoded separately. With EncodeOptions::split_special_tokens they are ordinary
+// text, as in SentencePiece. EncodeOptions::add_special_tokens adds <s> before a text if the model
+// has this token, otherwise </s> behind the text. The keys add_bos_token and add_eos_token of a
+// tokenizer_config.json beside the file override this rule.
 //
 // The file is one message of Google's protocol buffers, ModelProto.
 #pragma once
@@ -21,7 +21,8 @@ namespace am::data {
 
 // Whether the content begins with a piece of a ModelProto.
 bool is_sentencepiece(std::string_view content);
-// Throws Error(kFormat) with the file and the field that is wrong or not supported.
+// Returns the tokenizer of a model file. Throws Error(kFormat) with the file and the field that is
+// wrong or not supported.
 std::unique_ptr<Tokenizer> parse_sentencepiece(std::string_view content, const std::string& file);
 
 }  // namespace am::data

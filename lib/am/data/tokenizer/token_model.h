@@ -36,20 +36,21 @@ inline std::optional<uint32_t> find_id(const Vocabulary& vocabulary, std::string
 
 // Returns the name of a byte in vocabularies with byte fallback: "<0x0A>".
 std::string byte_token(unsigned char byte);
-// Returns the byte that such a name stands for.
+// Inverse of byte_token(): returns the byte that a token such as "<0x0A>" names; nullopt for any
+// other token.
 std::optional<char> byte_of_token(std::string_view token);
 
 // The ids with which a model writes text that its vocabulary lacks.
 struct UnknownText {
-  std::optional<uint32_t> id;                    // of the token for unknown text
-  std::vector<std::optional<uint32_t>> of_byte;  // empty: no byte fallback
+  std::optional<uint32_t> id;                    // id of the token for unknown text
+  std::vector<std::optional<uint32_t>> of_byte;  // id per byte; empty: no byte fallback
 
   // Whether each byte of the text has an id.
   bool has_bytes(std::string_view text) const;
   // Returns `id`. Throws Error(kFormat) if there is none.
   uint32_t required_id(std::string_view text) const;
 };
-// Returns the ids of the byte tokens in a vocabulary.
+// Returns the id of each byte's token, such as <0x0A>, in a vocabulary.
 std::vector<std::optional<uint32_t>> byte_ids(const Vocabulary& vocabulary);
 
 }  // namespace am::data

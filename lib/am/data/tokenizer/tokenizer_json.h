@@ -1,13 +1,13 @@
 // Reads a tokenizer.json of Hugging Face's library `tokenizers`.
 //
-// The ids, and their places, equal those of encode(text) in that library. These parts are read:
+// The ids and offsets equal those of encode(text) in that library. These parts are read:
 //   model           BPE (without dropout), Unigram, WordPiece, WordLevel
-//   normalizer      all except Precompiled maps that are damaged
+//   normalizer      all; a damaged Precompiled map is an error
 //   pre_tokenizer   all except UnicodeScripts
 //   post_processor  TemplateProcessing with the text once, Bert and Roberta, ByteLevel, Sequence
 //   decoder         all except CTC
-// Padding and truncation are left out. Characters that Unicode added after version 14 may be cut
-// differently.
+// Padding and truncation are ignored. Text with characters that Unicode added after version 14 may
+// be cut differently.
 #pragma once
 
 #include <memory>
@@ -18,8 +18,8 @@
 
 namespace am::data {
 
-// Throws Error(kFormat) with `file` and the place in it if the value is not a tokenizer.json, or
-// has a part that is not read.
+// Returns the tokenizer. Throws Error(kFormat) with `file` and the position in it if the value is
+// not a tokenizer.json, or has a part that is not listed above.
 std::unique_ptr<Tokenizer> read_tokenizer_json(const SortedJson& json, const std::string& file);
 
 }  // namespace am::data

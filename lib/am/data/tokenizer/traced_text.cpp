@@ -28,7 +28,7 @@ void TracedText::change(const std::vector<ChangedCharacter>& changed, size_t rem
     letter.clear();
     append_utf8(letter, each.character);
     if (each.change > 0) {
-      // An added character came from where the character before it came from.
+      // An added character gets the origin of the character before it.
       out.append(letter, at == 0 ? ByteRange() : origin_of(at - 1));
       continue;
     }

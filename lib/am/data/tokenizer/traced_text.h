@@ -34,10 +34,10 @@ struct TracedText {
   ByteRange origin_of(size_t at) const { return traced ? origin[at] : ByteRange(); }
   // Appends the bytes [begin, end) of another text.
   void append(const TracedText& from, size_t begin, size_t end);
-  // Appends characters that came from one place.
+  // Appends characters that all have the origin `from`.
   void append(std::string_view characters, ByteRange from);
-  // Replaces the text by `changed`. The characters that `changed` replaces begin behind the first
-  // `removed` characters.
+  // Drops the first `removed` characters, and replaces the remaining text by `changed`; see
+  // ChangedCharacter.
   void change(const std::vector<ChangedCharacter>& changed, size_t removed = 0);
 };
 
@@ -49,9 +49,9 @@ TracedText trace(std::string_view text, bool with_origins);
 struct Piece {
   std::string_view text;
   const ByteRange* origin = nullptr;  // by byte of `text`; null if origins are not traced
-  size_t begin = 0;                   // where the first byte came from
+  size_t begin = 0;                   // offset of the first byte in the original text
 
-  // Returns the bytes [begin, end) of the piece.
+  // Returns the bytes [from, to) of the piece.
   Piece part(size_t from, size_t to) const {
     const ByteRange* first = origin == nullptr ? nullptr : origin + from;
     const bool known = first != nullptr && from < to;
@@ -59,8 +59,8 @@ struct Piece {
   }
 };
 
-// Returns the whole text as a piece. `begin` is where it came from, which is used if origins are
-// not traced.
+// Returns the whole text as a piece. `begin`: its offset in the original text, used only if origins
+// are not traced.
 Piece whole(const TracedText& text, size_t begin);
 // Returns a copy of a piece.
 TracedText copy_of(const Piece& piece);

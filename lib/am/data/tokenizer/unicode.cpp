@@ -30,7 +30,7 @@ int class_of(char32_t c) {
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
 }
 
-// Appends the decomposition of `c`. Sorts the marks behind the last starter by their class.
+// Decomposes characters (Unicode annex 15), and sorts the marks behind each starter by their class.
 class Decomposition {
  public:
   explicit Decomposition(bool compatible)
@@ -81,7 +81,7 @@ char32_t composed(char32_t a, char32_t b) {
   return count == 1 ? static_cast<char32_t>(pair[0]) : 0;
 }
 
-// Composes decomposed text, as annex 15 says. A composed character replaces those of both parts.
+// Composes decomposed text (annex 15). A composed character replaces what both parts replaced.
 std::vector<ChangedCharacter> compose(const std::vector<ChangedCharacter>& text) {
   std::vector<ChangedCharacter> out;
   out.reserve(text.size());
@@ -225,7 +225,7 @@ bool is_word(char32_t c) {
       category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_PC) {
     return true;
   }
-  // The joiners, and letters in circles and squares, which are symbols.
+  // The joiners, and circled and squared letters, which are symbols by their category.
   return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) ||
          (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
          (c >= 0x1F170 && c <= 0x1F189);

@@ -1,4 +1,4 @@
-// Unicode functions of tokenizers: UTF-8, normalization forms, classes of characters, by utf8proc.
+// Unicode functions for tokenizers, by utf8proc: UTF-8, normalization forms, character classes.
 //
 // A function that takes text requires valid UTF-8, except valid_utf8() and utf8_step().
 #pragma once
@@ -20,11 +20,11 @@ struct Utf8Step {
   size_t length = 0;
   bool valid = false;
 };
-// Returns the first step of `text`, which is not empty. Invalid bytes are the longest beginning of
-// a character that the bytes contain, at least one byte, as in Python's decode(errors="replace").
+// Returns the first step of `text`, which is not empty. Invalid bytes are the longest incomplete
+// character, or else one byte, as in Python's decode(errors="replace").
 Utf8Step utf8_step(std::string_view text);
 
-// Returns the text with each run of invalid bytes replaced by U+FFFD.
+// Returns the text with each invalid Utf8Step replaced by U+FFFD.
 std::string valid_utf8(std::string_view text);
 
 // Returns the code point at `at`, and moves `at` behind it.
@@ -49,8 +49,7 @@ std::u32string lower_case(char32_t c);
 
 // Whether the character has Unicode's property White_Space.
 bool is_space(char32_t c);
-// Whether the character is a letter, a mark, a decimal digit or a connector ("\w" in Unicode's
-// annex 18).
+// Whether the character belongs to words: "\w" in Unicode's annex 18.
 bool is_word(char32_t c);
 bool is_mark(char32_t c);             // categories Mn, Mc and Me
 bool is_nonspacing_mark(char32_t c);  // category Mn

@@ -10,17 +10,17 @@ namespace {
 
 constexpr double kUnknownPenalty = 10.0;
 constexpr uint32_t kUnknown =
-    UINT32_MAX;  // the place in UnigramSpec::tokens of an unknown character
+    UINT32_MAX;  // marks an unknown character, in place of an index in UnigramSpec::tokens
 
-// The last token of the best way to write the text up to a byte.
+// The last token of the best segmentation of the text up to a byte.
 template <typename Score>
 struct Node {
   Score score = 0;
-  uint32_t length = 0;  // of the token in bytes; 0: no token ends at this byte
+  uint32_t length = 0;  // length of the token in bytes; 0: no token ends at this byte
   uint32_t token = kUnknown;
 };
 
-// A token of the best way, and its bytes [begin, end) in the text.
+// A token of the best segmentation, and its bytes [begin, end) in the text.
 struct Step {
   uint32_t token;
   size_t begin;
@@ -45,7 +45,7 @@ class Unigram : public TokenModel {
   }
 
  private:
-  // Returns the tokens of the best way, in order.
+  // Returns the tokens of the best segmentation, in order.
   template <typename Score>
   std::vector<Step> best_path(std::string_view piece) const {
     const auto unknown_score = static_cast<Score>(static_cast<Score>(spec_.min_score) -
@@ -84,7 +84,7 @@ class Unigram : public TokenModel {
     return path;
   }
 
-  // Writes the tokens. Neighbouring unknown characters are one token, or their bytes.
+  // Writes the tokens. Neighbouring unknown characters become one unknown token, or byte tokens.
   void write(std::string_view piece, const std::vector<Step>& path, std::vector<uint32_t>& ids,
              std::vector<ByteRange>* ranges) const {
     const auto add = [&](uint32_t id, size_t begin, size_t end) {
@@ -101,7 +101,8 @@ class Unigram : public TokenModel {
       size_t end = begin;
       for (; i < path.size() && is_unknown(path[i].token); ++i) end = path[i].end;
       const std::string_view text = piece.substr(begin, end - begin);
-      // `tokenizers` looks up the text of neighbouring unknown characters, which may be a token.
+      // `tokenizers` looks up the text of neighbouring unknown characters, and uses its token if
+      // there is one.
       const Trie::Match match = trie_.longest(text);
       if (match.length == text.size() && spec_.kind == UnigramSpec::Kind::kTokenizers) {
         add(spec_.tokens[match.value].id, begin, end);

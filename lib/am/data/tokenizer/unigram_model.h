@@ -1,7 +1,7 @@
-// Unigram: of all ways to write a piece by tokens, the one with the highest sum of scores.
+// Unigram: segments a piece into the tokens with the highest sum of scores.
 //
-// The sums are those of `tokenizers` (float64) or of SentencePiece (float32), in their order of
-// additions, so that ties end as there.
+// Sums are computed as in `tokenizers` (float64) or SentencePiece (float32), with the same order of
+// additions, so that ties are resolved as in these libraries.
 #pragma once
 
 #include <memory>
@@ -16,15 +16,15 @@ struct UnigramToken {
   std::string text;
   uint32_t id = 0;
   double score = 0.0;
-  // A symbol of SentencePiece's user, which is preferred to all other tokens.
+  // A user-defined symbol of SentencePiece, which is preferred to all other tokens.
   bool user_defined = false;
 };
 
 struct UnigramSpec {
   std::vector<UnigramToken> tokens;
   UnknownText unknown;
-  double min_score = 0.0;  // lowest score, from which that of an unknown character follows
-  double max_score = 0.0;
+  double min_score = 0.0;  // lowest score; the score of an unknown character is 10 less
+  double max_score = 0.0;  // highest score, from which user-defined symbols get theirs
   enum class Kind { kTokenizers, kSentencePiece } kind = Kind::kTokenizers;
 };
 

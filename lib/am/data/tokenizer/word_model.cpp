@@ -27,7 +27,8 @@ class Words : public TokenModel {
   }
 
  private:
-  // Appends the longest tokens from left to right. Returns false if the rest begins with none.
+  // Appends the longest matching tokens from left to right. Returns false if the word is too long
+  // or no token matches the rest.
   bool append_known(std::string_view piece, std::vector<uint32_t>& ids,
                     std::vector<ByteRange>* ranges) const {
     size_t characters = 0;

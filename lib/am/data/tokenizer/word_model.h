@@ -1,4 +1,4 @@
-// WordPiece, the model of BERT's family, and WordLevel, which knows whole pieces only.
+// WordPiece, the model of BERT's family, and WordLevel, in which a token is always a whole piece.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@ namespace am::data {
 
 struct WordSpec {
   Vocabulary vocabulary;
-  std::optional<uint32_t> unknown;
-  bool whole_pieces = false;  // WordLevel: a piece is one token, or unknown
+  std::optional<uint32_t> unknown;  // id of the token for unknown text
+  bool whole_pieces = false;        // WordLevel: a piece is one token, or unknown
   // WordPiece: prefix of tokens that continue a word, and the longest word in characters.
   std::string subword_prefix = "##";
   size_t longest_word = 100;

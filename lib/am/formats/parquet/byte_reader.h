@@ -1,4 +1,4 @@
-// Reads the numbers of a Parquet file from a range of bytes that may end early.
+// Reads numbers from a range of a Parquet file's bytes, which may end early.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ inline std::string_view as_text(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Throws Error(kFormat) for bytes that violate the format. Readers of parts do not know the file:
-// at_place() adds the place.
+// Throws Error(kFormat) for bytes that violate the format. The message has neither file nor column;
+// at_place() adds them.
 [[noreturn]] inline void fail_damaged(const std::string& what) {
   throw Error(ErrorKind::kFormat, what,
               "the file is damaged, or its writer had not finished; write it again");
@@ -33,7 +33,7 @@ inline std::string_view as_text(Bytes bytes) {
               "write the file again with pyarrow's defaults, or write its rows as .jsonl");
 }
 
-// Returns read(). If that throws an Error, puts the text that place() returns before its message.
+// Returns read(). If read() throws an Error, puts the text of place() before its message.
 template <typename Read, typename Place>
 decltype(auto) at_place(const Read& read, const Place& place) {
   try {
@@ -52,7 +52,8 @@ class ByteReader {
   size_t at() const { return at_; }  // number of bytes that were read
   Bytes rest() const { return bytes_.subspan(at_); }
 
-  // Returns the next `size` bytes. Throws if there are fewer; all the other functions do too.
+  // The functions below throw Error(kFormat) if too few bytes are left.
+  // Returns the next `size` bytes.
   Bytes take(uint64_t size) {
     if (size > bytes_.size() - at_) fail_damaged("the bytes end early");
     const Bytes taken = bytes_.subspan(at_, static_cast<size_t>(size));
@@ -63,7 +64,7 @@ class ByteReader {
   T number() {
     return little_endian<T>(take(sizeof(T)));
   }
-  // Reads an unsigned number of 7 bits per byte, lowest first.
+  // Reads an unsigned LEB128 number: 7 bits per byte, lowest first.
   uint64_t varint() {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
@@ -73,7 +74,7 @@ class ByteReader {
     }
     fail_damaged("a number has more than 64 bits");
   }
-  // Reads a signed number, of which the lowest bit is the sign.
+  // Reads a signed number in zigzag encoding: a varint whose lowest bit is the sign.
   int64_t zigzag() {
     const uint64_t value = varint();
     return static_cast<int64_t>(value >> 1 ^ (~(value & 1) + 1));
@@ -85,7 +86,7 @@ class ByteReader {
 };
 
 // Returns the number of `width` bits, 0 to 64, that begins at bit `bit` of `bytes`, counted from
-// the lowest bit of the first byte. All its bits must be inside.
+// the lowest bit of the first byte. All its bits must lie inside `bytes`.
 inline uint64_t bits_at(Bytes bytes, uint64_t bit, int width) {
   if (width == 0) return 0;
   const auto first = static_cast<size_t>(bit / 8);

@@ -9,7 +9,7 @@
 
 namespace am::formats::parquet {
 
-// Memory for one page, which is not initialised.
+// Uninitialised memory for one page.
 class PageBuffer {
  public:
   std::span<std::byte> resize(size_t size) {
@@ -26,12 +26,12 @@ class PageBuffer {
   size_t capacity_ = 0;
 };
 
-// Returns the decompressed bytes, of which there must be `size`: in `buffer`, or `stored` itself if
+// Decompresses `stored` to exactly `size` bytes. Returns a view of `buffer`, or `stored` itself if
 // the codec is kUncompressed. Throws Error(kFormat) if the bytes are damaged or the codec is not
-// implemented; a size that the bytes cannot have is refused before memory is allocated.
+// supported. If `size` is larger than `stored` can decompress to, throws without allocating memory.
 Bytes unpack(Codec codec, Bytes stored, int64_t size, PageBuffer& buffer);
 
-// Throws Error(kFormat) if the CRC-32 of the bytes is another.
+// Throws Error(kFormat) if the CRC-32 of the bytes differs from `checksum`.
 void require_checksum(Bytes bytes, uint32_t checksum);
 
 }  // namespace am::formats::parquet

@@ -15,9 +15,9 @@
 
 namespace am::formats::parquet {
 
-// The entries of a column: a value, or a null or empty list, with its levels. One page, and the
-// dictionary, are in memory at a time. All functions throw Error(kFormat), with column and page, if
-// the file is damaged.
+// Reads the entries of a column: values, nulls and empty lists, each with its levels (schema.h).
+// Only one page and the dictionary are in memory at a time. All functions throw Error(kFormat),
+// with column and page, if the file is damaged.
 class ColumnReader {
  public:
   // `file` and `leaf` must outlive the object.
@@ -43,8 +43,8 @@ class ColumnReader {
   size_t at_ = 0;  // byte of the file at which the next page begins
   size_t end_ = 0;
   int64_t entries_left_ = 0;  // entries of pages that were not opened yet
-  // The page.
-  size_t page_ = 0;  // byte at which its header begins
+  // State of the current page.
+  size_t page_ = 0;  // byte of the file at which the page's header begins
   int64_t left_in_page_ = 0;
   PageBuffer buffer_;
   RunReader reps_;
@@ -52,7 +52,7 @@ class ColumnReader {
   std::vector<Json> dictionary_;
   bool has_dictionary_ = false;
   std::unique_ptr<ValueReader> values_;
-  // The current entry.
+  // State of the current entry.
   bool at_end_ = false;
   int rep_ = 0;
   int def_ = 0;

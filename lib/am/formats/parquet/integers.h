@@ -1,5 +1,6 @@
 // Reads packed integers one by one: repeated or bit-packed numbers (levels, and indices into a
-// dictionary), and differences. Counts in a file need no memory, whatever they claim.
+// dictionary), and differences. Memory use is independent of the counts in the file, which may be
+// wrong.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace am::formats::parquet {
 
-// Reads numbers of the encoding RLE, which has runs of one number and runs of packed numbers.
+// Reads numbers of the encoding RLE: runs of one repeated number, and runs of bit-packed numbers.
 class RunReader {
  public:
   RunReader() = default;
@@ -47,7 +48,7 @@ class DeltaReader {
 
   // Returns the next number, modulo 2^64. Throws Error(kFormat) if there is none.
   int64_t next();
-  // Skips all numbers, and returns the bytes behind them.
+  // Skips all remaining numbers, and returns the bytes behind them.
   Bytes skip_all();
 
  private:
@@ -60,11 +61,11 @@ class DeltaReader {
   uint64_t left_ = 0;  // numbers that are left
   uint64_t value_ = 0;
   bool first_ = true;
-  // The block.
+  // State of the current block.
   uint64_t least_ = 0;
   Bytes widths_;
   uint64_t groups_left_ = 0;
-  // The group of differences of equal width.
+  // State of the current group (Parquet: miniblock), whose differences all have width_ bits.
   uint64_t left_in_group_ = 0;
   int width_ = 0;
   Bytes group_;

@@ -47,7 +47,7 @@ enum class Encoding {
   kByteStreamSplit = 9,
 };
 
-// Meaning of a schema element, in addition to its physical type. kOther is not read.
+// Meaning of a schema element, in addition to its physical type. kOther is not supported.
 enum class LogicalType {
   kNone,
   kText,
@@ -67,7 +67,7 @@ struct SchemaElement {
   std::string name;
   int64_t children = 0;
   LogicalType logical = LogicalType::kNone;
-  std::string logical_name;  // of kOther, for messages: "a date"
+  std::string logical_name;  // name of a kOther type for messages, for example "a date"
 };
 
 // The values of one column in one row group.
@@ -78,7 +78,7 @@ struct ColumnChunk {
   int64_t offset = 0;  // byte of the file at which the first page begins
   int64_t bytes = 0;   // size of all pages with their headers, as stored
   bool encrypted = false;
-  bool elsewhere = false;  // in another file
+  bool elsewhere = false;  // whether the pages are in another file
 };
 
 struct RowGroup {
@@ -101,10 +101,10 @@ struct PageHeader {
   std::optional<uint32_t> checksum;  // CRC-32 of the stored bytes
   int64_t values = 0;
   Encoding encoding = Encoding::kPlain;
-  // Version 1.
+  // Members for data pages of version 1.
   Encoding def_encoding = Encoding::kRle;
   Encoding rep_encoding = Encoding::kRle;
-  // Version 2, in which levels are not compressed.
+  // Members for data pages of version 2, whose levels are not compressed.
   int64_t def_bytes = 0;
   int64_t rep_bytes = 0;
   bool compressed = true;
@@ -117,7 +117,8 @@ Metadata read_metadata(Bytes file);
 // Reads the page header at the front of `bytes`. Throws Error(kFormat).
 PageHeader read_page_header(Bytes bytes);
 
-// Names for messages: "INT96", "Brotli", "BYTE_STREAM_SPLIT"; a number if it is unknown.
+// Return a name for messages, for example "INT96", "Brotli" or "BYTE_STREAM_SPLIT"; for an unknown
+// value, its number.
 std::string name_of(PhysicalType type);
 std::string name_of(Codec codec);
 std::string name_of(Encoding encoding);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int kDeepestSchema = 100;  // nodes on a path; rows are assembled recursively
 
-// Returns the kind of a leaf's values; nothing if they are not read.
+// Returns the kind of a leaf's values; nullopt if they are not supported.
 std::optional<ValueKind> kind_of(const SchemaElement& leaf) {
   if (leaf.logical == LogicalType::kOther) return std::nullopt;
   switch (*leaf.type) {
@@ -44,7 +44,7 @@ class SchemaBuilder {
   }
 
  private:
-  // Levels of the node that contains another.
+  // Levels of the enclosing node.
   struct Levels {
     int def = 0;
     int rep = 0;
@@ -54,7 +54,7 @@ class SchemaBuilder {
     if (next_ >= elements_.size()) fail_damaged("the schema ends early");
     return elements_[next_++];
   }
-  // The element that follows in the list; null at its end.
+  // Returns the next element without consuming it; null at the end.
   const SchemaElement* peek() const {
     return next_ < elements_.size() ? &elements_[next_] : nullptr;
   }
@@ -65,7 +65,7 @@ class SchemaBuilder {
     path += (path.empty() ? "" : ".") + element.name;
     SchemaNode made;
     const size_t first_leaf = schema_.leaves.size();
-    if (element.repetition == Repetition::kRepeated) {  // a list without a group of its own
+    if (element.repetition == Repetition::kRepeated) {  // a list without an enclosing LIST group
       made = list_of(outer, [&](Levels inner) { return content(element, inner, path); });
     } else {
       const bool optional = element.repetition == Repetition::kOptional;
@@ -87,8 +87,8 @@ class SchemaBuilder {
   }
 
   // Reads the repeated node of a list: usually a group of one node, which is the element. In files
-  // of older writers, the repeated node is the element itself; parquet-format's
-  // LogicalTypes.md has the rules by which these are told apart.
+  // of older writers, the repeated node is the element itself; the rules that distinguish the two
+  // are in parquet-format's LogicalTypes.md.
   SchemaNode list(const SchemaElement& outer_element, Levels outer, const std::string& path) {
     const SchemaElement& repeated = take();
     const std::string below = cat(path, ".", repeated.name);
@@ -145,7 +145,8 @@ class SchemaBuilder {
   Schema schema_;
 };
 
-// Returns the reason for the first node that cannot be read, with the names of the nodes above it.
+// Describes the first node that cannot be read: its path and the reason. Returns an empty text if
+// all nodes can be read.
 std::string unreadable_below(const SchemaNode& node, const std::string& path) {
   if (!node.unreadable.empty()) return cat("column \"", path, "\" is ", node.unreadable);
   for (const SchemaNode& child : node.children) {

@@ -5,9 +5,9 @@
 //   const std::vector<std::string> names = {"text"};
 //   table.for_each_row(names, [&](const parquet::Row& row) { use(row.object["text"]); });
 //
-// Read are texts, booleans, integers, floating-point numbers, JSON, and structs and lists of these,
+// Supports texts, booleans, integers, floating-point numbers, JSON, and structs and lists of these,
 // compressed by Snappy, gzip, Zstandard or not at all. Other types, codecs and encodings are an
-// error, but only in a column that is asked for.
+// error, but only in a requested column.
 #pragma once
 
 #include <cstdint>
@@ -24,12 +24,12 @@
 
 namespace am::formats::parquet {
 
-// Whether these bytes of a whole file are a Parquet file, whose footer may be encrypted.
+// Whether a file with this content is a Parquet file, also one with an encrypted footer.
 bool is_parquet(std::string_view file);
 
 struct Row {
-  int64_t number = 0;  // in the file; the first row has the number 1
-  Json object;         // an object with a key for each column that was asked for and exists
+  int64_t number = 0;  // number of the row in the file, from 1
+  Json object;         // an object with a key for each requested column that exists
   int64_t bytes = 0;   // approximate size as a line of JSON
 };
 
@@ -45,7 +45,7 @@ class Table {
 
   // Calls `visit` with each row, in order. Only columns with these names are decoded, one page of
   // each at a time. Throws Error(kFormat), with the row, if the file is damaged, a column has a
-  // type that is not read, or a row has more than 512 MiB.
+  // type that is not supported, or a row needs more than 512 MiB.
   void for_each_row(std::span<const std::string> names,
                     const std::function<void(Row)>& visit) const;
 

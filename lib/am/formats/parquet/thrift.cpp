@@ -4,7 +4,7 @@ namespace am::formats::parquet {
 
 namespace {
 
-constexpr int kDeepestThrift = 32;  // limit of nested values; Parquet's own have 8
+constexpr int kDeepestThrift = 32;  // limit of nested values; Parquet's structures have 8 levels
 
 }  // namespace
 
@@ -86,7 +86,7 @@ void ThriftReader::skip_value(ThriftType type, int depth) {
   }
 }
 
-// Skips an element of a list or map, in which a boolean has a byte of its own.
+// Skips an element of a list or map, in which a boolean takes a byte.
 void ThriftReader::skip_element(ThriftType type, int depth) {
   const bool is_boolean = type == ThriftType::kTrue || type == ThriftType::kFalse;
   skip_value(is_boolean ? ThriftType::kByte : type, depth);

@@ -38,7 +38,7 @@ class ThriftReader {
 
   size_t consumed() const { return bytes_.at(); }
 
-  // Calls visit(id, type) for each field of a struct, which must read or skip the field's value.
+  // Calls visit(id, type) for each field of a struct. `visit` must read or skip the field's value.
   template <typename Visit>
   void fields(const Visit& visit) {
     int64_t id = 0;
@@ -50,13 +50,13 @@ class ThriftReader {
       visit(id, type_of(head & 0xF));
     }
   }
-  // Calls visit(id, type) for each field of a struct that is the value of a field of this type.
+  // Like fields(), for a struct that is the value of a field of type `type`.
   template <typename Visit>
   void fields_of(ThriftType type, const Visit& visit) {
     require(type == ThriftType::kStruct, "a struct");
     fields(visit);
   }
-  // Calls visit(type) for each element of a list, which must read or skip the element.
+  // Calls visit(type) for each element of a list. `visit` must read or skip the element.
   template <typename Visit>
   void elements(ThriftType type, const Visit& visit) {
     require(type == ThriftType::kList, "a list");

@@ -10,8 +10,8 @@
 
 namespace am::formats::parquet {
 
-// The values of a page, nulls left out. Throws Error(kFormat) if there are fewer than are asked
-// for, if a text is not UTF-8, or if a value of the kind kJson is not JSON.
+// Reads the values of a page, which do not include nulls. next() throws Error(kFormat) if no value
+// is left, if a text is not UTF-8, or if a value of the kind kJson is not JSON.
 class ValueReader {
  public:
   ValueReader() = default;

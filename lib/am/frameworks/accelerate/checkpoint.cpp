@@ -21,8 +21,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Beginnings of the file names of a job's first model and optimizer. Names of a second model or
-// optimizer end in "_1" instead.
+// Beginnings of the names of files and folders of a job's first model and optimizer. For a second
+// model or optimizer, these beginnings have "_1" instead of "_0".
 constexpr const char* kModel = "pytorch_model_fsdp_0";
 constexpr const char* kOptimizer = "optimizer_0";
 // File in which transformers' Trainer stores the training step. Without the Trainer, no file has

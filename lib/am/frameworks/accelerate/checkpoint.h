@@ -14,8 +14,8 @@
 
 namespace am::frameworks {
 
-// Returns the training step in a folder's trainer_state.json, which transformers' Trainer writes;
-// nothing without one.
+// Returns the training step in a folder's trainer_state.json, which transformers' Trainer writes.
+// Returns nothing if this file does not exist or contains no step.
 std::optional<int64_t> trainer_step(const std::filesystem::path& folder);
 
 bool is_accelerate_folder(const std::filesystem::path& path);

@@ -1,6 +1,6 @@
-// Optimizer states beside weights with the names of the hub, as transformers' Trainer
-// (optimizer.pt) and accelerate (optimizer.bin) save them for a model that is not under FSDP:
-// torch.optim's own state, which numbers the parameters.
+// Optimizer states that transformers' Trainer (optimizer.pt) and accelerate (optimizer.bin) save
+// beside the weights of a model that is not under FSDP: torch.optim's state_dict, in which
+// parameters have numbers instead of names.
 //
 //   optimizer.pt    {"state": {0: {"exp_avg": ..}}, "param_groups": [{"params": [0, 1, ..]}]}
 //
@@ -21,9 +21,10 @@ namespace am::frameworks {
 std::optional<std::filesystem::path> numbered_states_file(const std::filesystem::path& folder);
 
 // Opens weights and the optimizer states in `file` beside them as one source, with the step of
-// trainer_state.json. States have the names of their parameters if the order of the model's
-// parameters is known, and if number and shapes fit; otherwise they keep their numbers. A file that
-// cannot be read is left out. In both cases note() gives the reason.
+// trainer_state.json. States get the names of their parameters if the order of the model's
+// parameters is known, each group has as many parameters as expected, and the shapes match.
+// Otherwise, states keep the parameter numbers in their names. If the file cannot be read, the
+// source has no states. In both of these cases, note() returns the reason.
 std::unique_ptr<stored::TensorSource> with_numbered_states(
     std::unique_ptr<stored::TensorSource> weights, const std::filesystem::path& file);
 

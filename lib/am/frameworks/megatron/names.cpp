@@ -124,9 +124,8 @@ constexpr auto kFsdp = std::to_array<NameRow>({
 });
 
 // Returns the name table of a format: the entries common to both formats, the format's `own`
-// entries, then those for separate gate and up. To write a hub
-// tensor, the first entry with its name is used; gate and up are therefore written as one matrix if
-// `own` has entries for that.
+// entries, then the entries for separate gate and up. A hub tensor is written by the first entry
+// with its name. Gate and up are therefore written as one matrix if `own` has entries for that.
 std::vector<NameRow> with_common(std::span<const NameRow> own) {
   std::vector<NameRow> rows(kCommon.begin(), kCommon.end());
   rows.insert(rows.end(), own.begin(), own.end());

@@ -16,7 +16,7 @@ using formats::PickleKind;
 using formats::PickleValue;
 
 constexpr size_t kDeepestGroups = 4;
-// Settings that are read, and the names that torch.optim has for them.
+// Settings that are read: Megatron's name and torch.optim's name of each.
 constexpr auto kSettings = std::to_array<std::pair<std::string_view, const char*>>({
     {"lr", "lr"},
     {"max_lr", "initial_lr"},
@@ -67,7 +67,7 @@ void collect(const PickleValue& state, size_t depth, std::vector<MegatronGroup>&
   }
 }
 
-// Keeps the groups for which `fits` is true; keeps all if there are none.
+// Keeps the groups for which `fits` is true; keeps all groups if it is true for none.
 template <typename Fits>
 void narrow(std::vector<const MegatronGroup*>& groups, const Fits& fits) {
   std::vector<const MegatronGroup*> kept;

@@ -1,5 +1,5 @@
-// Reads the groups of Megatron's optimizer from common.pt. A group does not name its parameters;
-// they follow from the rules by which Megatron forms groups:
+// Reads the parameter groups of Megatron's optimizer from common.pt. The file does not contain the
+// names of a group's parameters; they follow from the rules by which Megatron forms groups:
 //
 //   wd_mult = 0                vectors (norms and biases), which have no weight decay
 //   is_expert_parallel         the experts, in a job with expert parallelism
@@ -17,9 +17,10 @@ namespace am::frameworks {
 bool is_of_experts(std::string_view parameter);
 bool is_vector(std::string_view parameter, const Shape& shape);
 
-// Returns the groups of a checkpoint with hub names. The group's max_lr is returned as
-// "initial_lr". A parameter to which several groups with different settings could belong is in
-// none. Empty if common.pt has no optimizer. Throws Error(kFormat) for an invalid file.
+// Returns the parameter groups of a checkpoint whose tensors have hub names (mapped_source.h). The
+// setting max_lr is returned as "initial_lr". Omits a parameter that could belong to several groups
+// with different settings. Empty if common.pt has no optimizer. Throws Error(kFormat) for an
+// invalid file.
 std::vector<SettingsGroup> megatron_groups(const stored::TensorSource& source);
 
 }  // namespace am::frameworks

@@ -11,8 +11,8 @@
 namespace am::frameworks {
 
 // Returns whether the path is a checkpoint folder of AutoModel, complete or not: it contains
-// model/, and also optim/, config.yaml or losses.json. Also returns true for the parent folder of
-// checkpoints if its link LATEST points to a checkpoint folder.
+// model/, and at least one of optim/, config.yaml, losses.json and .incomplete. Also returns true
+// for the parent folder of checkpoints if its link LATEST points to a checkpoint folder.
 bool is_automodel_folder(const std::filesystem::path& path);
 // Opens the checkpoint. A file `.incomplete` in the folder shows that AutoModel did not complete
 // it: with `damage` = kRefuse, throws Error(kFormat); otherwise, damage() of the source lists the

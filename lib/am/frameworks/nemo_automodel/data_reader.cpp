@@ -38,8 +38,8 @@ bool read_chats(PlanBuilder& builder, const std::string& section, const char* ou
   return true;
 }
 
-// Reads the conversations of a recipe, and the keys that apply to data with an end. Returns false
-// if a plan cannot read the data.
+// Reads the data set of conversations, and the keys that apply only to finite data, such as the
+// number of epochs. Returns false if a plan cannot read the data.
 bool read_conversations(PlanBuilder& builder) {
   Source& source = builder.source();
   if (!read_chats(builder, "dataset.", "data.path")) return false;

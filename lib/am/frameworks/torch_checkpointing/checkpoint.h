@@ -11,10 +11,10 @@
 namespace am::frameworks {
 
 bool is_torch_checkpointing(const std::filesystem::path& path);
-// Opens the checkpoint. If metadata.pkl exists, it lists the files, and the position of their
-// tensors in the global tensors; the position that a DTensor in a file contains must agree. Files
-// of items that metadata.pkl does not describe are found by the form of their names. Throws
-// Error(kFormat) for a metadata.pkl that TorchCheckpointingMetadata::read rejects.
+// Opens the checkpoint. If metadata.pkl exists, it lists the files, and the positions of their
+// tensors in the global tensors. A DTensor in a file contains its own position, which must be the
+// same. Files of items that metadata.pkl does not describe are found by the form of their names.
+// Throws Error(kFormat) for a metadata.pkl that TorchCheckpointingMetadata::read rejects.
 std::unique_ptr<stored::TensorSource> open_torch_checkpointing(const std::filesystem::path& path,
                                                                stored::OnDamage damage);
 

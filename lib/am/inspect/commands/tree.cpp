@@ -1,5 +1,5 @@
 // Defines the command `tree`, which draws modules with their sizes. Consecutive equal layers are
-// drawn once, for example as "layers.0-31 (32 x)".
+// drawn once, for example as "0-31  (32 alike)".
 #include <map>
 
 #include "am/base/text.h"

@@ -16,8 +16,9 @@
 //   3. Next come the ranks that are missing at a collective. The ranks that report them (kind
 //      "hang") are witnesses. A missing rank that is itself a witness waits for a further rank, so
 //      it is not the cause. In a cycle (ranks that wait for each other in different collectives)
-//      the earliest witness decides.
-//   4. A lost peer (kind "peer") is a cause only if there is no better one.
+//      the cause is the first rank that the earliest witness reports as missing.
+//   4. A rank that lost a peer (kind "peer"), or that reports a hang without missing ranks, is the
+//      cause only if there is no better one.
 //   5. Among causes of one kind the earliest counts. The time of a failure is the time in the
 //      rank's error report, at which the error was thrown; without a report, the time at which the
 //      launcher saw the rank's end. Clocks of nodes deviate slightly, but the time rarely decides.
@@ -28,8 +29,8 @@
 //   7. Ranks of programs other than automesh report no hang. If the best cause is neither a hang
 //      nor a death by a signal, a rank that was suspended (SIGSTOP, a debugger) when the first
 //      failure was noticed replaces it as the cause.
-//   8. If the best cause's error is about a closed connection, and a peer had ended with status 0
-//      before this rank ended, the peer left too early and is the cause.
+//   8. If the best cause's error or output is about a closed connection, and a peer had ended with
+//      status 0 before this rank ended, the peer left too early and is the cause.
 
 namespace am::launch {
 namespace {

@@ -12,7 +12,8 @@
 namespace am::launch {
 
 // Returns the rank that failed first, or nothing if no rank failed by itself. `ranks_per_node` is
-// used to compute the node of a hanging rank that is not in `ranks`; 0: all ranks are on one node.
+// used to compute the node of a hanging rank that is not in `ranks`; 0: such a rank is taken to be
+// on the node of the rank that reports the hang.
 // See Note [Which rank failed first].
 std::optional<FirstCause> find_cause(std::span<const RankExit> ranks, int64_t ranks_per_node = 0);
 

@@ -18,13 +18,13 @@ struct InterpreterFrame {
   bool is_installed() const;
 };
 
-// Returns the frames of the last stack in the lines, innermost first; of the stacks of several
-// threads, that of the thread that handled the signal. Returns none if there is no stack.
+// Returns the frames of the last stack in the lines, innermost first; empty if there is no stack.
+// Stacks of threads other than the one that handled the signal ("Current thread") are ignored.
 std::vector<InterpreterFrame> last_stack(const std::vector<std::string>& lines);
 
 // Returns the line that an interpreter executed: the innermost frame outside installed packages,
 // for example "train_step (train.py:42)", and, if this frame has called a package, also the
-// innermost frame. Empty without frames.
+// innermost frame. Empty if `frames` is empty.
 std::string position_of(const std::vector<InterpreterFrame>& frames);
 
 }  // namespace am::launch

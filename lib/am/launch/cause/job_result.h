@@ -64,7 +64,8 @@ struct FailedLauncher {
 
 struct JobResult {
   // 0 if the job succeeded; otherwise the exit status of the rank or launcher that failed first, or
-  // 1 if that rank hung or died by a signal, or if the user killed the job.
+  // 1 if there is none: the rank hung or died by a signal, a node was lost, or the user killed the
+  // job.
   int exit_status = 0;
   int stop_signal = 0;  // the user's first signal; 0: none
   // Whether the launcher sent SIGKILL to the ranks, after the user's second signal or an expired
@@ -76,8 +77,8 @@ struct JobResult {
   bool ended_by_user = false;
   bool wait_cut = false;  // the user interrupted the wait for the other nodes
   std::optional<FirstCause> cause;
-  // How each rank ended, in the order of ranks: the ranks of this node or, with a store, those of
-  // all nodes that reported.
+  // How each rank ended, sorted by rank: the ranks of this node or, with a store, of all nodes that
+  // reported.
   std::vector<RankExit> ranks;
   int64_t node_rank = 0;
   int64_t num_nodes = 1;

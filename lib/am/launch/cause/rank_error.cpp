@@ -198,7 +198,7 @@ bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept {
     write_error_file(*path, std::move(error));
     return true;
   } catch (const std::exception&) {
-    return false;  // the launcher still learns the exit status and reads the log
+    return false;  // the launcher still has the exit status and the log
   }
 }
 

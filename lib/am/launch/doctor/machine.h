@@ -1,5 +1,5 @@
-// Gathers the facts about this machine that decide whether a job can run on it; doctor.h judges
-// them.
+// Gathers the facts about this machine that decide whether a job can run on it, for the checks of
+// doctor.h.
 //
 //   const Machine machine = gather_machine({.run_folder = run.root()});
 //   machine.memory.available;      // bytes
@@ -61,7 +61,7 @@ struct MachineSources {
   EnvironmentLookup environment = process_environment();
   std::filesystem::path root = "/";  // folder that contains proc/, sys/ and dev/
   std::string nvml = "libnvidia-ml.so.1";
-  // Libraries to ask for NCCL's version, in this order, until one reports it.
+  // Libraries that are loaded, in this order, until one reports NCCL's version.
   std::vector<std::string> nccl = {"libnccl.so.2"};
   // Returns the size and free space of a path's file system. If `space`, `limits` or `clock` is
   // null, the kernel is queried instead.

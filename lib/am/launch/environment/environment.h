@@ -64,8 +64,8 @@ struct RankEnvironment {
 // are incomplete, not numbers, or contradictory, returns nothing and adds errors of rule
 // "launch.environment" that name the variable.
 //
-// Without MASTER_PORT, the port under Slurm is derived from the job's and the step's ids, so that
-// all ranks agree.
+// Without MASTER_PORT, the port is derived from the ids of the job and the step under Slurm, and
+// from the job's id under Flux and, on one machine, Open MPI: all ranks compute the same port.
 std::optional<RankEnvironment> detect_environment(const EnvironmentLookup& lookup,
                                                   Diagnostics& found);
 

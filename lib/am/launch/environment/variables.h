@@ -14,8 +14,8 @@ namespace am::launch {
 
 class Variables {
  public:
-  // Upper limit of a number: far above any id or size of a job, and low enough for sums and
-  // rounding up within int64.
+  // Upper limit of a number: far above any id or size of a job, and so low that sums and rounding
+  // up do not overflow int64.
   static constexpr int64_t kMost = int64_t{1} << 40;
 
   Variables(const EnvironmentLookup& lookup, Diagnostics& found) : lookup_(lookup), found_(found) {}
@@ -30,6 +30,8 @@ class Variables {
     return value;
   }
 
+  // Returns a variable's value; nothing if it is unset. Reports an error and returns nothing if the
+  // value is not an integer from `least` to kMost.
   std::optional<int64_t> number(const std::string& name, int64_t least) const {
     const std::optional<std::string> value = text(name);
     if (!value) return std::nullopt;
@@ -45,7 +47,8 @@ class Variables {
     return result;
   }
 
-  // Reads a variable that must be set if the variable `because` is set.
+  // Reads a variable that must be set if the variable `because` is set. If it is missing or
+  // invalid, reports an error and returns `least`.
   int64_t required(const std::string& name, int64_t least, const std::string& because) const {
     if (!has(name)) {
       error(cat(because, " is set, but ", name, " is not"),

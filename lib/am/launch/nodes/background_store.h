@@ -2,7 +2,7 @@
 //
 //   BackgroundStore store(remote_store, heartbeat_key("none", node_rank));
 //   store.set("a", "1");      // written soon, after all earlier calls
-//   store.get("b");           // the value found since the last call; if none, requests it
+//   store.get("b");           // the value if it has arrived; otherwise requests it
 //
 // The process that serves a store may be stopped or unreachable, and a call then waits
 // indefinitely. A launcher must still react to the user's signals, and notice after a while that
@@ -48,7 +48,8 @@ class BackgroundStore : public KeyValueStore {
 
   std::shared_ptr<Shared> shared_;  // state that the background thread shares
   Clock::duration patience_;
-  // The call that check() last saw in progress, and for how long it has been in progress.
+  // State of check(): the number of the call at the last check, the time of the last check, and the
+  // time for which the call has been in progress.
   int64_t watched_call_ = 0;
   Clock::time_point watched_at_ = Clock::now();
   Clock::duration waited_ = {};

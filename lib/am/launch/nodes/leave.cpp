@@ -42,7 +42,7 @@ void leave(const JobSpec& spec, const JobResult& last) {
       if (present.size() == before) break;
     }
   } catch (const Error&) {
-    // The store is lost, so no node can wait for this one.
+    // The store is lost, so no node can wait for this node.
   }
 }
 

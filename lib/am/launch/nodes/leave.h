@@ -6,10 +6,10 @@
 
 namespace am::launch {
 
-// Publishes that this node no longer reads the store. Node 0, which serves the store, then waits
-// for the other nodes to leave, except for nodes that are known to be gone. Node 0 stops waiting
-// once no further node has left for 3 s, or after 60 s. Node 0 does not wait if the user killed the
-// job or ended an earlier wait.
+// On nodes other than 0, publishes that this node no longer reads the store. Node 0, which serves
+// the store, waits for the other nodes to leave, except for nodes that are known to be gone. Node 0
+// stops waiting once no further node has left for 3 s, or after 60 s. Node 0 does not wait if the
+// user killed the job or ended an earlier wait.
 void leave(const JobSpec& spec, const JobResult& last);
 
 }  // namespace am::launch

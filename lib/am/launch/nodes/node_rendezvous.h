@@ -48,8 +48,9 @@ std::chrono::milliseconds look_interval(int64_t num_nodes);
 // Returns the key of a launcher's heartbeat.
 std::string heartbeat_key(const std::string& run_id, int64_t node);
 
-// One node's access to the messages of one attempt. All functions throw Error(kPeer) if the store
-// cannot be reached, or contains an invalid message.
+// One node's access to the messages of one attempt. Functions that read a message return nothing
+// until it is published. All functions throw Error(kPeer) if the store cannot be reached or the
+// message is invalid, except that report_of() returns nothing for an invalid report.
 class NodeRendezvous {
  public:
   NodeRendezvous(KeyValueStore& store, const std::string& run_id, int64_t attempt,

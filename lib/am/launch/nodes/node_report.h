@@ -14,12 +14,12 @@ struct NodeReport {
   std::vector<RankExit> ranks;
   // Whether the user's signal ended the ranks; no node restarts its ranks then.
   bool ended_by_user = false;
-  // Why the launcher gave up without starting its ranks. RankError::rank has no meaning here.
+  // Why the launcher gave up without starting its ranks. RankError::rank is not used.
   std::optional<RankError> launcher_error;
 };
 
-// Returns the report as one JSON object of at most about 16 KiB per rank, with the last lines of
-// each rank's output that fit into 8 KiB.
+// Returns the report as one JSON object. For each rank, the object contains the last lines of
+// output that fit into 8 KiB.
 std::string to_text(const NodeReport& report);
 // Parses a report. Returns nothing for an invalid text.
 std::optional<NodeReport> node_report_from(std::string_view text);

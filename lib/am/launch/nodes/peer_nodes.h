@@ -1,7 +1,8 @@
 // One launcher's view of the other nodes' launchers during an attempt.
 //
 // If the store is lost, functions other than agree_on_port() do not throw. The loss means that node
-// 0's launcher died; this node stops its ranks, and the loss is reported at the end of the job.
+// 0's launcher died or is unreachable; this node stops its ranks, and the loss is reported at the
+// end of the job.
 //
 // Node 0 watches the heartbeats of all other nodes, reads all reports, and publishes one verdict,
 // which the other nodes read: a job of N nodes transfers N reports and N verdicts. The other nodes
@@ -44,9 +45,9 @@ class PeerNodes {
   // Requests that all nodes stop their ranks; further calls do nothing.
   void abort_all();
   void publish(const NodeReport& report);
-  // Waits: on node 0 until every node has reported or is gone, on other nodes for node 0's verdict.
-  // `pause` sleeps a little and returns true if the user ends the waiting; collect() then returns
-  // false.
+  // On node 0, waits until every node has reported or is gone; on other nodes, waits for node 0's
+  // verdict. `pause` sleeps a little between polls, and returns true if the user ends the wait;
+  // collect() then returns false.
   bool collect(const std::function<bool()>& pause);
 
   // Adds to `result` the other nodes' ranks, the nodes without a report, a loss of the store, and
@@ -75,7 +76,7 @@ class PeerNodes {
   std::string lost_;  // why the store is lost; empty: it is not lost
   bool aborted_ = false;
   int64_t looks_since_abort_ = 0;
-  // Knowledge that only node 0 has of the other nodes: their reports, silent nodes, and heartbeats.
+  // Set only on node 0: reports of the other nodes, nodes that count as gone, and heartbeats.
   std::map<int64_t, NodeReport> reports_;
   std::set<int64_t> silent_;
   std::map<int64_t, Heartbeat> heartbeats_;

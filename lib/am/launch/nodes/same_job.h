@@ -1,4 +1,4 @@
-// Checks that launchers that share a store run the same job.
+// Checks that the launchers of a job were started with equal numbers of ranks, nodes and restarts.
 #pragma once
 
 #include <cstdint>

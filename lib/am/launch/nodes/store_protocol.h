@@ -33,8 +33,8 @@ enum class Query : uint8_t {
 enum class CheckAnswer : uint8_t { kReady, kNotReady };
 enum class WaitAnswer : uint8_t { kReady, kCancelled };
 
-// Limits of c10d's own server, used here too. They bound the memory that an unknown client can
-// occupy.
+// Largest length of a text and number of keys in a request, as in c10d's server. They bound the
+// memory that an unknown client can occupy.
 inline constexpr uint64_t kLongestText = 8 << 20;
 inline constexpr uint64_t kMostKeys = 128 << 10;
 

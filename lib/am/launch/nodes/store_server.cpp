@@ -30,7 +30,8 @@ namespace {
 // Number of connections that the kernel queues before they are accepted; large, because thousands
 // of ranks connect at the same moment.
 constexpr int kBacklog = 4096;
-// Milliseconds until the server tries again to accept clients after running out of descriptors.
+// Milliseconds until the server tries again to accept clients, after accept() failed for lack of
+// resources.
 constexpr int kCrowdedLook = 200;
 
 // Whether accept() failed for lack of resources; it then fails again until some resources are
@@ -71,7 +72,7 @@ Listener listen_v4(int port, in_addr_t host) {
   return listen_on(AF_INET, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
 }
 
-// Listens for IPv6 and IPv4, if the machine has both.
+// Listens on IPv6 and IPv4, or on IPv4 alone if the machine has no IPv6.
 Listener listen_on_network(int port) {
   sockaddr_in6 address = {};
   address.sin6_family = AF_INET6;
@@ -282,7 +283,7 @@ class StoreServer::Loop {
   const StoreTrouble trouble_;
   std::mutex mutex_;
   bool stop_ = false;
-  bool crowded_ = false;  // no descriptor is free, so clients are not accepted
+  bool crowded_ = false;  // accept() lacks resources, so the listener is not polled
   std::string words_;     // message for trouble_, which is called without the lock
   int64_t bytes_sent_ = 0;
   std::vector<int> woken_;  // clients whose awaited keys now exist

@@ -35,7 +35,8 @@ using StoreTrouble = std::function<void(const std::string& message)>;
 class StoreServer {
  public:
   // If `port` is 0, the kernel chooses a free port. `trouble` is called each time the server runs
-  // out of descriptors for new clients. Throws Error(kPeer) that names the port if it is in use.
+  // out of descriptors or memory for new clients. Throws Error(kPeer), which names the port, if the
+  // server cannot listen on the port, for example because another process uses it.
   StoreServer(int port, BindScope reach, StoreTrouble trouble = nullptr);
   StoreServer(const StoreServer&) = delete;
   StoreServer& operator=(const StoreServer&) = delete;
@@ -44,8 +45,8 @@ class StoreServer {
   int port() const { return port_; }
   StoreLoad load() const;
 
-  // Return and set a key's value. Keys are written without kKeyPrefix, which c10d's clients add.
-  // get() returns nothing, without waiting, for a missing key.
+  // Return and set a key's value. Both functions add kKeyPrefix to `key`, as c10d's clients do.
+  // get() does not wait for a missing key, but returns nothing.
   std::optional<std::string> get(const std::string& key) const;
   void set(const std::string& key, const std::string& value);
 

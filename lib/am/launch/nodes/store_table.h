@@ -2,7 +2,7 @@
 //
 //   Table table([](int waiting) { .. });   // wakes a client whose keys exist now
 //   std::string answers;
-//   const auto used = table.serve(client, bytes, answers);   // nothing: invalid, close it
+//   const auto used = table.serve(client, bytes, answers);   // nothing: close the connection
 #pragma once
 
 #include <cstdint>

@@ -41,8 +41,8 @@ using Waiting = std::function<void(const std::string& reason)>;
 int connect_to_store(const std::string& host, int port, std::chrono::milliseconds timeout,
                      const Waiting& waiting, std::string& problem);
 
-// The other nodes' access to the store, through a connection to node 0. A call waits until the
-// server answers, without a limit, so launchers use it through a BackgroundStore.
+// The other nodes' access to the store, through a connection to node 0. A call may block, without a
+// time limit, while the server does not respond, so launchers use a BackgroundStore.
 class RemoteStore : public KeyValueStore {
  public:
   // Connects to the store. Throws Error(kPeer) that names the address if no store answers there

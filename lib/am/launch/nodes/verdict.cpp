@@ -18,8 +18,7 @@ namespace {
 constexpr size_t kMostBytes = 64 << 10;
 constexpr size_t kMostMessage = 4 << 10;
 constexpr size_t kMostLaunchers = 4;
-// Limit of a job's ranks, so that a text that automesh did not write cannot exhaust
-// memory.
+// Largest number of ranks in a parsed verdict, so that an invalid text cannot exhaust memory.
 constexpr size_t kMostRanks = 1 << 20;
 
 // End of a rank that neither caused the failure nor witnessed it. Ranks with equal
@@ -140,7 +139,7 @@ std::optional<size_t> place_of(const std::vector<RankExit>& ranks, int64_t rank)
 }
 
 // Sorts indices and then moves each rank once, in place. Copying to a second list would take longer
-// than parsing the verdict: a RankExit has half a kilobyte, and a job thousands of ranks.
+// than parsing the verdict: a RankExit has half a kilobyte, and a job may have thousands of ranks.
 void sort_by_rank(std::vector<RankExit>& ranks) {
   // order[i]: index of the rank that must be moved to index i.
   std::vector<size_t> order(ranks.size());

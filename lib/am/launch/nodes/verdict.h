@@ -2,7 +2,7 @@
 // cause, and for every other rank only how it ended.
 //
 //   store.set("verdict", to_text(verdict));                    // on node 0
-//   add(*verdict_from(text, ranks_per_node), result);          // on the others
+//   add(*verdict_from(text, ranks_per_node), result);          // on the other nodes
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace am::launch {
 // Facts about an attempt that a launcher cannot know from its own ranks.
 struct Verdict {
   std::optional<FirstCause> cause;  // contains indices into `ranks`
-  // Ends of the ranks, ordered by rank. All fields are set for the rank that caused the failure
+  // How the ranks ended, sorted by rank. All fields are set for the rank that caused the failure
   // and for its witness; for other ranks only how they ended and their last collective.
   std::vector<RankExit> ranks;
   bool ended_by_user = false;

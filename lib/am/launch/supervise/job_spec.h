@@ -27,8 +27,8 @@ struct JobSpec {
   // (TORCHELASTIC_USE_AGENT_STORE=True); otherwise rank 0 does.
   bool agent_store = false;
   // The store through which the launchers of all nodes agree on the first cause. Null: each
-  // launcher judges its own ranks. Calls of the store must not block, so it must be a
-  // BackgroundStore. Not owned.
+  // launcher looks for the cause among its node's ranks only. Calls of the store must not block, so
+  // it must be a BackgroundStore. Not owned.
   KeyValueStore* store = nullptr;
   std::string run_id = "none";
   int64_t restart_count = 0;  // number of attempts before this one
@@ -41,8 +41,8 @@ struct JobSpec {
   std::filesystem::path log_folder;
   // Time from SIGTERM to SIGKILL, in which the other ranks can end after a failure.
   double grace_seconds = 5.0;
-  // Time that the launcher waits, after an error that another rank may have caused, for that rank's
-  // report before it stops all ranks.
+  // After a failure that another rank may have caused, time that the launcher waits for the other
+  // rank's report before it stops all ranks.
   double settle_seconds = 2.0;
   // Time from the user's signal to SIGKILL, in which ranks save a checkpoint; 0: no limit.
   double stop_seconds = 0.0;

@@ -270,7 +270,7 @@ void Supervisor::stop_ranks() {
 
 // Lets the interpreters of the running ranks write their stacks to the logs.
 void Supervisor::collect_stacks() {
-  children_.pump();  // output before the stack is for the user too
+  children_.pump();  // shows the user rank 0's output before the stack; the stack is only logged
   if (!children_.signal_handlers(spec_.stack_signal)) return;
   children_.signal(SIGCONT);  // a suspended rank writes its stack now
   std::this_thread::sleep_for(kStackPatience);

@@ -8,15 +8,15 @@
 //   if (result.exit_status != 0) std::cerr << launch::describe(result);
 //
 // Each rank gets torchrun's variables, AM_ERROR_PIPE and AM_ERROR_FILE, /dev/null as stdin, and its
-// own process group, so that a terminal's Ctrl-C reaches the launcher alone. If the launcher dies,
-// SIGKILL ends the rank and its whole group. Rank 0's output goes through the launcher to its log
-// and to `output`; the other ranks write directly to their logs.
+// own process group, so that a terminal's Ctrl-C reaches only the launcher. If the launcher dies,
+// SIGKILL ends all processes of these groups. Rank 0's output goes through the launcher to rank
+// 0's log and to `output`; the other ranks write directly to their logs.
 //
 // SIGTERM, SIGINT or SIGHUP to the launcher is passed on to every rank's group as one SIGTERM,
 // which asks the ranks to finish the step, save and exit with status 0. A second signal kills the
-// ranks immediately. Signals within a second of the first are ignored, because timeout(1) sends its
-// signal twice, except a second Ctrl-C. After the user's signal, a failure does not end the other
-// ranks, which have stop_seconds to save. SIGUSR1 and SIGUSR2 are passed on unchanged.
+// ranks immediately. Signals within a second of the first, except a second Ctrl-C, are ignored,
+// because timeout(1) sends its signal twice. After the user's signal, a failure does not end the
+// other ranks, which have stop_seconds to save. SIGUSR1 and SIGUSR2 are passed on unchanged.
 //
 // After a failure, the other ranks get SIGTERM, SIGCONT (so that a suspended rank handles SIGTERM),
 // and after grace_seconds SIGKILL. Note [Which rank failed first] in first_cause.cpp describes how
@@ -41,7 +41,7 @@ enum class JobEventKind {
   kStarted,        // all ranks were started
   kStopping,       // the user's first signal was passed on
   kKilling,        // the ranks get SIGKILL, after a second signal or an expired time limit
-  kRankFailed,     // `rank` ended with an error; the other ranks will be stopped
+  kRankFailed,     // `rank` ended with an error; the other ranks are stopped, or are saving already
   kRankSuspended,  // `rank` was stopped by SIGSTOP, a terminal or a debugger
 };
 

@@ -28,6 +28,7 @@ class OrphanGuard {
   // The socket for ProcessSpec::birth_fd, through which the child registers its group before it can
   // start processes that would survive the launcher's death.
   int birth_fd() const { return fd_; }
+  // Stops watching a process group; called once its processes have ended or been killed.
   void forget(pid_t group) const { tell(-group); }
 
  private:

@@ -1,4 +1,4 @@
-// Asks the kernel for the state of a process that does not respond.
+// Reads from /proc the state of a process that does not respond.
 #pragma once
 
 #include <sys/types.h>

@@ -74,7 +74,8 @@ class RankChildren {
 
   int64_t running() const;    // number of ranks that have not ended
   int64_t lingering() const;  // number of ended ranks that left processes running
-  // Returns a descriptor that is readable if rank 0 has written; -1 if rank 0 closed its output.
+  // Returns a descriptor that is readable if rank 0 has written; -1 if rank 0 closed its output or
+  // is on another node.
   int output_fd() const { return pipe_; }
   // Passes rank 0's new output to its log and, if `echoes`, to `output`. Does not block.
   void pump(bool echoes = true);

@@ -60,8 +60,8 @@ NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPol
   }
 }
 
-// Called after a failure to start: on node 0, keeps serving the store until the other nodes have
-// read about the failure.
+// On node 0, keeps serving the store until the other nodes have read the report of the failure.
+// Called if policy.before_start or the start of the ranks fails.
 void leave_refused(const JobSpec& spec) {
   JobResult none;
   none.restarts = spec.restart_count;

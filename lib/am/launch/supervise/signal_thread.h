@@ -6,9 +6,9 @@
 //     ...
 //   }
 //
-// See Note [No handler on a computing thread] in the source. A program that embeds the library and
-// handles signals, or loads a library that does, should create a SignalThread as well, before its
-// first tensor operation starts libtorch's threads: existing threads keep their mask.
+// See Note [No handler on a computing thread] in signal_thread.cpp. A program that embeds automesh
+// and handles signals, or loads a library that does, should create a SignalThread as well, before
+// its first tensor operation starts libtorch's threads: existing threads keep their mask.
 #pragma once
 
 #include <csignal>

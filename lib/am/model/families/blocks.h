@@ -52,7 +52,7 @@ struct MoeKeys {
   std::string_view width;             // name of the key for one expert's intermediate size
   int64_t default_width;
 };
-// Reads the keys into config.moe and sets experts in all layers. The caller then changes
+// Reads the keys into config.moe, with experts in all layers. The caller then changes
 // config.moe->layers and adds shared experts if needed. If `may_be_dense` is set, a config with 0
 // experts describes a dense model, and config.moe stays empty.
 void read_moe(ConfigReader& reader, ModelConfig& config, const MoeKeys& keys,

@@ -15,7 +15,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                  .groups = 1,
                  .topk_groups = 1,
                  .scale = 1.0});
-  // With any other topk_method, tokens are routed over all experts, without groups.
+  // Only topk_method "group_limited_greedy" limits routing to groups of experts.
   const bool grouped = reader.text("topk_method").value_or("greedy") == "group_limited_greedy";
   if (config.moe.has_value() && !grouped) config.moe->groups = config.moe->topk_groups = 1;
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);

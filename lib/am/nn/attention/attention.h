@@ -14,14 +14,15 @@
 
 namespace am::nn {
 
-// Computes attention by ATen's flash kernel if it supports the mask and widths, otherwise one block
-// of queries at a time (blocked.h). The output is laid out as [B, T, H, V] in memory. `sinks_H` is
-// described at attend().
+// Computes attention by at::scaled_dot_product_attention if it supports the arguments, otherwise
+// one block of queries at a time (blocked.h). The output is laid out as [B, T, H, V] in memory.
+// `sinks_H` is described at attend().
 at::Tensor attention(const Qkv& heads, const AttentionParams& params,
                      const std::optional<at::Tensor>& sinks_H = std::nullopt);
 
 // Function that computes attention for the queries of this rank's positions.
-// AttentionParams::window and document_BT cover whole sequences, padding included.
+// AttentionParams::window counts positions of whole sequences, and document_BT covers whole
+// sequences, padding included.
 using AttentionCore = std::function<at::Tensor(const Qkv& heads, const AttentionParams& params,
                                                const std::optional<at::Tensor>& sinks_H)>;
 using AttentionCorePtr = std::shared_ptr<const AttentionCore>;

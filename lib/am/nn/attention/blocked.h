@@ -2,7 +2,8 @@
 // scores, sinks, and values narrower or wider than keys. ATen's flash kernel would need a [T, T]
 // mask for windows and documents, and supports none of the other features.
 //
-//   const at::Tensor out_BHTV = blocked_attention(q_BHTK, k_BGTK, v_BGTV, {.scale = 0.125, .window = 4096});
+//   const at::Tensor out_BHTV =
+//       blocked_attention(q_BHTK, k_BGTK, v_BGTV, {.scale = 0.125, .window = 4096});
 //
 // Like flash attention (Dao et al., 2022), keeps its inputs and one logarithm per query and head
 // until backward, which recomputes the scores. The output is not kept: each block holds all keys

@@ -35,8 +35,8 @@ struct Span {
 };
 
 // Note [Spans]: queries after the last key need no causal mask. The kernels measure windows from a
-// diagonal that ends at the last query and the last key. If this query is d positions after this
-// key, the window passed to the kernels is shorter by d. The kernels also clamp windows to the
+// diagonal that ends at the last query and the last key. If the last query is d positions after the
+// last key, the window passed to the kernels is shorter by d. The kernels also clamp windows to the
 // number of keys, which is wrong if there are more queries than keys. Queries whose window contains
 // all keys therefore form a span of their own, without a window. The span after it never has more
 // queries than keys.

@@ -1,5 +1,5 @@
 // Functions that store AttentionParams in a node's autograd context in forward, and read them in
-// backward. The caller must save the document tensor as a saved variable.
+// backward. They do not store document_BT: the caller must pass it to save_for_backward().
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>

@@ -48,8 +48,8 @@ std::vector<const Scalar*> starts_of(at::TensorList tensors, int64_t rows) {
   return starts;
 }
 
-// Returns the rows of several tensors as one tensor: a view, without a copy, if they follow each
-// other in the memory of one.
+// Returns the rows of several tensors as one tensor: a view, without a copy, if they are adjacent
+// in one storage.
 at::Tensor joined(at::TensorList rows) {
   const int64_t width = rows[0].size(1);
   const at::Tensor* first = nullptr;

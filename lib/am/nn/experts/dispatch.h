@@ -4,7 +4,7 @@
 //   const Placement placed = place_by_expert(ids_Nk, experts);
 //   const auto rows = dispatch(x_ND, placed);          // per expert [R_e, D], possibly empty
 //   const auto weights = deal(weights_Nk, placed);     // per expert [R_e]
-//   ...                                                // each expert's rows through it
+//   ...                                                // runs each expert on its rows
 //   const at::Tensor out_ND = combine(rows, placed);   // each token's k rows, added up
 //
 // No token is dropped: R is N k plus padding rows (Placement::counts). A token's rows are added in
@@ -21,8 +21,8 @@ namespace am::nn {
 
 struct Placement {
   at::Tensor slot_Nk;           // int64: row that holds the copy of a token for its j-th expert
-  at::Tensor token_R;           // int64: token whose copy each row is; 0 for padding
-  std::vector<int64_t> counts;  // number of rows of each expert, padding at its end included
+  at::Tensor token_R;           // int64: index of the token that each row copies; 0 for padding
+  std::vector<int64_t> counts;  // number of rows of each expert, padding rows included
   std::vector<int64_t> routed = {};  // number of tokens routed to each expert
   // If experts are sharded over P ranks (token_dispatcher.h): number of rows that each rank sends
   // to each of this rank's e experts, int64 on the host. Undefined if all experts are local.
@@ -31,8 +31,8 @@ struct Placement {
 
 // Returns the placement of N k rows. Rows are sorted by expert, and the rows of one expert by
 // token. On the meta device, where ids have no values, the rows are split evenly over the experts.
-// Padding rounds the rows of each expert up to a multiple of `multiple`. Its routing weights are 0,
-// so that it contributes to no result and no gradient.
+// Padding rounds the rows of each expert up to a multiple of `multiple`. The routing weights of
+// padding rows are 0, so that they contribute to no result and no gradient.
 Placement place_by_expert(const at::Tensor& ids_Nk, int64_t experts, int64_t multiple = 1);
 // Returns place_by_expert's `multiple` for local experts. On a GPU, padding keeps the number of
 // matmul shapes small: cuBLAS spends some 0.2 ms of host time on each new shape, and without

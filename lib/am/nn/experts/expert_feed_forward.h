@@ -6,7 +6,7 @@
 // Backward needs the dispatched x, gate and up, the routing weights, and the choice of experts
 // (dispatch.h). Every expert's weights receive a gradient, which is zero if no token was routed to
 // the expert, so that all ranks reduce equal sets of tensors. Legend: N tokens, D hidden, k experts
-// per token, R rows of tokens' copies: N k without expert parallelism.
+// per token, R rows that this rank's experts receive, padding included.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -54,7 +54,7 @@ struct ExpertFeedForward {
   // were none.
   double balance_factor = 0.0;
   mutable at::Tensor balance = {};
-  // Sums over the ranks that share sequences (SequenceBalance::sum).
+  // Sums token counts over the ranks that share sequences (SequenceBalance::sum).
   SumOverRanks sum_of_sequences = {};
   // Number of padding tokens at the end of each local sequence, which are routed but not counted.
   int64_t padding = 0;
@@ -91,19 +91,20 @@ struct ExpertFeedForward {
   Tensors routed(const Dispatched& dispatched, int64_t even, bool keeps_gate, bool unread,
                  RecomputeTape& products) const;
   // Runs one part of the rows (row_chunks.h), other than the first part, as a checkpointed segment.
-  // Experts without rows return undefined tensors, except stacked experts.
+  // The outputs of experts without rows are undefined, except for stacked experts.
   Tensors surplus(const Dispatched& part, bool unread) const;
-  // Whether any routed expert is trainable.
+  // Whether any weight of the routed experts is trainable. Adapters are not considered.
   bool trains() const;
   Tensors computed(const Dispatched& part, bool keeps_gate, bool unread,
                    RecomputeTape& products) const;
-  // Whether the shared expert is computed apart from the routed ones, because its product is a
-  // partial sum over ranks or covers other tokens.
+  // Whether the shared expert's product is kept separate from the routed experts' sum, because it
+  // is a partial sum over ranks or covers other tokens.
   bool shares_apart() const { return sharder || (shared && shared->down_proj.output); }
   // Returns the shared expert's weighted product, which is added to the routed experts' output.
   at::Tensor shared_product(const at::Tensor& x_ND, bool keeps_gate, bool unread,
                             RecomputeTape& products) const;
-  // Returns the shared expert's product without its weight, and the weight unless it is 1.
+  // Returns the shared expert's product before it is weighted, followed by the sigmoid of
+  // shared_weigher's output if there is one.
   Tensors apart(const at::Tensor& x_BTD, bool keeps_gate, bool unread,
                 RecomputeTape& products) const;
 };

@@ -72,7 +72,7 @@ at::Tensor of_taken(const at::Tensor& gradient_Nk, const at::Tensor& taken_Nk,
   return (of_Nk - along_N1) / sum_N1;
 }
 
-// Masks the scores of experts outside of a token's best groups, so that no such expert is chosen.
+// Masks the scores of experts outside of a token's best groups, so that none of them is chosen.
 at::Tensor within_groups(const at::Tensor& scores_NE, const RouterSpec& spec) {
   const int64_t of_group = scores_NE.size(-1) / spec.groups;
   const at::Tensor scores_NGe = scores_NE.view({-1, spec.groups, of_group});

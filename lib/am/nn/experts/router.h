@@ -27,7 +27,8 @@ struct SequenceBalance {
   double factor = 0.0;    // factor of the auxiliary loss's gradient; 0: no auxiliary loss
   int64_t sequences = 1;  // number of sequences to which the tokens belong
   int64_t padding = 0;    // number of padding tokens at the end of each sequence
-  SumOverRanks sum = {};  // sums over the ranks that share sequences; empty: each sequence is local
+  // Sums token counts over the ranks that share sequences; empty: each sequence is local.
+  SumOverRanks sum = {};
 };
 
 struct Router {

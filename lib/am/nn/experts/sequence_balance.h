@@ -2,7 +2,7 @@
 //
 //   sum over sequences and experts of f_bi P_bi
 //   f_bi = E / (k T) * number of the sequence's T tokens routed to expert i     (no gradient)
-//   P_bi = mean over those tokens of expert i's share in the token's scores
+//   P_bi = mean over all T tokens of expert i's share in the token's scores
 //
 // Each sequence has its own loss, so that the sum over the global batch does not depend on layout,
 // gradient accumulation or micro-batch size. Ranks that share a sequence each compute a part of its
@@ -17,9 +17,9 @@
 
 namespace am::nn {
 
-// Returns each expert's share in its token's scores: sigmoid(logits) divided by its sum over all
-// experts, or softmax(logits). `scores_NE` are the router's scores; if the router's softmax runs
-// over the chosen experts only, they are the logits.
+// Returns, for each token, each expert's share of the sum of the token's scores: sigmoid(logits)
+// divided by its sum over all experts, or softmax(logits). `scores_NE` are the router's scores; if
+// the router's softmax runs over the chosen experts only, they are the logits.
 at::Tensor shares_of_scores(const at::Tensor& scores_NE, model::RouterSpec::Score score);
 
 // Returns how many local tokens of each sequence are routed to each expert: [B, E], in the dtype of

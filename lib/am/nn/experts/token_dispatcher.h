@@ -3,7 +3,7 @@
 //
 //   Placement placed = dispatcher.place(ids_Nk, experts);           // once; checkpointing keeps it
 //   const Dispatched rows = dispatcher.dispatch(x_ND, weights_Nk, placed);
-//   ...   // this rank's experts: each runs its rows, times their weights
+//   ...   // runs each local expert on its rows, and multiplies the outputs by the weights
 //   const at::Tensor out_ND = dispatcher.combine(out, placed, added_ND, unread);
 //
 // Legend: N tokens, D hidden, E experts, e of them local, k experts per token, R rows.

@@ -14,8 +14,8 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Gradients of B and of A x. `of_low` is the gradient of A x, including the scale, from which the
-// gradients of A and x are computed.
+// Gradients of B and of A x. The gradients of A and x are computed from the gradient of A x,
+// of_low_NR.
 struct LowRankGradients {
   at::Tensor of_low_NR, of_b_OR;
 };
@@ -151,7 +151,7 @@ std::vector<at::Tensor> adapted_linear(const at::Tensor& x, const at::Tensor& we
 }
 
 // |W + s B A|^2 = |W|^2 + 2 s <W A^T, B> + s^2 <B A A^T, B>, row by row. Each term is a sum over
-// columns, so that ranks with some of the columns add their sums.
+// the columns of W and A. If ranks hold different columns, `sum` adds their sums.
 at::Tensor adapted_norms(const at::Tensor& weight, bool in_out, const LowRank& adapter,
                          const std::function<void(const at::Tensor&)>& sum) {
   const at::NoGradGuard no_grad;

@@ -30,8 +30,8 @@ std::vector<at::Tensor> adapted_linear(const at::Tensor& x, const at::Tensor& we
                                        const LowRank& adapter, const Slices& slices);
 
 // Returns the 2-norm of each row of W + scale * B A, [O], in float32 (float64 for float64), without
-// making this matrix. Builds no autograd graph. `in_out`: the weight is stored as [I, O]. `sum`, if
-// not empty, adds a tensor over the ranks that hold the columns of W and A, in place.
+// computing this matrix. Builds no autograd graph. `in_out`: the weight is stored as [I, O]. `sum`,
+// if not empty, sums a tensor over the ranks that hold the columns of W and A, in place.
 at::Tensor adapted_norms(const at::Tensor& weight, bool in_out, const LowRank& adapter,
                          const std::function<void(const at::Tensor&)>& sum = {});
 

@@ -14,7 +14,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Note [Logits that are the loss's alone]: the head keeps its input and its weight for backward,
+// Note [Logits that only the loss holds]: the head keeps its input and its weight for backward,
 // not the logits. Once the caller has released the logits, their storage has one user left: the
 // detached alias that forward saved here. Backward then writes the logits' gradient, of equal size
 // and dtype, into that storage. If the caller still holds the logits when backward runs (to inspect

@@ -2,7 +2,7 @@
 //
 // Forward keeps the logits and one number per row, the logarithm of the sum of exponentials: no
 // float32 copy, no log-softmax. Backward overwrites the logits with their gradient if nothing else
-// refers to them (Note [Logits that are the loss's alone] in the source).
+// refers to them (Note [Logits that only the loss holds] in the source).
 //
 // Legend: N tokens, V vocabulary, v this rank's slice of the vocabulary.
 #pragma once
@@ -25,8 +25,8 @@ struct LabelRange {
   int64_t ignored = -100;
 };
 
-// Terms that the gradient of the cross-entropy has in addition, for each counted label y of logits
-// x_V with the log-sum L = log sum_v e^(x_v). The returned loss does not contain them.
+// Terms of the loss, for each counted label y of logits x_V with the log-sum L = log sum_v e^(x_v).
+// Backward adds their gradients to the gradient of the cross-entropy. The returned loss omits them.
 //   label smoothing:  label_smoothing * (x_y - mean_v x_v)
 //   z-loss:           z_loss * L^2
 struct LossTerms {
@@ -40,11 +40,11 @@ struct LossTerms {
 // Combines the sums of all ranks' slices into sums over the whole vocabulary, in place.
 using CombineSums = std::function<void(LogitSums& sums)>;
 
-// Returns the sum of cross-entropies over the tokens whose label is not range.ignored, of
-// logits_..v and labels (int64 ids of the whole vocabulary, one per row). The result is a scalar
-// tensor in the sums' dtype. Without `combine`, v is the whole vocabulary, and a label outside it
+// Returns the sum of the cross-entropies of logits_..v over the tokens whose label is not
+// range.ignored: a scalar tensor in the dtype of LogitSums. `labels`: int64 ids of the whole
+// vocabulary, one per row. Without `combine`, v is the whole vocabulary, and a label outside it
 // throws Error(kUsage) (tensor/token_check.h); callers with a sharded vocabulary must check labels
-// themselves. The gradient has `terms` too.
+// themselves. Backward adds the gradients of `terms`.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const LabelRange& range, const CombineSums& combine = {},
                              const LossTerms& terms = {});

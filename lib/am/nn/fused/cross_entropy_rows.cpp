@@ -36,8 +36,8 @@ struct SumRow {
   }
 };
 
-// The gradient of a logit: softmax * of_softmax - [it is the label's] * of_label - of_all, times
-// the scale of the loss.
+// Factors of the gradient of a row of logits, which is
+// (softmax * of_softmax - one_hot(label) * of_label - of_all) * the scale of the loss.
 struct Factors {
   double of_softmax = 1.0;
   double of_label = 1.0;
@@ -72,7 +72,7 @@ template <typename Scalar>
 void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scalar> sum,
                      int64_t column, const Factors& factors, Wide<Scalar> scale) {
   const bool here = column >= 0 && column < width;
-  // This logit is read before the kernel runs, because `out` may alias `logits`.
+  // The label's logit is read before the kernel runs, because `out` may alias `logits`.
   const double of_label = here ? static_cast<double>(logits[column]) : 0.0;
   run_kernel<Softmax<Scalar>>(out, logits, width, sum,
                               static_cast<Wide<Scalar>>(scale * factors.of_softmax),

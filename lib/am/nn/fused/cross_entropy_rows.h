@@ -1,13 +1,14 @@
-// Sums and gradient of cross-entropy, per row of logits. Computed by kernels for the tensors for
-// which has_kernels() (tensors.h) is true or a GPU kernel exists, otherwise by ATen's operators on
-// a few rows at a time.
+// The sums over each row of logits from which cross-entropy is computed (LogitSums), and the
+// gradient of cross-entropy. Tensors with has_kernels() (tensors.h) use kernels of the CPU, and
+// tensors on a GPU use a kernel of the GPU if there is one. For all other tensors, ATen's operators
+// process a few rows at a time.
 #pragma once
 
 #include "am/nn/fused/cross_entropy.h"
 
 namespace am::nn::fused {
 
-// Returns the sums of logits_Nv, which must be dense.
+// Returns the sums of logits_Nv, which must be contiguous.
 LogitSums logit_sums(const at::Tensor& logits_Nv, const at::Tensor& labels_N,
                      const LabelRange& range);
 

@@ -1,5 +1,5 @@
-// Decides where ATen's GPU kernels run, for operations without an ATen kernel on the host: RMSNorm,
-// attention with windows and documents, grouped matrix products.
+// Decides for which tensors ATen's GPU kernels run, in operations without an ATen kernel on the
+// host: RMSNorm, attention with windows and documents, grouped matrix products.
 //
 // The kernels are called by their ATen names. Tests without a GPU cover the code around them: they
 // register host kernels under these names (TORCH_LIBRARY_IMPL) and make host tensors pass for GPU
@@ -10,7 +10,8 @@
 
 namespace am::nn::fused {
 
-// Whether x is on a GPU. Also true for host tensors in the scope of a test's PassForGpu.
+// Whether x is on a GPU. Also true for floating-point host tensors in the scope of a test's
+// PassForGpu.
 bool on_gpu(const at::Tensor& x);
 // Whether x is on a GPU in bfloat16 or float16, the only dtypes of ATen's GPU attention kernels.
 // Also true, in any floating-point dtype, for host tensors in the scope of a test's PassForGpu.

@@ -158,14 +158,14 @@ void drop_by_operators(const at::Tensor& x_NI, const Dropout& dropout) {
   }
 }
 
-// Drops elements by the kernel of a GPU. Returns false if there is none.
+// Drops elements by the GPU kernel. Returns false if that is not available.
 bool drop_by_gpu(const at::Tensor& out_NI, const at::Tensor& x_NI, const Dropout& dropout) {
   const auto* gpu = tensor::gpu_kernels(x_NI);
   return gpu != nullptr && gpu->drop(out_NI, x_NI, global_rows(x_NI, dropout.rows),
                                      dropout.first_column, dropout.p, dropout.key);
 }
 
-// Returns the noise of a draw, between -1 and 1; `Draw` is a number or a tensor of them.
+// Returns the noise of a draw, between -1 and 1; `Draw` is float, or a tensor of draws.
 template <typename Draw>
 Draw noise_of(const Draw& draw) {
   return (draw + 0.5F) * (1.0F / 32768.0F) - 1.0F;

@@ -43,7 +43,7 @@ at::Tensor dropped(const at::Tensor& x_NI, const Dropout& dropout);
 // Applies dropout in place; x_NI must be contiguous.
 void drop(at::Tensor& x_NI, const Dropout& dropout);
 
-// Returns x_..I plus noise, with which backward has nothing to do.
+// Returns x [.., I] plus noise. Autograd treats the noise as a constant.
 at::Tensor with_noise(const at::Tensor& x, const Noise& noise);
 
 }  // namespace am::nn::fused

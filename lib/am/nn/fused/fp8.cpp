@@ -15,7 +15,7 @@ namespace {
 
 using config::Fp8Recipe;
 
-// Smallest magnitude by which a scale divides, as in torchao.
+// Lower bound of the magnitude from which a scale is computed, as in torchao.
 constexpr double kLeastMagnitude = 1e-12;
 
 double largest(at::ScalarType dtype) { return dtype == at::kFloat8_e4m3fn ? 448.0 : 57344.0; }
@@ -26,8 +26,8 @@ struct Operand {
   at::Tensor inverse;    // 1 / scale: [] or [R, 1], float32
 };
 
-// Scales and rounds a matrix whose rows are summed over K in the product. `shards_rows` and
-// `shards_k`: whether the ranks of fp8.max_over_ranks have different rows, or different columns.
+// Scales and rounds an operand, whose dim K the product sums over. `shards_rows` and `shards_k`:
+// whether the ranks of fp8.max_over_ranks hold different rows, or different columns.
 Operand quantized(const at::Tensor& x_RK, at::ScalarType dtype, bool shards_rows, bool shards_k,
                   const Fp8& fp8) {
   const bool by_row = fp8.recipe == Fp8Recipe::kRowwise;
@@ -42,8 +42,9 @@ Operand quantized(const at::Tensor& x_RK, at::ScalarType dtype, bool shards_rows
   at::Tensor scale =
       magnitude.clamp_min_(kLeastMagnitude).reciprocal_().mul_(largest(dtype)).to(at::kFloat);
   if (by_row) scale = scale.log2_().floor_().exp2_();
-  // The scale has dims, so that the product is in the wider dtype. The largest magnitude may exceed
-  // the largest FP8 number by a rounding error, and is rounded to it.
+  // The scale is a tensor with dims, so that type promotion gives the scaled values the wider
+  // dtype. The largest scaled value may exceed the largest FP8 number by a rounding error; the cast
+  // to FP8 then rounds it down.
   const at::Tensor scaled = at::mul(x_RK, by_row ? scale : scale.view({1, 1}));
   return {scaled.to(dtype, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::Contiguous),
           scale.reciprocal()};

@@ -4,7 +4,7 @@
 //   const at::Tensor y = linear(x, weight, bias, {.fp8 = &fp8});
 //
 // Before each product, its operands are multiplied by a scale and rounded to FP8. The scale maps
-// the largest magnitude to the largest FP8 number.
+// the largest magnitude to the largest FP8 number (rowwise: to at most that number).
 //
 //   tensorwise   one scale per tensor; x and the weight are e4m3 (4 bits of exponent, 3 of mantissa),
 //                the gradient is e5m2
@@ -30,15 +30,16 @@ namespace am::nn::fused {
 struct Fp8 {
   config::Fp8Recipe recipe = config::Fp8Recipe::kTensorwise;
   // Dims of the weight that tensor parallelism shards, and a function that replaces each number by
-  // its maximum over the ranks with the shards, in place. A scale over a sharded dim uses it, so
-  // that scales do not depend on the layout.
+  // its maximum over the ranks with the shards, in place. Scales that are computed over a sharded
+  // dim use this function, so that they do not depend on the layout.
   bool shards_out = false, shards_in = false;
   std::function<void(const at::Tensor& numbers)> max_over_ranks = {};
 };
 
 // Returns x weight^T, in x's dtype.
 at::Tensor fp8_output(const at::Tensor& x_NI, const at::Tensor& weight_OI, const Fp8& fp8);
-// Return the gradients of fp8_output, in the gradient's dtype.
+// Return the gradients of x and of the weight, in the dtype of `gradient_NO`, the gradient of
+// fp8_output's result.
 at::Tensor fp8_gradient_of_x(const at::Tensor& gradient_NO, const at::Tensor& weight_OI,
                              const Fp8& fp8);
 at::Tensor fp8_gradient_of_weight(const at::Tensor& gradient_NO, const at::Tensor& x_NI,

@@ -2,9 +2,9 @@
 //
 // The types are the compiler's vector types, so one source serves every processor: run_kernel
 // (dispatch.h) compiles a kernel for several instruction sets, each with its register width,
-// kBytes. Vectors must not be wider than that: the compiler would keep them in memory and compare
-// them element by element. Every function here must be inlined into a kernel; otherwise it would be
-// compiled for the baseline instruction set.
+// kBytes. Vectors must not be wider than registers: the compiler would keep them in memory and
+// compare them element by element. Every function here must be inlined into a kernel; otherwise it
+// would be compiled for the baseline instruction set.
 //
 //   template <int kBytes>
 //   AM_INLINE static void run(float* out, const float* in, int64_t count) {
@@ -178,9 +178,9 @@ AM_INLINE ElementOf<Lanes> smallest_of(const Lanes& lanes) {
   return smallest;
 }
 
-// Returns e^x, accurate to about one unit in the last place: x = n log 2 + r, and the polynomial of
-// Cephes' expf (Moshier, 1989) for r. The result is 0 if it is below the smallest normal number;
-// NaN stays NaN. Doubles use std::exp.
+// Returns e^x, accurate to about one unit in the last place. Splits x into n log 2 + r, and
+// evaluates the polynomial of Cephes' expf (Moshier, 1989) at r. The result is 0 if it is below the
+// smallest normal number, and at most e^88.376; NaN stays NaN. Doubles use std::exp.
 template <typename Lanes>
 AM_INLINE Lanes exponential(const Lanes& x) {
   if constexpr (std::is_same_v<ElementOf<Lanes>, double>) {

@@ -23,7 +23,7 @@ std::vector<int64_t> with_last(at::IntArrayRef shape, int64_t last) {
 // Returns the weight as [O, I], however it is stored.
 at::Tensor out_in(const at::Tensor& weight, bool in_out) { return in_out ? weight.t() : weight; }
 
-// Returns the slice of a weight with these outputs.
+// Returns the part of a weight that computes the outputs [first, first + length).
 at::Tensor rows_in(const at::Tensor& weight, const WeightForm& form, int64_t first,
                    int64_t length) {
   return weight.narrow(form.in_out ? 1 : 0, first, length);
@@ -50,7 +50,7 @@ struct Product : torch::autograd::Function<Product> {
                             const std::optional<at::Tensor>& bias, const WeightForm& form) {
     // Saves x only for the weight's gradient: no other gradient reads x.
     context->save_for_backward({weight.requires_grad() ? x : at::Tensor(), weight});
-    // Backward looks for a third input only if there is a bias.
+    // needs_of() reads this flag, because the node has no third input without a bias.
     context->saved_data["biased"] = bias.has_value();
     keep(*context, form);
     keep_weight_pass(*context);
@@ -108,9 +108,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
     if (is_ours(x, weight)) return Product::apply(x, weight, bias, form);
     if (!current_weight_pass()) return at::linear(x, out_in(weight, form.in_out), bias);
   }
-  // Product runs for every dtype and device in FP8, which at::linear does not have, and under a
-  // weight pass (weight_pass.h), because at::linear cannot postpone the weight's gradient. Casts as
-  // autocast would.
+  // at::linear neither multiplies in FP8 nor postpones the weight's gradient (weight_pass.h), so
+  // Product runs in both cases, for every dtype and device. Casts as autocast would.
   const at::ScalarType dtype = current_autocast(x.device().type()).dtype.value_or(x.scalar_type());
   std::optional<at::Tensor> added;
   if (bias) added = bias->to(dtype);
@@ -166,7 +165,8 @@ std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& wei
     const bool known = i < slices.known.size() && slices.known[i].defined();
     std::optional<at::Tensor> added;
     if (bias) added = bias->narrow(0, first, length);
-    // A known output is detached, so that a caller that keeps it does not keep its graph alive.
+    // An output that is already computed is returned detached, so that a caller that keeps it does
+    // not keep its graph alive.
     outputs.push_back(
         known ? slices.known[i].detach()
               : linear(x, rows_in(weight, slices.form, first, length), added, slices.form));

@@ -166,7 +166,8 @@ variable_list backward_of_aten(const at::Tensor& gradient, const at::Tensor& x,
 
 // ---- by the plugin's kernels for GPUs
 
-// Returns the kernels for x and a weight; null if there are none.
+// Returns the plugin's kernels. Returns null if there are none for x, or if x and the weight differ
+// in dtype.
 const tensor::GpuKernels* plugin_kernels(const at::Tensor& x, const at::Tensor& weight) {
   return x.scalar_type() == weight.scalar_type() ? tensor::gpu_kernels(x) : nullptr;
 }
@@ -205,7 +206,8 @@ std::tuple<at::Tensor, at::Tensor> forward_of_gpu(const at::Tensor& x, const at:
   return {y.to(x.scalar_type()), std::move(inverse)};
 }
 
-// Adds `of_sum`, which may be undefined, to the gradient of x.
+// Returns the gradients of x and of the weight. If `of_sum` is defined, adds it to the gradient of
+// x.
 variable_list backward_of_gpu(const at::Tensor& gradient, const at::Tensor& of_sum,
                               const at::Tensor& x, const at::Tensor& inverse,
                               const at::Tensor& weight, NormKind kind, std::array<bool, 2> asked) {
@@ -364,7 +366,7 @@ NormedSum normed_sum(const at::Tensor& x, at::Tensor added, const at::Tensor& we
     const variable_list both = SumAndNorm::apply(x, added, weight, eps, kind);
     return {both[0], both[1]};
   }
-  const at::Tensor sum = x + std::exchange(added, {});  // frees it before the norm's output
+  const at::Tensor sum = x + std::exchange(added, {});  // frees `added` before y is allocated
   return {sum, rms_norm(sum, weight, eps, kind)};
 }
 

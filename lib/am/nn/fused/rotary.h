@@ -17,8 +17,8 @@ namespace am::nn::fused {
 // copied. If the tables' dtype differs from x's, ATen's operators run with their type promotion.
 at::Tensor rotate(const at::Tensor& x_BHTK, const at::Tensor& cos_TR, const at::Tensor& sin_TR);
 
-// Returns queries and keys rotated: as two calls of rotate(), on a GPU in one launch. They differ
-// in the number of heads only.
+// Returns {rotate(queries), rotate(keys)}; a GPU computes both in one launch. Queries and keys may
+// differ only in the number of heads.
 std::pair<at::Tensor, at::Tensor> rotate_both(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
                                               const at::Tensor& cos_TR, const at::Tensor& sin_TR);
 

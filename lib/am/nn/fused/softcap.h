@@ -8,8 +8,8 @@
 
 namespace am::nn::fused {
 
-// Returns the capped logits as a new tensor, and overwrites `x`. Nothing else may read `x`, for
-// example because it is a product's output.
+// Returns the capped logits as a new tensor, and overwrites `x`. Neither the caller nor a backward
+// may read `x` afterwards; if `x` is the output of a matrix product, no backward does.
 at::Tensor soft_cap(const at::Tensor& x, double cap);
 
 }  // namespace am::nn::fused

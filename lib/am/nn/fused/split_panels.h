@@ -1,5 +1,5 @@
 // Converts one side of a product to panels of bfloat16 parts, in the order in which the processor's
-// matrix unit reads them: the first half of split_product.cpp.
+// matrix unit reads them: the first step of split_product.cpp.
 //
 // A float32 is the sum of three bfloat16 parts: the highest 8 bits of its significand, the next 8,
 // and the rest.
@@ -75,9 +75,10 @@ AM_INLINE uint32_t largest_lane(const LargestBits& largest) {
   return bits;
 }
 
-// Splits two vectors and stores their parts as pairs. Each part is stored `tiles` tiles after the
-// previous one. Rounding is to nearest, halves away from zero: each part leaves a remainder with 8
-// bits fewer, and the last part is exact.
+// Splits each float32 of two vectors into kSplitParts bfloat16 parts. Each int32 holds a part of
+// both: that of `of_lower` in its lower half, that of `of_upper` in its upper half. Each part is
+// stored `tiles` tiles after the previous one. Rounding is to nearest, halves away from zero: each
+// part leaves a remainder with 8 bits fewer, and the last part is exact.
 AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
                            const Floats& of_upper, LargestBits& largest) {
   constexpr uint32_t kUpperHalf = 0xffff0000;
@@ -112,7 +113,7 @@ AM_INLINE void split_tile(int32_t* to, int64_t tiles, const SplitSide& side, int
   const bool dense_lines = side.depth_stride == 1;
   const float* const from = side.data;
   if (!dense_lines) {
-    // Prefetches the data of the next step, which lies rows ahead, too far for hardware
+    // Prefetches the data of the next step, which lies several rows ahead, too far for hardware
     // prefetching.
     const float* const next = from + kStepDepth * side.depth_stride;
     for (int64_t k = 0; k < kStepDepth; ++k) __builtin_prefetch(next + k * side.depth_stride);

@@ -43,9 +43,9 @@ struct FreeScratch {
   void operator()(int32_t* memory) const { ::operator delete (memory, std::align_val_t{4096}); }
 };
 
-// Returns this thread's scratch memory of a megabyte. The memory stays allocated, because an
-// allocation costs a tenth of a product's time. The memory is not a tensor, because tensors count
-// as a step's memory.
+// Returns this thread's scratch memory, about a megabyte. The memory stays allocated, because an
+// allocation costs a tenth of a product's time. It is not a tensor, because memory meters count
+// tensors as memory of the step.
 int32_t* scratch() {
   thread_local const std::unique_ptr<int32_t, FreeScratch> memory(static_cast<int32_t*>(
       ::operator new (kScratchPanels* kPanelPairs * sizeof(int32_t), std::align_val_t{4096})));

@@ -22,10 +22,11 @@ bool splits_products();
 // Whether a product of these sizes, in any order, is faster on the matrix unit.
 bool is_worth_splitting(int64_t rows, int64_t columns, int64_t depth);
 
-// Returns a b as contiguous rows, computed on ATen's thread pool, for float32 on the host. Builds
-// no autograd graph. Returns an undefined tensor if an element is not finite, if all elements are
-// so large or so small that their parts or products could leave float32's range, or if a matrix is
-// strided in both dims. Subnormal numbers count as 0, because the unit does not support them.
+// Returns the product a b, contiguous, computed on ATen's thread pool, for float32 on the host.
+// Builds no autograd graph. Returns an undefined tensor if an element is not finite, if the largest
+// elements are so large or so small that parts or products could leave float32's range, or if a
+// matrix is strided in both dims. Subnormal numbers count as 0, because the unit does not support
+// them.
 at::Tensor split_product(const at::Tensor& a_MK, const at::Tensor& b_KN);
 
 }  // namespace am::nn::fused

@@ -1,5 +1,5 @@
 // Sums of products of two panels (split_panels.h) in the tiles of the processor's matrix unit: the
-// second half of split_product.cpp.
+// second step of split_product.cpp.
 #pragma once
 
 #include "am/nn/fused/split_panels.h"
@@ -25,8 +25,9 @@ struct NextPanel {
 // cycles if none was issued for some 2000 cycles.
 constexpr int64_t kStepsAwake = 4;
 
-// Tiles 0 to 3 hold the sums, 4 and 5 the left side, 6 and 7 the right side. From one product of
-// parts to the next, only one side is loaded anew, which makes 14 loads for 24 products.
+// Tiles 0 to 3 hold the sums, 4 and 5 the left side, 6 and 7 the right side. A step multiplies 6
+// pairs of a left and a right part, each by 4 tile products. From one pair to the next, only one
+// side's two tiles are loaded, so a step takes 4 + 5 x 2 = 14 loads.
 template <int kRows, int kColumns>
 AM_TILES_INLINE void load_left(const int32_t* a, int64_t part) {
   _tile_loadd(4, a + part * kRows * kTilePairs, kTileStride);
@@ -96,7 +97,8 @@ struct Target {
   bool is_first = false;
 };
 
-// Adds the sums of one tile, which are in `sums`, to the result matrix.
+// Adds the sums of one tile, which are in `sums`, to the result matrix; overwrites the result if
+// target.is_first.
 AM_INLINE void add_sums(const float* sums, const Target& target, int64_t row, int64_t column) {
   const int64_t rows = std::min(kTileLines, target.rows - row);
   const int64_t columns = target.columns - column;

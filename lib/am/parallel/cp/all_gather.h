@@ -1,7 +1,7 @@
 // Context-parallel attention that all-gathers the keys and values of all ranks, in forward and
 // again in backward; a reduce-scatter sums their gradients over the ranks in float32. Compared with
-// ring attention, it needs one message instead of many, but memory for the keys and values of whole
-// sequences.
+// ring attention, this method needs one message instead of many, but memory for the keys and values
+// of whole sequences.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,8 @@
 
 namespace am::parallel::cp {
 
-// Computes attention with all-gathered keys and values over the group `ranks`. Has the signature of
-// an nn::AttentionCore. Collective.
+// Computes attention with all-gathered keys and values over the group `ranks`. All other arguments
+// and the result are those of an nn::AttentionCore. Collective.
 at::Tensor all_gather_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                                 const std::optional<at::Tensor>& sinks_H,
                                 const SequenceGroup& ranks);

@@ -2,9 +2,9 @@
 // the attention outputs are merged by their log-sum-exp.
 //
 // At step i, rank r attends to the keys of rank r - i (their owner) while it receives the keys of
-// the next step. Backward passes keys and values around once more, followed one step later by their
-// gradients, which end at the owners. Steps at which the window hides all keys from the queries of
-// all ranks are skipped.
+// the next step. Backward sends keys and values around the ring once more; their gradients follow
+// one step later and end at the owners. Steps at which the window hides all keys from the queries
+// of all ranks are skipped.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,8 +20,8 @@ namespace am::parallel::cp {
 // keys of both sets.
 void merge(const nn::Attended& sum, const nn::Attended& with);
 
-// Computes ring attention over the group `ranks`. Has the signature of an nn::AttentionCore.
-// Collective.
+// Computes ring attention over the group `ranks`. All other arguments and the result are those of
+// an nn::AttentionCore. Collective.
 at::Tensor ring_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                           const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks);
 

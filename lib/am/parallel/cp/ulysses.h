@@ -13,9 +13,9 @@
 
 namespace am::parallel::cp {
 
-// Computes Ulysses attention over the group `ranks`. Has the signature of an nn::AttentionCore.
-// Collective. The group's size must divide H, and each rank must have consecutive positions, in the
-// order of the ranks.
+// Computes Ulysses attention over the group `ranks`. All other arguments and the result are those
+// of an nn::AttentionCore. Collective. The group's size must divide H, and each rank must have
+// consecutive positions, in the order of the ranks.
 at::Tensor ulysses_attention(const nn::Qkv& heads, const nn::AttentionParams& params,
                              const std::optional<at::Tensor>& sinks_H, const SequenceGroup& ranks);
 

@@ -4,7 +4,7 @@
 // A rank sorts its rows by expert, so that the rows for one rank are contiguous. Rows arrive sorted
 // by source rank and are regrouped by expert, each expert's rows in the order of the source ranks.
 // On the way back, sent and received counts are swapped. Legend: P ranks, D hidden, e experts of a
-// rank, R rows of this rank's tokens, one per token and expert.
+// rank, R rows of this rank's tokens, one per token and chosen expert.
 #pragma once
 
 #include <ATen/core/Tensor.h>

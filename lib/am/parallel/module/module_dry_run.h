@@ -30,7 +30,7 @@ class ModuleDryRun {
   ~ModuleDryRun();
 
   // Must be called when a forward pass with gradients begins, when its backward pass begins, and
-  // when that ends. Memory that is allocated between passes counts as the optimizer's.
+  // when the backward pass ends. Memory that is allocated between passes counts as the optimizer's.
   void forward_begins();
   void backward_begins();
   void backward_ends();

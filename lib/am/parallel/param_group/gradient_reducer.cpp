@@ -180,8 +180,8 @@ void GradientReducer::finish_reduce() {
   stage_ = Stage::kIdle;
 }
 
-// Adds the reduced gradient to the flat gradient. If offloaded, the addition runs on the host,
-// which first has to wait for the stream.
+// Adds the reduced gradient to the flat gradient, or copies it there if the flat gradient has no
+// value yet. If offloaded, the addition runs on the host, which first has to wait for the stream.
 void GradientReducer::add_to_flat() {
   if (flat_valid_) {
     if (options_.offloaded && options_.stream != nullptr) options_.stream->host_waits();

@@ -5,9 +5,9 @@
 // one full gradient at a time, and the buffer [ranks, flat] that the reduction sends. Without
 // gradient sync the buffer stays, and later backward passes add to it. The buffer is
 // reduce-scattered over the shard group, then all-reduced over the replicate group, as in PyTorch's
-// HSDP. Last, this rank's shard of gradients that are partial sums on tp ranks is summed over tp.
-// If the shard group has one rank (for example a DDP bucket), there is only the all-reduce, and the
-// buffer is the flat gradient itself if dtype and device are equal.
+// HSDP. Last, if gradients are partial sums on tp ranks, this rank's shard of them is summed over
+// tp. If the shard group has one rank (for example a DDP bucket), there is only the all-reduce, and
+// the buffer is the flat gradient itself if dtype and device are equal.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -61,10 +61,10 @@ class GradientReducer {
   void keep() { new_ = 0; }
 
   // Reduce all gradients that arrived, in three steps that overlap with computation. begin_reduce()
-  // starts the reduce-scatter. advance_reduce() waits for it and starts the all-reduce over the
-  // replicas. finish_reduce() waits for the all-reduce and adds its result to flat(). Each function
-  // first runs the earlier steps that are still to be done. begin_reduce() returns whether there
-  // was anything to reduce.
+  // starts the reduce-scatter, and returns whether it started a reduction. advance_reduce() waits
+  // for the reduce-scatter and starts the all-reduce over the replicas. finish_reduce() runs
+  // advance_reduce() if that has not run, waits for the all-reduce and adds its result to flat().
+  // advance_reduce() and finish_reduce() do nothing if no reduction is in progress.
   bool begin_reduce();
   void advance_reduce();
   void finish_reduce();

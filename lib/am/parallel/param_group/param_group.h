@@ -104,12 +104,14 @@ class ParamGroup {
   at::ScalarType storage_dtype() const { return options_.storage_dtype; }
   // Returns the values of a box [box.shape]: a view, or a dequantized copy.
   at::Tensor value_of(const LocalParameter& owned) const;
-  // Returns the values of this rank's piece of a parameter [Piece::own_shape], likewise.
+  // Returns the values of this rank's piece of a parameter [Piece::own_shape]: a view, or a
+  // dequantized copy.
   at::Tensor value_of_piece(size_t piece) const;
-  // Calls change(value) with the values of a box [box.shape], and stores what it writes to them.
+  // Calls the function `change` with a tensor of the values of owned.box, [box.shape], and stores
+  // the tensor, as the function has changed it, in the group.
   void change(const LocalParameter& owned, const std::function<void(at::Tensor&)>& change);
   // Returns a tensor whose values are finite if and only if all values of the group are: flat(), or
-  // the magnitudes of the blocks.
+  // the magnitudes of the blocks of quantized shards.
   at::Tensor magnitudes() const;
   // flat() returns this rank's shards, padding included, or the bytes of quantized shards: the
   // codes of all parameters, then the magnitudes of all blocks. trained() returns the trainable
@@ -130,12 +132,12 @@ class ParamGroup {
     return pieces_.view(flat, owned.piece, pieces_[owned.piece].boxes[owned.number]);
   }
 
-  // begin_unshard() starts to gather the full tensors. unshard() waits until they are gathered, and
-  // calls begin_unshard() first if nobody has. reshard() frees them; it also completes and discards
-  // a gather that nobody waited for. All three are idempotent.
+  // begin_unshard() starts the gather of the full tensors. unshard() starts the gather if none is
+  // in flight, and waits until the full tensors are gathered. reshard() frees them; if a gather is
+  // in flight, reshard() completes and discards it. All three are idempotent.
   void begin_unshard();
   // Does the same as begin_unshard(), except that the gather stream does not wait for the current
-  // stream. The caller must have made it wait since the parameters last changed.
+  // stream. The caller must have made the gather stream wait since the parameters last changed.
   void prefetch();
   void unshard();
   void reshard();
@@ -168,7 +170,8 @@ class ParamGroup {
   void copy_out(const at::Tensor& ranks);
   void copy_out_even(const at::Tensor& ranks);
   void dequantize(const at::Tensor& ranks);
-  // The part of a piece in the bytes of ranks [ranks, bytes]: codes and magnitudes, [ranks, ..].
+  // Codes and magnitudes of one piece, [ranks, ..], as views of the bytes of all ranks,
+  // [ranks, bytes].
   struct Quantized {
     at::Tensor codes, absmax;
   };
@@ -196,7 +199,7 @@ class ParamGroup {
   bool of_modules_ = false;  // whether leaves_ are tensors of modules
   bool unsharded_ = false;
 
-  bool begun_ = false;  // whether a gathering, or a copy from host memory, was begun and not ended
+  bool begun_ = false;  // whether a gather, or a copy from host memory, is in flight
   runtime::Pending gathering_;
   at::Tensor gather_input_;
   at::Tensor gather_output_;  // gathered shards, [ranks, flat]

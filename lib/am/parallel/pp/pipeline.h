@@ -6,8 +6,9 @@
 // F (forward), B (backward), I (gradients of inputs) and W (gradients of weights) compute on a
 // stage. SEND and RECV pass hidden states down the pipeline and gradients up the pipeline, between
 // two ranks; between two stages of one rank, tensors are passed directly. UNSHARD, RESHARD and
-// REDUCE_GRAD gather and free a stage's parameters and reduce its gradients; a stage's units are
-// gathered, freed and reduced only by these actions.
+// REDUCE_GRAD gather and free a stage's parameters and reduce its gradients. Units with
+// reshard_after_forward are also freed and gathered by their hooks. Without defers_gradient_sync,
+// gradients are reduced after each backward instead of by REDUCE_GRAD.
 //
 // A model without pipeline parallelism is a pipeline of one stage with the list `0F0 0B0`, one
 // round per micro-batch. Its units are gathered, freed and reduced without actions.
@@ -57,10 +58,11 @@ class Pipeline {
            const runtime::DeviceMesh& mesh, const HiddenForm& hidden, std::string tied = {});
 
   // Runs forward and backward of all micro-batches, in rounds of the schedule's number of
-  // micro-batches. The last round reduces the gradients; the gradients of a tied parameter's two
-  // copies are both set to their sum. Returns the sum of the label cross-entropies, [1], float64;
-  // zero on ranks without the last stage. Throws Error(kPlan) if the micro-batches do not fill
-  // whole rounds. An error inside an action names the action if there are several stages.
+  // micro-batches. With options.reduce, the last round reduces the gradients, and the gradients of
+  // a tied parameter's two copies are both set to their sum. Returns the sum of the label
+  // cross-entropies, [1], float64; zero on ranks without the last stage. Throws Error(kPlan) if the
+  // micro-batches do not fill whole rounds. An error inside an action names the action if there are
+  // several stages.
   at::Tensor run(MicroBatches& batches, const PassOptions& options);
   // Runs forward only and returns the sum of the label cross-entropies.
   at::Tensor run_forward(MicroBatches& batches);

@@ -52,7 +52,7 @@ class Stage {
  private:
   struct UnderWay {
     at::Tensor input;  // the stage's input, an autograd leaf; undefined on the first stage
-    // Where backward begins; invalid: the output requires no gradient.
+    // The output's edge, at which backward begins; invalid if the output requires no gradient.
     torch::autograd::Edge output = {};
     at::Tensor of_loss = {};  // gradient of the loss, which is 1; defined only on the last stage
     nn::WeightPassPtr weights = {};

@@ -118,8 +118,8 @@ void apply_to_linear(nn::Linear& linear, const Cut& cut, const Transforms& trans
   }
 }
 
-// Sets the first column of A that this rank holds, for the adapter's dropout, and the sum over the
-// ranks' columns, for DoRA's norms.
+// Sets two members of an adapter: the index of the first column of A that this rank holds, which
+// dropout uses, and the function that sums over the ranks' columns, which DoRA's norms use.
 void place_adapter(nn::Linear& linear, const Cuts& cuts, const runtime::DeviceMesh& mesh) {
   if (!linear.adapter) return;
   const layout::ParameterLayout& a = *cuts.of(*linear.adapter->a).placed;

@@ -13,8 +13,8 @@ namespace am::parallel::tp {
 mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& layout,
                                    const runtime::DeviceMesh& mesh);
 
-// Lets the decoder's linear layers that allow it multiply in FP8. Scales over dims that tp shards
-// are equal on all ranks. `layout` and `mesh` must outlive the decoder.
+// Makes the decoder's linear layers with Linear::fp8_allowed multiply in FP8. Scales over dims that
+// tp shards are equal on all tp ranks. `layout` and `mesh` must outlive the decoder.
 void apply_fp8(nn::Decoder& decoder, config::Fp8Recipe recipe, const layout::Layout& layout,
                const runtime::DeviceMesh& mesh);
 

@@ -24,7 +24,7 @@ Local localize(const at::Tensor& ids, const mesh::Extent& slice) {
   return {at::where(inside, shifted, at::zeros_like(shifted)), inside};
 }
 
-// Combines the ranks' sums over their slices into sums over the whole vocabulary.
+// Combines the ranks' sums over their slices into sums over the whole vocabulary, in place.
 void combine(nn::fused::LogitSums& sums, const runtime::Group& group) {
   const at::Tensor maximum_N = sums.maximum_N.clone();
   group.all_reduce(maximum_N, runtime::ReduceOp::kMax);

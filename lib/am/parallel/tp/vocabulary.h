@@ -1,7 +1,7 @@
 // Embedding look-up and cross-entropy on slices of a vocabulary that is sharded over a group,
 // without gathering the logits.
 //
-// Legend: N tokens, V vocabulary, v this rank's slice of the vocabulary.
+// Legend: N tokens, v this rank's slice of the vocabulary, D hidden.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,7 +24,8 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const m
 // Returns the sum of the tokens' cross-entropies over the whole vocabulary, equal on every rank.
 // `logits` and their gradient cover only this rank's slice of the vocabulary. `labels` are global
 // ids; throws Error(kUsage) for a label outside `vocabulary`. Forward exchanges three numbers per
-// token: the maximum, the sum of exponentials, and the label's logit. The gradient has `terms` too.
+// token: the maximum, the sum of exponentials, and the label's logit. The gradient includes
+// `terms`.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,
                              const mesh::Extent& slice, int64_t vocabulary, int64_t ignore_index,
                              const runtime::Group& group, const nn::fused::LossTerms& terms = {});

@@ -1,6 +1,6 @@
-// Bytes that autograd saves outside the decoder layers in one forward pass, and sizes that the
-// formulas for layers (layer_activations.h) use: those of a micro-batch on a rank, the bytes that a
-// norm saves, and the bytes of the copy that a matmul makes of its operand.
+// Bytes that autograd saves outside the decoder layers in one forward pass. Also sizes that the
+// formulas for layers (layer_activations.h) use: the size of a micro-batch on a rank, the bytes
+// that a norm saves, and the bytes of the copy that a matmul makes of its operand.
 #pragma once
 
 #include <cstdint>
@@ -51,8 +51,9 @@ ActivationContext activation_context(const config::Plan& plan, const layout::Lay
 double hidden_bytes(const ActivationContext& context, double width);
 // Returns the bytes that a norm of `rows` rows saves for backward, without its output. They are its
 // input, with `input_bytes` per element, and statistics of each row: RMSNorm saves the root mean
-// square (nn/fused/rms_norm.h), ATen's LayerNorm the mean and the deviation, in the wider of the
-// dtypes of its input and its weight (`weight_bytes` per element).
+// square (nn/fused/rms_norm.h), ATen's LayerNorm the mean and the reciprocal of the
+// standard deviation, in the wider of the dtypes of its input and its weight (`weight_bytes` per
+// element).
 double norm_bytes(double rows, double width, double input_bytes, model::NormKind kind,
                   double weight_bytes);
 
@@ -68,13 +69,13 @@ struct BackwardBytes {
   double first = 0.0;
   double later = 0.0;
   bool packed_first = false;  // the reduction's buffer is live at `first`, too
-  // Bytes at a moment in attention's backward at which the reduction's buffer is live, but no
-  // parameter's gradient; 0 if this moment cannot be the peak.
+  // Bytes at a moment in attention's backward at which the reduction's buffer is live and no
+  // gradient of a parameter is live; 0 if this moment cannot be the peak.
   double attention = 0.0;
   // Bytes at two moments of expert parallelism; 0 without it. `rows_arrive`: at the start of the
   // layer's backward, when the gradients of token rows have arrived at the rank of their expert.
   // `rows_return`: after the last expert, when the gradients of the experts' input rows are sent
-  // back and the reduction's buffer is live, but no parameter's gradient.
+  // back, the reduction's buffer is live, and no gradient of a parameter is live.
   double rows_arrive = 0.0;
   double rows_return = 0.0;
   // Bytes in the backward of the last expert, when the tensors of all other experts are freed; 0 if
@@ -91,8 +92,8 @@ double embedding_activations(const ActivationContext& context);
 // Returns the part of embedding_activations() that only a sharded vocabulary needs: for each token,
 // its row in this rank's slice, and whether the token is in the slice.
 double cut_look_up_bytes(const ActivationContext& context);
-// Returns the bytes that the final norm saves, and those of the head's input, which is saved only
-// if the head is trained.
+// Returns the bytes that the final norm saves, plus the bytes of the head's input, which is saved
+// only if the head is trained.
 double final_norm_activations(const ActivationContext& context, const model::ModelConfig& config,
                               bool head_trains);
 

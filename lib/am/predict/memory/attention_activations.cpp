@@ -12,7 +12,7 @@ namespace {
 using config::ActivationCheckpointing;
 using model::Role;
 
-// Numbers of elements per token on this rank of the query, key, value and output of attention.
+// Numbers of elements per token of the query, key, value and output of attention on this rank.
 struct HeadWidths {
   double query = 0.0, key = 0.0, value = 0.0, out = 0.0;
 };
@@ -134,8 +134,8 @@ bool LayerActivations::attends_by_blocks() const {
 // Returns the bytes of one block of queries of one sequence in attention's backward: the block's
 // rows, the keys and values that it attends to, its scores, their gradient, and the product of
 // scores and gradient. If scores have a soft-cap, two more tensors of the size of the scores are
-// live. `parts`: number of ranks over which heads are sharded. `copied`: keys and values must be
-// copied to the memory layout that matmuls read.
+// live. `parts`: number of ranks over which heads are sharded. `copied`: whether keys and
+// values must be copied to the memory layout that matmuls read.
 double LayerActivations::block_bytes(double rows, double keys, double parts, bool copied) const {
   constexpr double kWide = 4.0;  // scores and sums are float32
   const model::AttentionSpec& attention = layer_.spec().attention;

@@ -11,7 +11,7 @@ using model::Role;
 
 constexpr double kIndexBytes = 8.0;
 
-// Returns the bytes of gate and up outputs that are recomputed at a time (ExpertRows::kept).
+// Returns the bytes of gate and up outputs that are recomputed at one time (ExpertRows::kept).
 // `of_row`: bytes of one row's outputs.
 double again_bytes(const ExpertRows& rows, double of_row) {
   return std::min(rows.all - rows.kept, rows.even) * of_row;
@@ -27,8 +27,8 @@ struct ExchangeBytes {
 
 // Returns the bytes at both moments of the exchange; zeros if one rank has all experts. `beside`:
 // other live bytes. `of_rows`: bytes of all rows. `of_width`: bytes of the output of gate, or of
-// up. `left`: 0 to 2, the number of these two outputs that stay saved. `rows_saved`: the rows were
-// saved for the weights' gradients.
+// up. `left`: 0 to 2, the number of these two outputs that stay saved. `rows_saved`: whether the
+// rows were saved for the weights' gradients.
 ExchangeBytes exchange_bytes(const ActivationContext& context, double beside, double of_rows,
                              double of_width, double left, bool rows_saved) {
   if (context.expert_ranks == 1.0) return {};
@@ -134,7 +134,7 @@ double combining_bytes(const ActivationContext& context, const layout::LocalLaye
   const double input =
       layer.trained_readers(false) > 0.0 ? 0.0 : context.routed_tokens() * hidden * p;
   if (context.expert_ranks > 1.0) return input + 3.0 * of_rows;
-  // The rows, if nothing saves them, are freed when all outputs have been computed.
+  // If no module saves the rows, they are freed after all outputs have been computed.
   const bool saved = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains ||
                      layer[Role::kExpertGateUp].trains;
   return input + of_rows + std::max(hidden_bytes(context, hidden), saved ? 0.0 : of_rows);
@@ -155,13 +155,13 @@ BackwardBytes expert_backward(const ActivationContext& context, const layout::Lo
   const double left = keeps_gate ? 1.0 : 0.0;
   // Returns the bytes of `count` rows in the down projection's backward: three tensors of `wide`
   // elements per row (gradients of the activation, gate and up), or two of them and the matmul's
-  // copy.
+  // copy if the copy is larger than the third.
   const auto in_down = [&](double count, double wide, bool trains) {
     const double copy = trains ? transposed_copy(context, count / context.tokens * hidden) : 0.0;
     return 2.0 * count * wide * p + std::max(count * wide * p, copy);
   };
   // Returns the bytes of `count` rows in the up projection's backward: the gradient of its input,
-  // and the saved gates that are still live.
+  // the saved outputs of gate that are still live, and the matmul's copy.
   const auto in_up = [&](double count, double wide, bool trains) {
     const double copy = trains ? transposed_copy(context, count / context.tokens * wide) : 0.0;
     return count * (hidden + left * wide) * p + copy;
@@ -170,8 +170,8 @@ BackwardBytes expert_backward(const ActivationContext& context, const layout::Lo
       hidden_bytes(context, hidden) + of_rows + again_bytes(all_rows, 2.0 * width * p);
   const double in_expert = std::max(in_down(of_one, width, layer[Role::kExpertDown].trains),
                                     in_up(of_one, width, layer[Role::kExpertUp].trains));
-  // Change of live bytes due to finished experts: the gradients of their input rows are added, and
-  // their saved outputs of up are freed, and those of gate unless they are kept.
+  // Change of live bytes due to finished experts: the gradients of their input rows are added. The
+  // saved outputs of up are freed, and so are those of gate unless `keeps_gate`.
   const double of_finished = (rows - of_one) * (hidden - (2.0 - left) * width) * p;
   const double of_others = std::max(0.0, of_finished);
   const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains;

@@ -13,7 +13,7 @@ namespace am::predict {
 struct ExpertBytes {
   double input = 0.0;    // inputs of the router, of the shared experts and of their gate
   double routing = 0.0;  // expert, position and token (three indices) of each of the N k rows
-  double routed = 0.0;   // the N k rows of D elements, and their routing weights
+  double routed = 0.0;   // the N k rows of D elements, and routing scores and weights
   // Bytes saved when a gate scales the output of shared experts that tp shards: the output after
   // its sum over tp ranks, and one factor per token. 0 for other layers. Every checkpointing mode
   // keeps these bytes, because the scaling is outside of every recompute segment.
@@ -22,7 +22,7 @@ struct ExpertBytes {
 
 // Numbers of rows that this rank's experts process per micro-batch.
 struct ExpertRows {
-  double all = 0.0;  // rows that arrive
+  double all = 0.0;  // rows that this rank's experts receive from all ranks
   // Rows whose gate and up outputs are saved; for the rest of `all` these outputs are recomputed in
   // parts (nn/experts/row_chunks.h).
   double kept = 0.0;
@@ -38,7 +38,7 @@ ExpertRows expert_rows(const ActivationContext& context, const model::RouterSpec
 ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLayer& layer,
                          double hidden);
 
-// Returns the bytes that are live in forward, beside saved tensors, while the outputs of a token's
+// Returns the bytes that are live in forward, besides saved tensors, while the outputs of a token's
 // experts are added: the experts' input if nothing saves it, the outputs and, under expert
 // parallelism, the message that returns them and the rows that arrive.
 double combining_bytes(const ActivationContext& context, const layout::LocalLayer& layer,
@@ -48,7 +48,7 @@ double combining_bytes(const ActivationContext& context, const layout::LocalLaye
 // experts computes the gradients of all token rows. Then the shared experts run, then the routed
 // experts one by one, each with the gradients of its activation and of the outputs of gate and up.
 // These outputs are freed when the expert has finished. `keeps_gate`: whether the saved outputs of
-// gate stay until the layer's backward ends, as one checkpointing mode requires.
+// gate stay until the layer's backward ends, as under selective checkpointing.
 BackwardBytes expert_backward(const ActivationContext& context, const layout::LocalLayer& layer,
                               double hidden, bool keeps_gate);
 

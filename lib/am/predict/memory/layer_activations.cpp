@@ -24,9 +24,9 @@ double rows_of_token(const ActivationContext& context, const layout::LocalLayer&
   return router.has_value() ? expert_rows(context, *router).kept / context.tokens : 0.0;
 }
 
-// Numbers of elements per token on this rank of the outputs of gate and up and of the input of the
-// down projection, summed over all experts of the token. If one matrix computes gate and up of the
-// experts, a checkpointing mode keeps both outputs or none, so both are counted as `up`.
+// Widths on this rank (elements per token) of the output of gate, of the output of up, and of the
+// input of the down projection, summed over all experts of the token. If one matrix computes gate
+// and up of the experts, a checkpointing mode keeps both outputs or none, so both count as `up`.
 struct WideWidths {
   double gate = 0.0, up = 0.0, down_in = 0.0;
 };
@@ -72,7 +72,7 @@ void LayerActivations::measure_feed_forward() {
       at(layout::Saved::kOtherNorms) += bytes_of_norm(role, rows, hidden_, bytes);
   }
   // If attention and the feed-forward are parallel blocks, their norms read the same tensor, which
-  // is saved once and was counted twice.
+  // is saved once, but was counted twice above.
   if (layer_.spec().residual == model::Residual::kParallelTwoNorms) {
     at(layout::Saved::kOtherNorms) -= rows * hidden_ * context_.compute_bytes;
   }
@@ -147,8 +147,9 @@ void LayerActivations::begin_gradients() {
   if (layer_.trains_in_attention()) return;
   nothing({layout::Saved::kHeads, layout::Saved::kHeadNorms, layout::Saved::kHeadNormInputs,
            layout::Saved::kAttentionStatistics, layout::Saved::kCastOthers});
-  // kLayerInput is the input of the layer's first checkpointed segment. If the layer has several
-  // segments, the first one has no trained parameter and needs no recomputation.
+  // kLayerInput is the input of the layer's first checkpointed segment. Here attention has no
+  // trained parameter. If it is a segment of its own, it is not recomputed, so that its input need
+  // not be saved.
   if (mode_ != ActivationCheckpointing::kFull && !layer_.spec().parallel()) {
     nothing({layout::Saved::kLayerInput});
   }
@@ -170,9 +171,9 @@ double LayerActivations::bytes_of_norm(Role role, double rows, double width,
                     context_.compute_bytes);
 }
 
-// Returns the bytes of the hidden state that the first projections of attention save; of the
-// feed-forward if `attention` is false. Under sequence parallelism, projections that tp shards save
-// the gathered hidden state, and other projections only this rank's part of it.
+// Returns the bytes of the hidden state that the first projections of attention (`attention` true)
+// or of the feed-forward save. Under sequence parallelism, projections that tp shards save the
+// gathered hidden state, and other projections only this rank's part of it.
 double LayerActivations::bytes_of_inputs(bool attention) const {
   const double whole = context_.tokens * hidden_ * context_.product_bytes;
   const double gathering = layer_.trained_readers(attention, true);

@@ -31,7 +31,7 @@ class LayerActivations {
   double kept() const {
     return sum(layout::kept_under(mode_, layer_.spec().residual)) + share_of_sum_;
   }
-  // Returns the bytes of experts' tensors that are live during this layer's forward alone.
+  // Returns the bytes of experts' tensors that are live only during this layer's forward.
   double passing() const;
   // Returns the bytes that are recomputed during this layer's backward; 0 without checkpointing.
   double recomputed() const;

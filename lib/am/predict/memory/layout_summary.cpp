@@ -13,7 +13,7 @@ double elements(const layout::Layout& layout, const layout::ParameterLayout& par
 }
 
 // Whether to count a parameter: true except for experts of ep ranks other than the first. One ep
-// rank is enough, because all have equally many elements.
+// rank is enough, because all ep ranks hold equally many elements.
 bool is_counted(const layout::ParameterLayout& parameter) {
   return parameter.ep_owner.value_or(0) == 0;
 }

@@ -1,5 +1,5 @@
 // Summary of a layout: for each pipeline stage, the number of layers of each kind and the number of
-// parameter elements on a rank. The formulas for time and memory need no more of a layout.
+// parameter elements on a rank. The formulas for time and memory need nothing else of a layout.
 //
 //   const LayoutSummary summary = summary_of(plan, config, layout);
 //   summary.stages[3].layers[0]; summary.parameters_of(/*position=*/0).dense;
@@ -62,8 +62,7 @@ struct LayoutSummary {
   double backward_layers = 1.0;  // fraction of the layers through which backward runs
 
   int64_t positions() const;  // number of ranks along pp
-  // Returns the number of parameter elements in all stages of the ranks at index `position` along
-  // pp.
+  // Returns the parameters of one rank at index `position` along pp, summed over its stages.
   LocalParameters parameters_of(int64_t position) const;
   // Returns the index along pp with the most parameters.
   int64_t fullest_position() const;
@@ -87,7 +86,7 @@ struct LocalCuts {
   std::vector<LocalParameters> of_layer;  // parameters of one layer, per kind of layer
   LocalParameters first, last;  // parameters outside the layers, on the first and the last stage
   double table = 0.0;           // elements of the embedding table on one rank
-  bool tied = false;            // the last stage has a copy of the table
+  bool tied = false;            // tied weights: the last of several stages has a copy of the table
 };
 LocalCuts local_cuts(const model::ModelConfig& config, const layout::Layout& layout);
 LayoutSummary summarize_stages(const config::Plan& plan, const model::ModelConfig& config,

@@ -23,15 +23,14 @@ inline constexpr int64_t kMostBytes = 4'000'000'000'000'000'000;
 // Bytes of one rank at one moment, by what they store.
 struct MemoryComponents {
   int64_t parameters = 0;  // stored (sharded) parameters with their padding
-  // Stored gradients, in the layout and dtype of the parameters. A gradient is live from its
-  // reduction until the next step begins; before the first backward there is none.
+  // Stored gradients, in the layout and dtype of the parameters. Allocated during backward, when
+  // gradients are packed or reduced, and freed when the next step begins.
   int64_t gradients = 0;
   int64_t optimizer = 0;  // optimizer states, for example AdamW's two moments
   // Activations that all layers of the rank save for backward, for all micro-batches in flight.
   int64_t activations = 0;
   int64_t logits = 0;  // logits, their gradient and the loss's working copy
-  // Gathered parameters of FSDP units, and the full gradient of the parameter whose gradient
-  // backward computes.
+  // Gathered parameters of FSDP units, and the one full gradient that backward is computing.
   int64_t unsharded = 0;
   // Buffers of all-gather and reduce-scatter, with the unsharded gradients in them.
   int64_t communication = 0;
@@ -68,8 +67,8 @@ RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& c
 // last one (config::defers_gradient_sync).
 bool keeps_whole_gradients(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
-// Returns the memory of the rank with the largest peak at each index along pp. This is the first
-// rank with the index, because shard 0 of a tensor is never smaller than the other shards.
+// Returns, for each index along pp, the memory of the rank with the largest peak. This rank is the
+// first one with the index, because shard 0 of a tensor is never smaller than the other shards.
 std::vector<RankMemory> worst_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                         const layout::Layout& layout);
 

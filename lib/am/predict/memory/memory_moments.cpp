@@ -33,9 +33,9 @@ struct CopiedBox {
 
 // Returns the bytes of the copy of a rank's part of a checkpoint, which is written while training
 // continues (checkpoint.async). The copy exists for the whole job. It equals the rank's data file:
-// shards of parameters and optimizer state, with the overhead of the archive format. The ranks that
-// hold the same shard divide it among them. Excludes the optimizer's global values in rank 0's
-// file.
+// shards of parameters and optimizer state, with the overhead of the archive format. A shard that
+// several ranks hold is in the file of only one of them. Excludes the optimizer's global values in
+// rank 0's file.
 int64_t staging_bytes(const config::Plan& plan, const layout::Layout& layout, int64_t rank) {
   const std::string& dtype = layout::resolve_precision(plan).storage;
   const auto element = static_cast<int64_t>(layout::dtype_size(dtype));
@@ -85,8 +85,8 @@ MemorySnapshot& MemorySnapshot::operator+=(const MemorySnapshot& more) {
 }
 
 // Parameters that are not quantized and optimizer states are flat tensors of one dtype, so their
-// bytes follow from numbers of elements. Gradients are not constant: they are live only from their
-// reduction until the next step (param_group/gradient_reducer.h).
+// bytes follow from numbers of elements. Gradients are not constant: they are live only from
+// backward until the next step (parallel/param_group/gradient_reducer.h).
 MemoryComponents constant_bytes(const config::Plan& plan, const model::ModelConfig& config,
                                 const layout::Layout& layout, const ActivationContext& context,
                                 const StepUnits& step, int64_t rank) {

@@ -1,4 +1,4 @@
-// Plan keys that lower a job's peak memory.
+// Finds changes of a plan that lower the peak memory of a rank.
 #pragma once
 
 #include <cstdint>

@@ -38,7 +38,7 @@ StateBytes state_bytes(const Workload& workload) {
 }
 
 // Adds the stored bytes of `numel` parameter elements (parameters, gradients and optimizer states)
-// to `peak`. Those that the workload shards are sharded over `group`.
+// to `peak`. `group`: ranks over which the states that workload.sharding names are sharded.
 void add_states(const Workload& workload, double numel, const ShardGroup& group, PeakMemory& peak) {
   const StateBytes bytes = state_bytes(workload);
   const double shards = state_shards(workload, group);
@@ -99,8 +99,8 @@ double kept_bytes(const Workload& workload, const model::LayerProfile& layer) {
 
 std::vector<int64_t> count_in_flight(pipeline::PipelineShape shape, int64_t position) {
   if (pipeline::violated_constraint(shape)) {
-    // The schedule needs a multiple of pp micro-batches, but Megatron accepts any number. The next
-    // multiple needs the same memory.
+    // The schedule does not support this number of micro-batches, but Megatron does. The next
+    // multiple of pp needs the same memory.
     shape.microbatches = (shape.microbatches + shape.pp - 1) / shape.pp * shape.pp;
   }
   if (pipeline::violated_constraint(shape)) {
@@ -109,9 +109,9 @@ std::vector<int64_t> count_in_flight(pipeline::PipelineShape shape, int64_t posi
   return pipeline::in_flight_by_stage(pipeline::make_rank_order(shape, position), shape.stages());
 }
 
-// Returns for each stage the number of its micro-batches that are in flight at the peak of this
-// rank, [stage]. `position`: the rank's index along pp. Results are cached per thread, because a
-// search requests the same few pipelines thousands of times.
+// Returns the number of micro-batches in flight on each stage at the peak of this rank, [stage].
+// `position`: the rank's index along pp. Results are cached per thread, because a search requests
+// the same few pipelines thousands of times.
 std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
   using Key = std::tuple<std::string, int64_t, int64_t, int64_t, int64_t>;
   constexpr size_t kMostRemembered = 4096;

@@ -207,8 +207,8 @@ class Measure {
       // The parameters are copied from the host ahead of their use, like a gather.
       bytes.gather_buffer = bytes.full;
     }
-    // If `direct`, the reduction writes the stored gradient itself and needs no tensor for its
-    // output. Without sharding, a `direct` reduction needs no buffer either.
+    // If `direct`, the reduction writes directly to the stored gradient and needs no other tensor
+    // for its output. Without sharding, a `direct` reduction needs no buffer either.
     const bool direct = storage_ == reduce_ && !offloaded_ && !adds_reductions_;
     if (all.sharded || !direct) bytes.reduce_buffer = trained.padded * reduce_;
     if (all.sharded && !direct) bytes.reduced = trained.stored * reduce_;
@@ -279,9 +279,9 @@ class Measure {
       is_inner = is_inner || (feeds_forward(i) &&
                               layout_.inventory.parameters[i].role == model::Role::kExpertDown);
     }
-    // A layer's backward begins with its feed-forward, which has the first moments of
-    // BackwardBytes. A group whose first gradient is the last one of the feed-forward, or is in
-    // attention, is allocated after these moments.
+    // A layer's backward begins with the feed-forward, during which all moments of BackwardBytes
+    // except `attention` occur. A group whose first gradient is the last one of the feed-forward,
+    // or is in attention, is allocated after these moments.
     UnitBytes& begun = out_.units[last];
     const bool is_later = begun.layer >= 0 && feeding_forward < 2;
     double& packed = is_later   ? begun.late_gradients

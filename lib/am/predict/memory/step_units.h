@@ -22,7 +22,7 @@ struct UnitBytes {
   int stage = 0;               // pipeline stage
   bool reshards = true;        // gathered parameters are freed after forward
   bool backward_runs = true;   // the unit, or one before it, has trained parameters
-  bool fills_buckets = false;  // has parameters with bucketed gradients, or ignored by FSDP
+  bool fills_buckets = false;  // FSDP ignores some parameters, or gradients are bucketed
   bool looked_up = false;      // the unit is the embedding, whose backward needs no parameters
   // The unit is the tied head, whose gradient is added to the embedding's at the end of backward.
   bool waits_for_end = false;
@@ -31,10 +31,9 @@ struct UnitBytes {
   // time, because each is packed into the reduction's buffer as soon as it is computed.
   double gradient = 0;
   double gather_buffer = 0;  // output of the all-gather, and its input if that is a copy
-  // Largest number of bytes of gather_buffer, and of the scratch memory in which parameters are
-  // dequantized, that are live together with all of `full`. Less than gather_buffer if some of the
-  // unit's parameters are gathered after others: quantized ones, and experts under expert
-  // parallelism.
+  // Peak bytes during the gather, minus `full`: gather_buffer, and the scratch memory in which
+  // parameters are dequantized. Less than gather_buffer if some of the unit's parameters are
+  // gathered after others: quantized ones, and experts under expert parallelism.
   double gathering = 0;
   double kept = 0;  // part of the gathered parameters that is kept between forward and backward
   double reduce_buffer = 0;  // buffer into which gradients are packed: input of the reduction
@@ -47,11 +46,11 @@ struct UnitBytes {
   // Like packed_gradients, in buckets whose first gradient is computed between the gradients of two
   // experts.
   double inner_gradients = 0;
-  // Like packed_gradients, in buckets whose first gradient is computed after all moments of
-  // BackwardBytes.
+  // Like packed_gradients, in buckets whose first gradient is the last one of the feed-forward, or
+  // is in attention. Without a pipeline, they count as live from the end of the layer's backward.
   double late_gradients = 0;
   double activations = 0;  // tensors that the forward of one micro-batch saves
-  double passing = 0;      // tensors of experts that are live during this unit's forward alone
+  double passing = 0;      // tensors of experts that are live only during this unit's forward
   double recomputed = 0;   // recomputed activations, live only during this unit's backward
   BackwardBytes backward;  // activation gradients, live only during this unit's backward
   // Tensors that are kept for deferred weight gradients (LayerActivations::Owed): all of them, and
@@ -70,7 +69,7 @@ struct UnitBytes {
 
   // Returns the bytes of this unit's reduction, which are live while the next unit computes.
   double pending() const { return reduce_buffer + reduced; }
-  // Returns the stored gradients that are allocated when gradients are packed, without the
+  // Returns the bytes of stored gradients that are allocated when gradients are packed, without the
   // reduction's buffer.
   double all_packed() const { return packed_gradients + inner_gradients + late_gradients; }
   double gradients() const { return all_packed() + reduced_gradients; }
@@ -85,8 +84,8 @@ struct StepUnits {
   // of gathers and reductions.
   double pooled_parameters = 0;
   double pooled_messages = 0;
-  // Copies for computation of the parameters that FSDP ignores; 0 if the stored parameters are used
-  // for computation.
+  // Copies, in the compute dtype, of the parameters that FSDP ignores; 0 if the stored parameters
+  // are used for computation.
   double ignored = 0;
   bool head_trains = true;  // the head's weight is trained (if tied: the embedding's)
   int64_t stages = 1;       // number of pipeline stages on this rank
@@ -109,7 +108,8 @@ struct WalkedRank {
   const std::vector<pipeline::Slot>* list = nullptr;
   std::vector<int64_t> owners = {0};  // for each stage: the index along pp of the rank that runs it
 };
-// Returns the peak memory of a rank whose FSDP units are `step` (memory.h).
+// Returns the peak memory (memory.h) of the rank `who`. `step`: its FSDP units, as measure_units()
+// returns them.
 RankMemory walk_step(const config::Plan& plan, const model::ModelConfig& config,
                      const layout::Layout& layout, const ActivationContext& context,
                      const StepUnits& step, const WalkedRank& who);

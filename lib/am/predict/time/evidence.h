@@ -3,7 +3,7 @@
 // with runs.
 //
 //   const Evidence evidence = timed_evidence(built_in_runs(), workload, gpu);
-//   if (evidence.of_this == 0) ...   // nobody has measured such a workload
+//   if (evidence.of_this == 0) ...   // no run of such a workload was measured
 #pragma once
 
 #include <string>

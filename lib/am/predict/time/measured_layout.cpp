@@ -38,9 +38,9 @@ LayerElements elements_of(double hidden, bool biases, const model::LayerProfile&
   return of;
 }
 
-// Returns where `layers` layers are split into stages. If the stages cannot have equally many
-// layers, Megatron and torchtitan count the embedding and the head as one layer each, provided that
-// this total divides evenly.
+// Returns the points at which `layers` layers are split into stages. If the stages cannot have
+// equally many layers, Megatron and torchtitan count the embedding and the head as one layer each,
+// provided that layers + 2 divides evenly.
 config::PipelineSection stages_of(int64_t layers, int64_t stages) {
   config::PipelineSection pipeline;
   if (stages < 2 || layers % stages == 0 || (layers + 2) % stages != 0) return pipeline;

@@ -7,8 +7,9 @@ namespace {
 
 using pipeline::PipelineShape;
 
-// Returns the largest number of micro-batches between pp and `wanted` that the schedule accepts. If
-// there is none, returns the smallest multiple of pp that it accepts, at most 8 pp.
+// Returns the largest number of micro-batches, more than pp and at most `wanted`, that the schedule
+// accepts. If there is none, returns the smallest multiple of pp that the schedule accepts, or 8 pp
+// if it accepts no smaller multiple.
 int64_t legal_microbatches(PipelineShape shape, int64_t wanted) {
   for (int64_t count = wanted; count > shape.pp; --count) {
     shape.microbatches = count;

@@ -19,18 +19,18 @@ struct PipelineTime {
   double bubble_fraction = 0.0;  // fraction of the ranks' time in which they are idle
 };
 
-// Returns a lower bound of the seconds of every schedule of this shape: the maximum over ranks of
-// the time of the rank's own passes, plus the time of the passes on other ranks that must precede
-// its first pass and follow its last one.
+// Returns a lower bound of the seconds of every schedule of this shape. The bound is the maximum,
+// over ranks, of the time of the rank's own passes plus the time of the passes on other ranks that
+// must precede its first pass or follow its last one.
 double least_seconds(const pipeline::PipelineShape& shape,
                      const std::vector<pipeline::StageDurations>& stages);
 
 // Simulates a schedule. Short schedules are simulated completely. A long schedule is periodic
 // between its start and its end. Therefore only two short runs of it are simulated, whose numbers
-// of micro-batches differ by pp, and the remaining micro-batches are extrapolated from their
-// difference. Each extrapolated micro-batch takes at least as long as the busiest rank computes for
-// it. Without this bound the result could be below least_seconds(), because the longer run may fill
-// bubbles of the shorter one.
+// of micro-batches differ by at most pp. The time of the remaining micro-batches is extrapolated
+// from the difference of the two times. Each extrapolated micro-batch takes at least as long as the
+// busiest rank computes for it. Without this bound the result could be below least_seconds(),
+// because the longer run may fill bubbles of the shorter one.
 class PipelineOrder {
  public:
   // If the schedule does not accept shape.microbatches, run() computes the time from numbers of

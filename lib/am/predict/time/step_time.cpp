@@ -193,7 +193,7 @@ class Model {
 
   // Returns the communication of strategies that keep complete parameters on each rank. An
   // all-reduce of gradients counts as a reduce-scatter and an all-gather. If optimizer states are
-  // sharded, the all-gather is one of updated parameters instead.
+  // sharded, the all-gather is that of the updated parameters instead.
   Sent reduce_whole(double grad, double reductions) const {
     const double back = workload_.sharding == Sharding::kReplicated
                             ? grad
@@ -257,8 +257,8 @@ class Model {
     const double T = workload_.local_tokens();
     const double through = workload_.layout.backward_layers;
     const Repeated again = repeated_by(workload_.recompute);
-    // Returns the number of passes through one layer that a step is equivalent to if a forward
-    // counts as 1, a backward as `backward` and a recomputation as `repeated`.
+    // Returns the number of forwards of one layer to which a step is equivalent. A backward counts
+    // as `backward` forwards, a recomputation as `repeated` forwards.
     const auto passes = [&](double backward, double repeated) {
       return workload_.micro_batches *
              (layers * (1.0 + through * backward) + checkpointed_layers * through * repeated);

@@ -17,7 +17,7 @@
 // and of the optimizer are added. Volumes of communication: Megatron-LM's tensor parallelism (2
 // all-reduces of T h elements in forward, 2 in backward), ring attention, expert all-to-all, ZeRO.
 // A group of ranks that fits into a link domain has the bandwidth of its links; a larger group has
-// the network bandwidth that its ranks of one link domain have together.
+// the sum of the network bandwidths of its ranks in one link domain.
 #pragma once
 
 #include "am/cluster/hardware.h"

@@ -22,7 +22,7 @@
 
 namespace am::predict {
 
-// A number of equal layers.
+// A group of equal layers.
 struct LayerGroup {
   double count = 0.0;
   model::LayerProfile profile;
@@ -93,7 +93,7 @@ struct Workload {
   double dp() const { return dp_replicate * dp_shard; }
   double world() const { return pp * dp() * cp * tp; }
   double tokens() const { return sequence * micro_batch; }  // tokens of a micro-batch
-  double local_tokens() const { return tokens() / cp; }     // tokens of it on one rank
+  double local_tokens() const { return tokens() / cp; }     // tokens of a micro-batch on one rank
   double step_tokens() const { return tokens() * micro_batches * dp(); }
   // Returns the number of tp ranks that share the tokens between layers under sequence parallelism;
   // 1 without it.
@@ -104,7 +104,7 @@ struct Workload {
 Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
                      const layout::Layout& layout);
 
-// Sets all members that depend on the plan and the mesh: every member but `model` and `layout`. The
+// Sets the members that follow from the plan and the mesh, except `model` and `layout`. The
 // argument `layout` may be a sample (build_sample_layout).
 void fill_workload(Workload& workload, const config::Plan& plan, const layout::Layout& layout,
                    const mesh::MeshSizes& mesh);

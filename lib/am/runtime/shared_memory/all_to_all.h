@@ -26,6 +26,7 @@ class AllToAll {
   struct Part {
     std::byte* out;       // where the next bytes from the peer go
     const std::byte* in;  // next bytes to send to the peer
+    // Numbers of bytes: to receive from the peer in total, received, and still to send.
     int64_t expected, arrived, left;
     int64_t whole;  // total number of bytes to send to the peer
   };

@@ -22,8 +22,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Interval at which a sleeping thread checks the deadline, whether the peer ended without notice,
-// and whether an abort happened whose wake-up it missed.
+// Interval at which a sleeping thread checks the deadline, and whether the peer has ended or the
+// group was aborted without waking this thread.
 constexpr milliseconds kNap{50};
 constexpr int kSpins = 400;  // number of polls, a few microseconds, before a thread sleeps
 constexpr size_t kCounts = 3;
@@ -65,7 +65,8 @@ bool can_watch_processes() {
 
 }  // namespace
 
-// The state of one rank, in cache lines of its own. Only this rank writes it.
+// The state of one rank, in separate cache lines. Only this rank writes it, except that waiting
+// peers change `sleepers`.
 struct alignas(128) Channel::Line {
   struct Counter {
     Word value{0};

@@ -1,5 +1,6 @@
 // Shared memory of the ranks of a group on one host. Each rank has counters of its progress, and
-// slots with the data that it shows to the other ranks.
+// slots with the data that it shows to the other ranks. Arguments `rank` and `peer` are indices in
+// the group.
 //
 //   auto channel = Channel::meet(store, index, size, {.ranks = ranks});   // null: no common memory
 //   std::memcpy(channel->slot(index, 0), data, bytes);
@@ -50,7 +51,8 @@ class Channel {
 
   // Creates the channel; collective among `size` ranks, of which this rank has index `index`. The
   // ranks exchange messages through `store`, which no other group uses. Returns null on all ranks
-  // if any rank cannot open the memory of index 0.
+  // if any rank does not want a channel, cannot open the memory of index 0, or cannot be notified
+  // of the end of a process (pidfd).
   static std::unique_ptr<Channel> meet(c10d::Store& store, int64_t index, int64_t size,
                                        const ChannelOptions& options);
   ~Channel();

@@ -4,7 +4,7 @@
 //   Exchange exchange(*channel);
 //   exchange.all_gather(out, in, bytes, deadline);
 //
-// Every rank must call the same functions in the same order, with equal sizes, one at a time. A
+// Every rank must call the same functions in the same order, with matching sizes, one at a time. A
 // failed wait for a peer (Channel::wait_for), or a peer that is in another collective, throws
 // std::runtime_error. The rank has then left the channel, and all later calls fail.
 #pragma once
@@ -38,16 +38,16 @@ class Exchange {
   // Reduces `data` over all ranks, in place.
   void all_reduce(void* data, int64_t count, c10::ScalarType dtype, Operation operation,
                   Deadline deadline);
-  // Copies the data of rank `root` to all ranks, in place.
+  // Copies the data of index `root` to all ranks, in place.
   void broadcast(void* data, int64_t bytes, int64_t root, Deadline deadline);
 
-  // Sends in_bytes[i] bytes to rank i and receives out_bytes[i] bytes from rank i. `in` is sorted
+  // Sends in_bytes[i] bytes to index i and receives out_bytes[i] bytes from index i. `in` is sorted
   // by destination, `out` by source. Elements have `width` bytes.
   void all_to_all(void* out, const void* in, const std::vector<int64_t>& out_bytes,
                   const std::vector<int64_t>& in_bytes, int64_t width, Deadline deadline);
 
  private:
-  // Runs `body`; leaves the channel if it throws.
+  // Runs `body`; leaves the channel if `body` throws.
   void guarded(uint64_t label, Deadline deadline, const std::function<void()>& body);
   // Runs `count` rounds. write(i, slot) fills this rank's slot of round i; read(i) reads the other
   // ranks' slots of round i.

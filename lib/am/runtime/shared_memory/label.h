@@ -1,5 +1,5 @@
 // A label identifies the collective or message of a round. Ranks compare labels, so that a rank in
-// another collective causes an error. Otherwise its peers would wait for it or misinterpret its
+// another collective causes an error, instead of peers that wait for the rank or misinterpret its
 // data.
 #pragma once
 
@@ -21,11 +21,12 @@ enum class Kind : uint8_t {
   kMessage,
 };
 
-// Returns a label. `amount`: number of elements for all-reduce and reduce-scatter; bytes per
-// element for all-to-all; otherwise number of bytes.
+// Returns a label. `detail`: detail_of() for all-reduce and reduce-scatter, the root's index for
+// broadcast, the dtype for a message, otherwise 0. `amount`: number of elements for all-reduce and
+// reduce-scatter; bytes per element for all-to-all; otherwise number of bytes.
 uint64_t label_of(Kind kind, uint64_t detail, int64_t amount);
 uint64_t detail_of(c10::ScalarType dtype, Operation operation);
-// Returns the label as text for errors, for example "all_reduce of 12 of Float".
+// Returns the label as text for errors, for example "all_reduce of 12 elements of Float".
 std::string text_of(uint64_t label);
 
 }  // namespace am::runtime::shared_memory

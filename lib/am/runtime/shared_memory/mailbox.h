@@ -38,8 +38,8 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   Mailbox& operator=(const Mailbox&) = delete;
 
   // Posts a contiguous tensor. If the returned work is destroyed before its message has begun to
-  // move, the message is cancelled. If the work is destroyed later, the mailbox leaves the channel,
-  // because the other end would have a partial message.
+  // move, the message is cancelled. If the work is destroyed when only a part of the message has
+  // moved, the mailbox leaves the channel, because the other end would have a partial message.
   c10::intrusive_ptr<c10d::Work> post(const at::Tensor& tensor);
   // Ends this side's participation: threads that wait at this end or at the other end get an error.
   void leave();

@@ -35,23 +35,23 @@ class Rounds {
 
   explicit Rounds(const Channel& channel);
 
-  // Functions of the next round that this rank shows: write() returns this rank's slot, and show()
-  // publishes it.
+  // Write this rank's data of the next round: write() returns the slot to fill, and show()
+  // publishes the slot.
   bool can_write() const;
   std::byte* write(Deadline deadline);  // waits until can_write()
   void show(uint64_t label);
   uint32_t count_shown() const { return static_cast<uint32_t>(shown_); }
 
-  // Functions of the next round that this rank reads: shown() returns the peer's slot, and done()
-  // ends the round. shown() throws std::runtime_error as Channel::wait_for does, and if the peer's
-  // label differs.
+  // Read the first round that is not done: shown() waits for the peer's slot and returns it, and
+  // done() ends the round. shown() throws std::runtime_error as Channel::wait_for does, and if the
+  // peer's label differs.
   bool all_shown() const;
   const std::byte* shown(int64_t peer, uint64_t label, Deadline deadline) const;
   std::byte* own() const;  // this rank's slot of the round to read
   void done();
   uint32_t count_done() const { return static_cast<uint32_t>(done_); }
-  // Functions of a reduction: reduced() publishes this rank's part of the sum, and
-  // wait_until_reduced() waits for the peer's part; see Count::kReduced.
+  // Used by reductions: reduced() publishes this rank's part of the sum, and wait_until_reduced()
+  // waits for the peer's part; see Count::kReduced.
   void reduced() const;
   void wait_until_reduced(int64_t peer, Deadline deadline) const;
 

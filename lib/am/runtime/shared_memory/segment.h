@@ -8,7 +8,7 @@
 // A segment is a memfd that other processes open as /proc/PID/fd/FD. open() verifies that both
 // processes are on one host: equal boot ids, equal namespaces of process ids and networks, and the
 // file opens. The size is sealed, so that no process can truncate memory that another process uses.
-// open() accepts only memory of sealed size, whatever file an address names.
+// open() rejects a file whose size is not sealed, whichever file the address names.
 #pragma once
 
 #include <cstddef>
@@ -19,7 +19,8 @@ namespace am::runtime::shared_memory {
 
 class Segment {
  public:
-  // Creates a segment of zeroed memory. Returns nothing if the system does not support memfd.
+  // Creates a segment of zeroed memory. Returns nothing if the system does not support this: /proc
+  // or memfd is not available, or the memory cannot be mapped.
   static std::optional<Segment> create(size_t bytes);
   // Opens the segment at an address. Returns nothing if the segment cannot be opened: the address
   // is on another host or is closed, or the container, the user or the size differs.

@@ -3,9 +3,9 @@
 //
 // Shared memory serves all-reduce (sum, minimum, maximum), all-gather into a tensor,
 // reduce-scatter, broadcast and all-to-all of contiguous tensors. Reductions must have a dtype that
-// combine.h supports. Gloo serves all other collectives. Sums run in index order. Collectives are
-// asynchronous and run one at a time, in the order of their calls; those that Gloo serves run in a
-// separate queue.
+// combine.h supports. Gloo serves all other collectives. Sums add the ranks' values in the order of
+// their indices in the group. Collectives are asynchronous and run one at a time, in the order of
+// their calls; collectives that Gloo serves run in a separate queue.
 #pragma once
 
 #include <chrono>
