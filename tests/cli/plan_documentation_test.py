@@ -1,11 +1,12 @@
-"""am-plan completions and am-plan man agree with --help."""
+"""am-plan completions and am-plan man agree with --help. See also run_documentation_test.py."""
 
 import re
 import shutil
 import subprocess
 import unittest
 
-from cli_support import ENVIRONMENT, PlanCase
+from cli_support import BIN, ENVIRONMENT, PlanCase
+from shell_support import SHELLS, Shell, hold_completions, hold_page
 
 
 def commands(case):
@@ -27,8 +28,8 @@ class Completions(PlanCase):
             line = " ".join(f"'{word}'" for word in words)
             body = (f"source {script}; COMP_WORDS=({line}); COMP_CWORD={len(words) - 1}; "
                     "_am_plan; printf '%s\\n' \"${COMPREPLY[@]}\"")
-            done = subprocess.run(["bash", "--norc", "-c", body], capture_output=True, text=True,
-                                  cwd=self.folder, env=ENVIRONMENT, timeout=60)
+            done = subprocess.run(["bash", "--norc", "-c", body], capture_output=True, text=True, cwd=self.folder,
+                                  env={**ENVIRONMENT, "PATH": f"{BIN}:{ENVIRONMENT['PATH']}"}, timeout=60)
             self.assertEqual(done.stderr, "")
             return done.stdout.split()
 
@@ -41,16 +42,38 @@ class Completions(PlanCase):
         self.assertEqual(complete("am-plan", "completions", "f"), ["fish"])
         self.assertEqual(complete("am-plan", "--color", "al"), ["always"])
 
-    def test_every_command_is_in_every_script(self):
-        for shell in ("bash", "zsh", "fish"):
-            text = self.am_plan("completions", shell).out
-            for command in commands(self):
-                self.assertRegex(text, rf"(?m)\b{command}\b", shell)
+    def test_every_command_is_completed(self):
+        words = [line.split("\t")[0] for line in self.am_plan("--complete", "").out.splitlines()]
+        self.assertEqual(words, ["words", *commands(self)])
+
+    def test_each_shell_completes(self):
+        self.plan("")
+        hold_completions(self, ["am-plan"], [
+            ("am-plan memo", "ry"),
+            ("am-plan check pl", "an.toml"),
+            ("am-plan --color never check plan.toml --world", "-size"),
+            ("am-plan --color=al", "ways"),
+            ("am-plan check plan.toml --set mesh.t", "p_size="),
+            ("am-plan check plan.toml --set=data.shuf", "fle="),
+            ("am-plan check --set strategy.name=meg", "atron_fsdp"),
+            ("am-plan check --set data.shuffle=f", "alse"),
+            ("am-plan check --set cluster.gpu=gb3", "00"),
+            ("am-plan explain tp.k", "v_heads"),
+            ("am-plan search --gpu gb3", "00"),
+            ("am-plan search --implementation torcht", "itan"),
+            ("am-plan search --model gpt-o", "ss-20b"),
+            ("am-plan shards plan.toml --param model.em", "bed_tokens."),
+            ("am-plan shards absent.toml --param model.em", ""),
+            ("am-plan man expl", "ain")])
+
+    @unittest.skipUnless(shutil.which("zsh"), "no zsh")
+    def test_zsh_loads_an_installed_file(self):
+        shell = Shell("zsh", self.folder, ["am-plan"], installed=True)
+        self.assertEqual(shell.complete("am-plan memo"), "am-plan memory")
+        shell.close()
 
     def test_the_shells_read_them(self):
-        for shell in ("bash", "zsh", "fish"):
-            if shutil.which(shell) is None:
-                continue
+        for shell in SHELLS:
             done = subprocess.run([shell, "-n", self.script(shell)], capture_output=True,
                                   text=True, timeout=60)
             self.assertEqual((done.returncode, done.stderr), (0, ""), shell)
@@ -76,15 +99,11 @@ class Manual(PlanCase):
                              self.am_plan("man", command).out)
         self.am_plan("man", "women", status=2)
 
+    @unittest.skipUnless(shutil.which("groff"), "no groff")
     def test_troff_has_nothing_to_complain_about(self):
-        groff = shutil.which("groff")
-        if groff is None:
-            self.skipTest("no groff")
         self.am_plan("man", "-o", self.folder)
         for path in self.folder.glob("*.1"):
-            done = subprocess.run([groff, "-man", "-Tascii", "-ww", path], capture_output=True,
-                                  text=True, timeout=60)
-            self.assertEqual((done.returncode, done.stderr), (0, ""), path.name)
+            hold_page(self, path)
 
 
 if __name__ == "__main__":

@@ -39,6 +39,7 @@ StepMetrics full_record(int64_t step) {
   metrics.time = number();
   metrics.tokens_seen = 999;
   metrics.data_seconds = number();
+  metrics.waiting_seconds = number();
   metrics.validation_seconds = number();
   metrics.saving_seconds = number();
   return metrics;
@@ -69,7 +70,7 @@ TEST_CASE("every number of a line is read as it was written") {
 TEST_CASE("null, a missing key and an unfinished line") {
   const TemporaryFolder temp;
   const auto path = temp / "metrics.jsonl";
-  std::ofstream(path) << R"({"step":1,"loss":null,"validation_loss":3.5})"
+  std::ofstream(path) << R"({"step":1,"loss":null,"validation_loss":3.5,"validation_loss/a.b":4})"
                       << "\n"
                       << R"({"step": 2, "loss": 1e-3})"
                       << "\n"
@@ -80,6 +81,8 @@ TEST_CASE("null, a missing key and an unfinished line") {
   CHECK(series.values[0][1] == 1e-3);
   CHECK(series.values[1][0] == 3.5);
   CHECK(std::isnan(series.values[1][1]));
+  CHECK(metric_key("validation_loss/a.b") == "validation_loss/a.b");
+  CHECK(read_series(path, {"validation_loss/a.b"}).values[0][0] == 4.0);
   std::ofstream(path) << "{\"step\":1}\nnonsense\n";
   CHECK_THROWS_WITH(read_series(path, {"loss"}), Catch::Contains("metrics.jsonl:2"));
 }

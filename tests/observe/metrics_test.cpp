@@ -59,8 +59,8 @@ TEST_CASE("a metrics line has the keys of the interface in order") {
   timed.time = 1.8e9;
   timed.tokens_seen = 12;
   const Json more = Json::parse(to_json_line(timed));
-  for (const char* key :
-       {"time", "tokens_seen", "data_seconds", "validation_seconds", "saving_seconds"}) {
+  for (const char* key : {"time", "tokens_seen", "data_seconds", "waiting_seconds",
+                          "validation_seconds", "saving_seconds"}) {
     keys.emplace_back(key);
   }
   CHECK(more.size() == keys.size());
@@ -109,6 +109,7 @@ TEST_CASE("what is written reads back to the last bit") {
     sink.write(bad);
     StepMetrics validated = sample(3);
     validated.validation_loss = 1.0 / 3.0;
+    validated.validation_losses = {{"code", 0.25}, {"web", 2.5}};
     validated.goodput = 2.0 / 3.0;
     sink.write(validated);
     validated.validation_loss = std::numeric_limits<double>::infinity();
@@ -120,6 +121,8 @@ TEST_CASE("what is written reads back to the last bit") {
   CHECK(read[0] == sample(1));
   CHECK_FALSE(read[0].validation_loss);
   CHECK(read[2].validation_loss == 1.0 / 3.0);
+  CHECK(read[2].validation_losses ==
+        std::vector<std::pair<std::string, double>>{{"code", 0.25}, {"web", 2.5}});
   CHECK(read[2].goodput == 2.0 / 3.0);
   CHECK_FALSE(read[0].goodput);
   CHECK(std::isnan(read[3].validation_loss.value()));

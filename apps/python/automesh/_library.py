@@ -27,7 +27,7 @@ def path():
 
 
 def load():
-    """Returns two handles of the library: of functions that may wait, and of functions that never do.
+    """Returns two handles of the library: the first for functions that may block, the second for others.
 
     Calls through the second handle keep the interpreter's lock, which makes them three times as
     fast. Raises ImportError if the library does not fit the torch of this process.

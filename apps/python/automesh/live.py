@@ -116,7 +116,7 @@ def _as_list(value):
     return list(value) if isinstance(value, (list, tuple)) else [value]
 
 
-# Prefixes that wrappers of modules add to names, as torch.distributed.checkpoint removes them.
+# Parts of names that module wrappers add. torch.distributed.checkpoint removes the same parts.
 _WRAPPERS = ("_orig_mod.", "_checkpoint_wrapped_module.", "_fsdp_wrapped_module.")
 
 
@@ -202,7 +202,8 @@ class _Description:
                 partial.append((name, tensor))
             else:
                 self._add(name, tensor, like)
-        # Collective, and therefore last: an error above must not keep a rank from these.
+        # redistribute() is collective. It is called last, so that an error above does not keep a rank
+        # from calling it.
         for name, tensor in partial:
             whole = [p if p.is_shard() else Replicate() for p in tensor.placements]
             self._add(name, tensor.detach().redistribute(placements=whole), None)
@@ -220,7 +221,7 @@ class _Description:
         tensor = tensor.detach()
         part = tensor.to_local() if isinstance(tensor, DTensor) else tensor
         if like is not None and isinstance(like, DTensor) and not isinstance(tensor, DTensor):
-            # A state that an optimizer keeps for its shard of the parameter only.
+            # A state that an optimizer keeps as a plain tensor for this rank's shard of the parameter `like`.
             if part.dim() > 0 and part.shape == like.to_local().shape:
                 tensor = like
         if isinstance(tensor, DTensor):
@@ -297,7 +298,11 @@ def _stack_of(process):
 
 
 def _config_of(parts):
-    """Returns the config.json and the folder of a model of transformers; None if it has adapters."""
+    """Returns the text of config.json and the folder of a transformers model.
+
+    Returns (None, None) for other models, and for models with adapters. The folder is None if it does
+    not exist.
+    """
     config = getattr(parts[0], "config", None) if len(parts) == 1 else None
     if not hasattr(config, "to_json_string") or hasattr(parts[0], "peft_config"):
         return None, None
@@ -340,7 +345,7 @@ class Watch:
         if mesh is None:
             mesh = _mesh_of((p for part in self._parts for p in part.parameters()), world_size)
         self._texts = {}  # results of the callbacks, which must stay alive
-        self._raised = None  # exception of a signal's handler, raised by the next return from step()
+        self._raised = None  # exception of a signal handler, raised by the next return from step()
         waits = self._wait()
         next(waits)
         self._callbacks = (_Collectives(self._collectives_text), _Log(self._log_line),
@@ -441,7 +446,7 @@ class Watch:
             raise raised
 
     def _wait(self):
-        """Yields 0 while the rank may wait for commands, and 1 after a handler of a signal has raised.
+        """Yields 0 while the rank may wait for commands, and 1 after a signal handler has raised.
 
         Python runs handlers when the generator is resumed, which is inside of its try statement.
         """
@@ -495,7 +500,7 @@ class Watch:
 
 
 def _number(value):
-    """Returns the value as a float; NaN if it is none. Not collective."""
+    """Returns the value as a float; NaN if it is not a number, or sharded. Not collective."""
     try:
         if isinstance(value, DTensor):
             value = value.to_local() if all(p.is_replicate() for p in value.placements) else None
@@ -513,7 +518,8 @@ def watch(model, optimizer=None, *, run=None, name=None, mesh=None, first_step=0
       `am-run --exec`, otherwise runs/live-PID, with rank 0's process id.
     name: a name of the model for titles; the default is the class of the model.
     mesh: sizes of the axes, for example "dp_shard=2 tp=2", if the DTensors do not show them.
-    first_step, max_steps: number of finished steps at the start and at the end; 0: unknown.
+    first_step: number of steps that were finished before this start of the program.
+    max_steps: number of finished steps at which training ends; 0: unknown.
     log: whether rank 0 prints lines about clients to stderr.
 
     Raises RuntimeError if the tensors of the ranks do not fit together, or if another job uses the

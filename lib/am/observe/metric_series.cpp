@@ -9,14 +9,16 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/observe/metrics.h"
 
 namespace am::observe {
 namespace {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-// Returns the number that follows `"key":` in a line; NaN for null, nothing if the line has no such
-// number. Lines are written by to_json_line(), so that no text in them can hold such a key.
+// Returns the number that follows `quoted_key` (`"key":`) in a line; NaN if null follows, nothing
+// if the line has no such number. Lines are written by to_json_line(), so no string in them
+// contains a quoted key.
 std::optional<double> number_after(std::string_view line, std::string_view quoted_key) {
   const size_t at = line.find(quoted_key);
   if (at == std::string_view::npos) return std::nullopt;
@@ -32,7 +34,8 @@ std::optional<double> number_after(std::string_view line, std::string_view quote
 
 // Returns the text that precedes the number of a key. The last part of a nested key is unique.
 std::string pattern_of(const std::string& key) {
-  return cat("\"", key.substr(key.rfind('.') + 1), "\":");
+  const bool nested = !starts_with(key, kValidationPrefix);
+  return cat("\"", nested ? key.substr(key.rfind('.') + 1) : key, "\":");
 }
 
 }  // namespace
@@ -50,6 +53,7 @@ const std::vector<std::string>& metric_keys() {
                                                                 "time",
                                                                 "tokens_seen",
                                                                 "data_seconds",
+                                                                "waiting_seconds",
                                                                 "validation_seconds",
                                                                 "saving_seconds",
                                                                 "peak_reserved_bytes",
@@ -67,6 +71,7 @@ const std::vector<std::string>& metric_keys() {
 std::string metric_key(const std::string& name) {
   const auto& keys = metric_keys();
   if (std::find(keys.begin(), keys.end(), name) != keys.end()) return name;
+  if (starts_with(name, kValidationPrefix) && name.size() > kValidationPrefix.size()) return name;
   std::vector<std::string> meant;
   for (const std::string& key : keys) {
     if (starts_with(key, name)) meant.push_back(key);

@@ -6,7 +6,6 @@
 
 #include "am/base/error.h"
 #include "am/base/file.h"
-#include "am/base/json.h"
 #include "am/base/json_integer.h"
 #include "am/base/text.h"
 
@@ -14,43 +13,6 @@ namespace am::observe {
 namespace {
 
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
-
-// Returns the JSON record of a step. The JSON library writes values that are not finite as null.
-Json to_json(const StepMetrics& metrics) {
-  Json json = {{"step", metrics.step},
-               {"loss", metrics.loss},
-               {"grad_norm", metrics.grad_norm},
-               {"lr", metrics.lr},
-               {"tokens", metrics.tokens},
-               {"step_seconds", metrics.step_seconds},
-               {"tokens_per_second", metrics.tokens_per_second},
-               {"tokens_per_second_per_rank", metrics.tokens_per_second_per_rank},
-               {"peak_memory_bytes", metrics.peak_memory_bytes},
-               {"mfu", nullptr}};
-  if (metrics.time > 0.0) {
-    json["time"] = metrics.time;
-    json["tokens_seen"] = metrics.tokens_seen;
-    json["data_seconds"] = metrics.data_seconds;
-    json["validation_seconds"] = metrics.validation_seconds;
-    json["saving_seconds"] = metrics.saving_seconds;
-  }
-  if (metrics.peak_reserved_bytes) json["peak_reserved_bytes"] = *metrics.peak_reserved_bytes;
-  if (metrics.mfu) json["mfu"] = *metrics.mfu;
-  if (metrics.expert_load) {
-    json["expert_load"] = {{"max_over_mean", metrics.expert_load->busiest},
-                           {"min_over_mean", metrics.expert_load->idlest}};
-  }
-  if (metrics.aux_loss) json["aux_loss"] = *metrics.aux_loss;
-  if (metrics.loss_scale) json["loss_scale"] = *metrics.loss_scale;
-  if (metrics.loss_scale || metrics.skipped_steps > 0) {
-    json["skipped_steps"] = metrics.skipped_steps;
-  }
-  if (metrics.epochs.size() == 1) json["epoch"] = metrics.epochs.front();
-  if (metrics.epochs.size() > 1) json["epochs"] = metrics.epochs;
-  if (metrics.validation_loss) json["validation_loss"] = *metrics.validation_loss;
-  if (metrics.goodput) json["goodput"] = *metrics.goodput;
-  return json;
-}
 
 StepMetrics from_json(const Json& json) {
   const auto number = [&](const char* key) {
@@ -72,6 +34,7 @@ StepMetrics from_json(const Json& json) {
     metrics.time = number("time");
     metrics.tokens_seen = integer_of(json["tokens_seen"]);
     metrics.data_seconds = number("data_seconds");
+    if (json.contains("waiting_seconds")) metrics.waiting_seconds = number("waiting_seconds");
     metrics.validation_seconds = number("validation_seconds");
     metrics.saving_seconds = number("saving_seconds");
   }
@@ -89,6 +52,11 @@ StepMetrics from_json(const Json& json) {
   if (json.contains("epoch")) metrics.epochs = {number("epoch")};
   if (json.contains("epochs")) metrics.epochs = json["epochs"].get<std::vector<double>>();
   if (json.contains("validation_loss")) metrics.validation_loss = number("validation_loss");
+  for (const auto& [key, value] : json.items()) {
+    if (!starts_with(key, kValidationPrefix)) continue;
+    metrics.validation_losses.emplace_back(key.substr(kValidationPrefix.size()),
+                                           value.is_null() ? kNan : value.get<double>());
+  }
   if (json.contains("goodput")) metrics.goodput = number("goodput");
   if (json.contains("skipped_steps")) metrics.skipped_steps = integer_of(json["skipped_steps"]);
   return metrics;
@@ -115,6 +83,47 @@ void fill_rates(StepMetrics& metrics, int64_t world_size) {
   metrics.tokens_per_second_per_rank = metrics.tokens_per_second / static_cast<double>(world_size);
 }
 
+Json to_json(const StepMetrics& metrics) {
+  Json json = {{"step", metrics.step},
+               {"loss", metrics.loss},
+               {"grad_norm", metrics.grad_norm},
+               {"lr", metrics.lr},
+               {"tokens", metrics.tokens},
+               {"step_seconds", metrics.step_seconds},
+               {"tokens_per_second", metrics.tokens_per_second},
+               {"tokens_per_second_per_rank", metrics.tokens_per_second_per_rank},
+               {"peak_memory_bytes", metrics.peak_memory_bytes},
+               {"mfu", nullptr}};
+  if (metrics.time > 0.0) {
+    json["time"] = metrics.time;
+    json["tokens_seen"] = metrics.tokens_seen;
+    json["data_seconds"] = metrics.data_seconds;
+    json["waiting_seconds"] = metrics.waiting_seconds;
+    json["validation_seconds"] = metrics.validation_seconds;
+    json["saving_seconds"] = metrics.saving_seconds;
+  }
+  if (metrics.peak_reserved_bytes) json["peak_reserved_bytes"] = *metrics.peak_reserved_bytes;
+  if (metrics.mfu) json["mfu"] = *metrics.mfu;
+  if (metrics.expert_load) {
+    json["expert_load"] = {{"max_over_mean", metrics.expert_load->busiest},
+                           {"min_over_mean", metrics.expert_load->idlest}};
+  }
+  if (metrics.aux_loss) json["aux_loss"] = *metrics.aux_loss;
+  if (metrics.loss_scale) json["loss_scale"] = *metrics.loss_scale;
+  if (metrics.loss_scale || metrics.skipped_steps > 0) {
+    json["skipped_steps"] = metrics.skipped_steps;
+  }
+  if (metrics.epochs.size() == 1) json["epoch"] = metrics.epochs.front();
+  if (metrics.epochs.size() > 1) json["epochs"] = metrics.epochs;
+  if (metrics.validation_loss) json["validation_loss"] = *metrics.validation_loss;
+  for (const auto& [name, loss] : metrics.validation_losses) {
+    json[cat(kValidationPrefix, name)] = loss;
+  }
+  if (metrics.goodput) json["goodput"] = *metrics.goodput;
+  return json;
+}
+
+// The JSON library writes values that are not finite as null.
 std::string to_json_line(const StepMetrics& metrics) { return to_json(metrics).dump(); }
 
 std::vector<StepMetrics> read_metrics(const std::filesystem::path& path) {

@@ -12,7 +12,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
+
+#include "am/base/json.h"
 
 namespace am::observe {
 
@@ -44,21 +47,24 @@ struct StepMetrics {
   std::optional<int64_t> peak_reserved_bytes;
   std::optional<double> loss_scale;  // loss scale used in this step; float16 only
   int64_t skipped_steps = 0;         // number of steps that were skipped up to this step
-  // Passes through the data up to this step, fractions included; one number per source of a
-  // mixture. Empty for plans without train.epochs and data.source.
+  // Number of passes through the data up to this step, fractions included; one number per source of
+  // a mixture. Empty if the plan has neither train.epochs nor data.source.
   std::vector<double> epochs;
   std::optional<double> validation_loss;  // loss after this step, if the step ran validation
+  // Losses of the named validation sets, as "validation_loss/NAME" in the file.
+  std::vector<std::pair<std::string, double>> validation_losses;
   // Load over the global batch; only for models with experts.
   std::optional<ExpertLoad> expert_load;
   std::optional<double> aux_loss;  // load-balancing loss of experts, which `loss` does not include
   // Model FLOPs utilization, from 0 to 1; absent if the device's peak is unknown.
   std::optional<double> mfu;
-  // Unix time at the end of the step, in seconds, by rank 0's clock; 0: unknown. The next four
-  // numbers are written only with it.
+  // Unix time at the end of the step, in seconds, by rank 0's clock; 0: unknown. If it is unknown,
+  // the next five numbers are not written.
   double time = 0.0;
   // Number of tokens that the run has trained on up to this step, over all ranks and jobs.
   int64_t tokens_seen = 0;
-  double data_seconds = 0.0;  // time for which rank 0 waited for the step's data
+  double data_seconds = 0.0;     // time for which rank 0 waited for the step's data
+  double waiting_seconds = 0.0;  // time for which rank 0 waited for other ranks (rank_times.h)
   // Time of the validation after this step, and of the saves, exports and commands of am-repl for
   // which training waited before this step.
   double validation_seconds = 0.0;
@@ -69,6 +75,9 @@ struct StepMetrics {
 
   bool operator==(const StepMetrics&) const = default;
 };
+
+// Prefix of the key of a validation set's loss in metrics.jsonl; the name of the set follows it.
+inline constexpr std::string_view kValidationPrefix = "validation_loss/";
 
 // Sets tokens_per_second and tokens_per_second_per_rank from the other metrics and the world size.
 void fill_rates(StepMetrics& metrics, int64_t world_size);
@@ -83,8 +92,9 @@ class MetricSink {
   virtual void flush() {}
 };
 
-// Returns the metrics as one JSON object, without an end of line and with the keys in a fixed
-// order.
+// Returns the metrics as a JSON object with the keys in a fixed order.
+Json to_json(const StepMetrics& metrics);
+// Returns the object as text, without an end of line.
 std::string to_json_line(const StepMetrics& metrics);
 // Returns the records of a metrics file in order. An unfinished last line (after a crash) is
 // skipped; any other line that is not a record throws Error(kFormat) with its number. Throws

@@ -10,6 +10,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/term/line_plot.h"
+#include "am/term/wrap.h"
 
 namespace am::observe {
 namespace {
@@ -71,6 +72,32 @@ bool is_step_time(std::string_view part) {
          !ends_with(part, "/s");
 }
 
+// Returns the column in which the continuation lines of a line begin: that of the text behind a
+// label such as "data        " or "help: ", or 2 if the line has no label.
+int text_column(std::string_view line) {
+  constexpr size_t kWidestLabel = 16;
+  constexpr std::string_view kHelp = "help: ";
+  if (starts_with(line, kHelp)) return static_cast<int>(kHelp.size());
+  const size_t gap = line.find("  ");
+  const size_t text = line.find_first_not_of(' ', gap);
+  const bool is_label = gap > 0 && gap < line.find(' ') + 1 && text <= kWidestLabel;
+  return is_label ? static_cast<int>(text) : 2;
+}
+
+// Returns whole lines, each wrapped between words if it is wider than the terminal.
+std::string folded(std::string_view lines, const term::Style& style) {
+  std::string out;
+  for (size_t at = 0; at < lines.size();) {
+    const size_t end = std::min(lines.find('\n', at), lines.size());
+    const std::string_view line = lines.substr(at, end - at);
+    out += term::visible_width(line) <= style.width
+               ? cat(line, "\n")
+               : term::fold(cat(line, "\n"), style, text_column(line));
+    at = end + 1;
+  }
+  return out;
+}
+
 }  // namespace
 
 std::string fitted_step_line(std::string_view line, const std::vector<double>& losses,
@@ -121,8 +148,8 @@ std::string StatusLine::pass(std::string_view bytes) {
 }
 
 std::string StatusLine::beside(std::string_view text) const {
-  if (shown_.empty()) return std::string(text);
-  return cat(kClear, text, shown_);
+  if (shown_.empty()) return folded(text, style_);
+  return cat(kClear, folded(text, style_), shown_);
 }
 
 std::string StatusLine::finish() {

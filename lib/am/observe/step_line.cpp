@@ -61,6 +61,9 @@ std::string StepLine::format(const StepMetrics& metrics) {
     line += cat(" | validation loss ",
                 number_or_nan(*metrics.validation_loss, format_fixed(*metrics.validation_loss, 4)));
   }
+  for (const auto& [name, loss] : metrics.validation_losses) {
+    line += cat(" | ", name, " ", number_or_nan(loss, format_fixed(loss, 4)));
+  }
   if (metrics.expert_load) {
     line += cat(" | experts ", format_fixed(metrics.expert_load->idlest, 2), "-",
                 format_fixed(metrics.expert_load->busiest, 2), "x");

@@ -3,12 +3,13 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <array>
 #include <bit>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <span>
 
+#include "am/base/crc32c.h"
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/host.h"
@@ -76,7 +77,9 @@ std::string event_at(int64_t step) {
 }
 
 // Returns the masked CRC-32C that TensorFlow stores next to the bytes: rotated, plus an offset.
-uint32_t masked_crc(std::string_view bytes) { return std::rotr(crc32c(bytes), 15) + 0xA282EAD8u; }
+uint32_t masked_crc(std::string_view bytes) {
+  return std::rotr(crc32c(std::as_bytes(std::span(bytes))), 15) + 0xA282EAD8u;
+}
 
 // Returns the file's name, events.out.tfevents.SECONDS.HOST.PID. TensorBoard reads the files of a
 // folder in the order of their names.
@@ -88,23 +91,6 @@ std::string file_name() {
 }
 
 }  // namespace
-
-uint32_t crc32c(std::string_view bytes) {
-  static const std::array<uint32_t, 256> kTable = [] {
-    std::array<uint32_t, 256> table = {};
-    for (uint32_t i = 0; i < 256; ++i) {
-      uint32_t value = i;
-      for (int bit = 0; bit < 8; ++bit) {
-        value = (value >> 1) ^ ((value & 1) != 0 ? 0x82F63B78u : 0u);
-      }
-      table[i] = value;
-    }
-    return table;
-  }();
-  uint32_t crc = 0xFFFFFFFFu;
-  for (const char c : bytes) crc = (crc >> 8) ^ kTable[(crc ^ static_cast<uint8_t>(c)) & 0xFF];
-  return ~crc;
-}
 
 TensorBoardSink::TensorBoardSink(const std::filesystem::path& folder, int64_t resumed_step)
     : path_(folder / file_name()) {
@@ -135,6 +121,9 @@ void TensorBoardSink::write(const StepMetrics& metrics) {
   append_scalar(summary, "loss_metrics/global_avg_loss", metrics.loss);
   if (metrics.validation_loss) {
     append_scalar(summary, "validation_metrics/loss", *metrics.validation_loss);
+  }
+  for (const auto& [name, loss] : metrics.validation_losses) {
+    append_scalar(summary, cat("validation_metrics/loss/", name), loss);
   }
   append_scalar(summary, "grad_norm", metrics.grad_norm);
   append_scalar(summary, "lr", metrics.lr);

@@ -4,8 +4,8 @@
 //   sink.write(metrics);
 //
 // The tags are torchtitan's, so that runs of automesh and torchtitan appear in one chart:
-// loss_metrics/global_avg_loss, grad_norm, lr, throughput(tps) (per rank), mfu(%),
-// time_metrics/end_to_end(s), memory/max_active(GiB).
+// loss_metrics/global_avg_loss, validation_metrics/loss, grad_norm, lr, throughput(tps) (per rank),
+// mfu(%), time_metrics/end_to_end(s), memory/max_active(GiB).
 //
 // Format: records of [u64 length][u32 masked CRC-32C of the length][bytes][u32 masked CRC-32C of
 // the bytes], each a protobuf `Event`. The sink encodes protobuf without a library, because an
@@ -41,8 +41,5 @@ class TensorBoardSink : public MetricSink {
   std::filesystem::path path_;
   int fd_ = -1;
 };
-
-// Returns the CRC-32C (Castagnoli), as in iSCSI. For example, it is 0xE3069283 for "123456789".
-uint32_t crc32c(std::string_view bytes);
 
 }  // namespace am::observe

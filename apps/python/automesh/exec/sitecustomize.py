@@ -15,7 +15,7 @@ if "AM_STACK_SIGNAL" in os.environ:
     try:
         faulthandler.register(int(os.environ["AM_STACK_SIGNAL"]), all_threads=True)
     except (OSError, RuntimeError, ValueError):
-        pass  # the program runs without: only its stack will be unknown
+        pass  # the program runs nevertheless; only its stack is missing from the log
 
 _spec = importlib.machinery.PathFinder.find_spec(
     "sitecustomize", [folder for folder in sys.path if os.path.abspath(folder or ".") != _HERE])
