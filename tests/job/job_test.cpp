@@ -97,8 +97,7 @@ TEST_CASE("what a check says of am-run is what opens no job", "[job]") {
                             false},
                            {"[mesh]\nworld_size = 2\n[strategy]\nname = \"megatron_fsdp\"\n"
                             "nccl_ub = true\n",
-                            false},
-                           {"[mesh]\nworld_size = 2\n[metrics]\ntrace = true\n", false}}) {
+                            false}}) {
     INFO(each.rest);
     PlanFile file("llama-3.2-1b", each.rest);
     CHECK(file.open().has_value() == each.runs);
