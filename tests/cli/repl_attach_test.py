@@ -7,6 +7,7 @@ import re
 import shutil
 import signal
 import socket
+import struct
 import subprocess
 import unittest
 
@@ -65,8 +66,9 @@ class AttachTest(AttachCase):
         self.check_gradients(looked[14], rest[6], 1e-4)
         self.assertEqual(looked[4]["values"], rest[1]["values"])
         self.assertEqual(looked[6]["values"], rest[2]["values"])
-        # The step's own gradients have the reported norm before clipping, and equal those of a
-        # plan's own ranks after as many steps.
+        # The step's gradients are clipped to norm 1; metrics report the norm before clipping. The
+        # gradients equal those that am-repl computes on ranks of the plan after the same number of
+        # steps.
         losses = self.stop(job)
         self.assertGreater(len(losses), step)
         norm = self.metrics("run")[step - 1]["grad_norm"]
@@ -138,7 +140,7 @@ class AttachTest(AttachCase):
         job.send_signal(signal.SIGTERM)
         _, log = job.communicate(timeout=60)
         self.assertIn(f"paused at step {held['step']} by am-repl", log)
-        self.assertIn("its owner has left", log)
+        self.assertIn("the client that paused the job has left", log)
 
     def test_a_signal_ends_a_pause_with_a_checkpoint(self):
         job = self.start_job()
@@ -167,6 +169,11 @@ class AttachTest(AttachCase):
         answer = self.repl("run", "save", status=1)[0]
         self.assertIn("changes the job", answer["error"]["message"])
         self.assertIn("--write", answer["error"]["help"])
+        answer = self.repl("run", "print model.norm.weight --to norm.npy", status=1)[0]
+        self.assertIn("needs --write", answer["error"]["message"] + answer["error"]["help"])
+        self.assertFalse((self.path / "norm.npy").exists())
+        answers = self.repl("run", "break when validation_loss != 1", "watch loss --times 3", "status")
+        self.assertIsNone(answers[2]["paused"])  # steps without a validation do not meet the condition
         answer = self.repl("run", "export out", status=1)[0]
         self.assertIn("--write", answer["error"]["help"])
         self.assertFalse((self.path / "out").exists())
@@ -196,7 +203,7 @@ class AttachTest(AttachCase):
         with Talker(self.path / "run") as talker:
             talker.send(id=1, input="step 2")
             self.assertTrue(talker.reply(1)["json"]["paused"])
-            # A step in progress is cancelled: the job pauses where it is then.
+            # If `step` is cancelled before its last step, the job pauses after the current step.
             talker.send(id=2, input=f"step {LONG}")
             talker.send(id=3, input="stats *")
             self.assertIn("json", talker.reply(3))
@@ -248,6 +255,9 @@ class AttachTest(AttachCase):
         quiet = subprocess.run([BIN / "am-repl", "run", "-c", "watch step_seconds --times 500"], capture_output=True,
                                text=True, timeout=100, cwd=self.path)
         self.assertEqual(quiet.stderr.count("step_seconds"), 500)
+        # The samples are not printed again: a curve with its range ends the answer.
+        self.assertLess(len(quiet.stdout.splitlines()), 20)
+        self.assertIn("step_seconds", quiet.stdout)
         self.assertNotIn("has not reached the end", quiet.stderr)
         # A cancelled watch answers with its samples so far, and so does one whose job ends.
         with Talker(self.path / "run") as talker:
@@ -281,7 +291,7 @@ class AttachTest(AttachCase):
             self.assertIn(words, self.repl("run", command, status=1)[-1]["error"]["message"])
         client = self.attach()
         now = self.repl("run", f"norms {LAYER}")[0]["total"]["l2"]
-        # Weights grow or shrink with each step: one of the two conditions is met.
+        # Each step changes the weights, so the condition is met.
         self.say(client, f"tripwire l2 != {now:.17g} {LAYER}")
         self.wait_for(lambda: self.status()["paused"] is not None)
         paused = self.status()
@@ -290,9 +300,32 @@ class AttachTest(AttachCase):
         said = client.stderr.readline()  # printed without a command
         client.stdin.close()
         client.wait(timeout=30)
-        self.assertIn(f"holds of {LAYER}; the job is paused for you", said)
+        self.assertIn(f"holds for {LAYER}; the job is paused for you", said)
         self.assertIn(f"step {paused['step']}:", said)
         self.wait_for(lambda: self.status()["paused"] is None, seconds=20)
+        self.stop(job)
+
+    def test_the_prompt_has_the_step_that_the_job_is_at(self):
+        job = self.start_job()
+        self.wait_for(lambda: len(self.metrics("run")) > 5)
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(20)
+            client.connect(json.loads((self.path / "run/control/control.json").read_text())["socket"])
+            client.sendall(b"AMRPC\0\0\1")
+            hello = json.dumps({"protocol": 1}).encode()
+            client.sendall(struct.pack("<I", len(hello)) + hello)
+            stream = client.makefile("rb")
+            (size,) = struct.unpack("<I", stream.read(4))
+            welcome = json.loads(stream.read(size))
+        (step,) = re.findall("attached to .* at step ([0-9]+)", welcome["note"])
+        self.assertGreater(int(step), 5)
+        (titled,) = re.findall("step ([0-9]+)", welcome["title"])
+        self.assertLessEqual(abs(int(titled) - int(step)), 1)
+        with Talker(self.path / "run") as talker:
+            for command in ("status", "ranks", "norms"):
+                talker.send(id=1, input=command)
+                (titled,) = re.findall("step ([0-9]+)", talker.reply(1)["title"])
+                self.assertGreaterEqual(int(titled), int(step))
         self.stop(job)
 
     def test_mistakes_are_answered_and_cost_nothing(self):
@@ -350,7 +383,7 @@ class AttachTest(AttachCase):
         port = told["tcp"].rsplit(":", 1)[1]
         told.update(host="node-7", pid=1, begun=1, boot_id="x", socket="/s", tcp=f"127.0.0.2:{port}")
         control.write_text(json.dumps(told))
-        # A job that listens only on its machine's own address can be reached from that machine.
+        # A loopback address can be reached only on the job's machine, so am-repl does not try it.
         self.assertIn("its job runs on node-7", self.repl_errors("run", "status", status=2))
         told["tcp"] = f"{socket.gethostname()}:{port}"
         control.write_text(json.dumps(told))
@@ -369,7 +402,7 @@ class AttachTest(AttachCase):
         told = json.loads(control.read_text()) if control.exists() else {}
         result = subprocess.run([BIN / "am-repl", "run", "-c", "ls"], cwd=self.path,
                                 capture_output=True, text=True, timeout=60)
-        self.assertIn("nothing in this folder can be opened", result.stderr)
+        self.assertIn("this run has saved no checkpoint", result.stderr)
         told.update(protocol=1, host="node-7", pid=1, begun=1, boot_id="x", socket="/s")
         control.write_text(json.dumps(told))
         (self.path / "run" / "lock").write_text("held by node-7")

@@ -84,6 +84,18 @@ class HungTest(AttachCase):
         self.assertEqual(self.repl("run", "ranks")[0]["missing"], [])
         self.stop(job)
 
+    def test_the_states_of_all_ranks_are_written_at_intervals(self):
+        job = self.start_job(more="[runtime]\ndump_minutes = 0.02\n")
+        states = self.path / "run" / "states"
+        self.wait_for(lambda: states.exists() and len(list(states.glob("*Z.txt"))) > 1)
+        self.freeze(1)
+        self.wait_for(lambda: "its process is stopped" in max(states.glob("*Z.txt")).read_text())
+        text = max(states.glob("*Z.txt")).read_text()
+        for part in ("== ranks\n", "== collectives\n", "== stack\n", "rank 0 waits for rank 1",
+                     "am::train::Trainer::train_step"):
+            self.assertIn(part, text)
+        job.kill()
+
     def test_a_stopped_rank_0_is_said_by_who_wants_to_attach(self):
         self.start_job()
         self.freeze(0)
@@ -104,6 +116,11 @@ class HungTest(AttachCase):
             self.assertIn("am::live::AttachServer::visit", frames)
         both = self.repl("run", "collectives")[0]["ranks"]
         self.assertEqual([each["rank"] for each in both], [0, 1])
+        self.assertEqual(self.repl("run", "stack dp=1")[0]["rank"], 1)
+        stacks = self.repl("run", "stack 0-1")[0]["stacks"]
+        self.assertEqual(sorted(rank for stack in stacks for rank in stack["ranks"]), [0, 1])
+        both = self.repl("run", "collectives tp=0 dp=0")[0]["ranks"]
+        self.assertEqual([each["rank"] for each in both], [0])
         for wrong in ("stack 2", "stack x", "collectives -1"):
             error = self.repl("run", wrong, status=1)[0]["error"]
             self.assertIn("there is no rank", error["message"])

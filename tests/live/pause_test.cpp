@@ -21,7 +21,8 @@ TEST_CASE("a pause ends when its owner leaves, is silent, or asks nothing for lo
   CHECK(pause.owner() == 7);
   CHECK_FALSE(pause.why_over(start + 29s, start, true));
   CHECK(pause.why_over(start + 29s, start, false)->find("left") != std::string::npos);
-  CHECK(pause.why_over(start + 30s, start, true)->find("no sign of life") != std::string::npos);
+  CHECK(pause.why_over(start + 30s, start, true)->find("no keep-alive message") !=
+        std::string::npos);
   // Keep-alive messages do not count as commands.
   CHECK_FALSE(pause.why_over(start + 299s, start + 298s, true));
   CHECK(pause.why_over(start + 300s, start + 299s, true)->find("no command") != std::string::npos);

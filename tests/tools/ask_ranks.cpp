@@ -164,10 +164,7 @@ int main(int argc, char** argv) {
     const double all = processor_seconds(CLOCK_PROCESS_CPUTIME_ID);
     live::Answers answers = questions.ask(question, {});
     answers.said[0] = answer_of(0, question);
-    const term::Style style = term::Style::plain();
-    const auto result = what == "stack"         ? live::describe_stacks(answers)
-                        : what == "collectives" ? live::describe_collectives(answers, style)
-                                                : live::describe_ranks(answers, style);
+    const auto result = live::describe_answers(what, answers, term::Style::plain());
     const std::string text = dump_json(result.json, -1);
     const double asking = processor_seconds(CLOCK_THREAD_CPUTIME_ID) - own;
     const double serving = processor_seconds(CLOCK_PROCESS_CPUTIME_ID) - all - asking;

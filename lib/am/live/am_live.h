@@ -16,7 +16,7 @@
  * While no client is attached, am_live_step() costs some ten nanoseconds and sends nothing. Clients
  * attach to RUN, the run folder: `am-repl RUN`. The library opens no port: rank 0 listens on a Unix
  * socket that only its user can open, and the ranks exchange data through the process group and the
- * store that the program has created. It never changes the program's tensors.
+ * store that the program has created. The library never changes the program's tensors.
  *
  * The library must be loaded into a process that uses the same version of libtorch. automesh.live
  * (apps/python) is the interface for Python.
@@ -36,7 +36,8 @@ extern "C" {
 typedef struct am_live am_live;
 
 /* One rank's part of a tensor. A tensor of which several ranks have parts has the same name, dtype
- * and global shape on all of them. The parts are disjoint, or equal (replicas), and cover it. */
+ * and global shape on all of them. The parts cover the tensor, and any two of them are disjoint or
+ * equal (replicas). */
 typedef struct am_live_tensor {
   /* Name of a parameter or buffer; "grad.NAME" for the gradient of parameter NAME;
    * "optim.state.NAME.KIND" for an optimizer state, for example KIND "exp_avg". */
@@ -60,7 +61,7 @@ typedef struct am_live_tensor {
 /* Numbers of the step that has just ended; NAN: unknown. */
 typedef struct am_live_numbers {
   double loss;
-  double grad_norm; /* NAN: the norm of the gradients that the tensors describe */
+  double grad_norm; /* NAN: the library computes it from the gradients among the tensors */
   double learning_rate;
   double step_seconds;      /* NAN: the library measures it */
   double tokens_per_second; /* over all ranks */
@@ -81,9 +82,9 @@ typedef struct am_live_options {
   int64_t first_step; /* number of steps that were finished before this start of the program */
   int64_t max_steps;  /* number of finished steps at which training ends; 0: unknown */
   int32_t device;     /* index of this rank's GPU; -1: the rank computes on the host */
-  /* Number of a signal whose handler writes the stack of an interpreter to `stack_fd`; 0: none. The
-   * library sends the signal to the thread that opened the connection, and reads the other end of
-   * the pipe, `stack_read_fd`. */
+  /* Number of a signal whose handler writes the stack of an interpreter to a pipe; 0: none. The
+   * library sends the signal to the thread that opened the connection, and reads the stack from
+   * `stack_read_fd`, the read end of the pipe. */
   int32_t stack_signal;
   int32_t stack_read_fd;
   /* Returns the most recent collectives of this rank, newest first, as a JSON list of objects with
@@ -103,8 +104,8 @@ typedef struct am_live_options {
    * signals. Must return 0; any other value ends the visit on all ranks. May be NULL. */
   int (*waiting)(void);
   /* Returns the stack of another process on this machine, one frame per line, innermost first, or
-   * NULL; for ranks whose processes are stopped and cannot write their own. Called by another
-   * thread. The text must stay valid until the next call. May be NULL. */
+   * NULL. Called, by another thread, for ranks whose processes are stopped and therefore cannot
+   * write their own stacks. The text must stay valid until the next call. May be NULL. */
   const char* (*stack_of)(int64_t process);
 } am_live_options;
 

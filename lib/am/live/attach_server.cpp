@@ -2,6 +2,9 @@
 // end of a step.
 #include "am/live/attach_server.h"
 
+#include <algorithm>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "am/base/error.h"
@@ -12,9 +15,9 @@
 #include "am/inspect/attached.h"
 #include "am/inspect/messages.h"
 #include "am/inspect/render.h"
-#include "am/inspect/training_answers.h"
 #include "am/launch/supervise/process_state.h"
 #include "am/live/hang.h"
+#include "am/mesh/rank_set.h"
 
 namespace am::live {
 
@@ -49,6 +52,9 @@ std::string status_text(const Json& json, const term::Style& style) {
     }
     facts.emplace_back("time per step", std::move(time));
   }
+  if (json.at("seconds_left").is_number()) {
+    facts.emplace_back("time left", format_duration(number("seconds_left")));
+  }
   if (json.at("goodput").is_number()) {
     facts.emplace_back("goodput", format_fixed(100.0 * number("goodput"), 1) + " %");
   }
@@ -60,6 +66,15 @@ std::string status_text(const Json& json, const term::Style& style) {
   }
   facts.emplace_back("attached", clients);
   return inspect::draw_facts(facts, style);
+}
+
+// Removes the answers of all ranks that are not in `ranks`, which must be in ascending order.
+void keep(const std::vector<int64_t>& ranks, Answers& answers) {
+  const auto is_other = [&](const auto& entry) {
+    return !std::binary_search(ranks.begin(), ranks.end(), entry.first);
+  };
+  std::erase_if(answers.said, is_other);
+  std::erase_if(answers.silent, is_other);
 }
 
 }  // namespace
@@ -78,10 +93,12 @@ AttachServer::AttachServer(const runtime::World& world, const run_folder::RunFol
                            AttachServerOptions options)
     : world_(world),
       options_(std::move(options)),
+      mesh_(options_.mesh.value_or(mesh::MeshLayout({.dp_replicate = world.size()}))),
       run_(run.root().string()),
       self_(std::make_shared<RankStatus>(world)),
       probe_(world.device()),
       pause_(options_.pause) {
+  self_->stage = mesh_.coordinate(world_.rank())[0];
   self_->set_probe(&probe_);
   self_->set_complete(options_.complete);
   world_.context()->on_collective = [self = self_](const runtime::Collective& collective,
@@ -90,13 +107,19 @@ AttachServer::AttachServer(const runtime::World& world, const run_folder::RunFol
   };
   helpers_ = std::make_unique<RankAgents>(world_, self_, options_.agents_ended);
   if (world_.rank() != 0) return;
+  if (options_.dump_interval.count() > 0.0) {
+    dumps_ = std::make_unique<StateDumps>(
+        options_.dump_interval, run.root() / "states",
+        [this](const auto& use) { report_ranks(use); },
+        [this](const std::string& line) { log(line); });
+  }
   try {
     place_ = std::make_unique<control::ControlPlace>(run, control::runtime_folders(), options_.tcp);
     control::ServerOptions server;
     server.tcp_socket = place_->take_tcp_socket();
     server.token = place_->token();
     if (const auto& tcp = place_->address().tcp) {
-      log(cat("attach      at tcp://", tcp->text(), " for clients with ",
+      log(cat("clients attach with: am-repl tcp://", tcp->text(), " --token ",
               place_->address().token.string()));
     }
     server.welcome = [this](const control::ClientInfo& who) { return welcome(who); };
@@ -115,7 +138,8 @@ AttachServer::AttachServer(const runtime::World& world, const run_folder::RunFol
 }
 
 AttachServer::~AttachServer() {
-  if (server_) server_->stop();  // its thread uses the other members
+  dumps_.reset();                // its thread uses the other members
+  if (server_) server_->stop();  // as above
   helpers_.reset();              // afterwards no answers of other ranks are sent to clients
   world_.context()->on_collective = nullptr;
   self_->set_probe(nullptr);
@@ -123,12 +147,12 @@ AttachServer::~AttachServer() {
 }
 
 void AttachServer::open(std::unique_ptr<AttachedModel> model) {
-  const int64_t first_step = model->first_step();
-  self_->status.set_total(first_step, model->max_steps());
-  sessions_ = std::make_unique<Sessions>(std::move(model));
+  self_->status.set_total(model->first_step(), model->max_steps());
+  sessions_ =
+      std::make_unique<Sessions>(std::move(model), [self = self_] { return self->status.step(); });
   self_->status.set_phase(sessions_->model().first_phase());
   if (!server_) return;
-  Json facts = sessions_->facts(first_step);
+  Json facts = sessions_->facts();
   const std::lock_guard lock(mutex_);
   facts_ = std::move(facts);
 }
@@ -146,7 +170,8 @@ void AttachServer::close(const std::string& last_words) {
     while (const auto request = server_->take(0ms)) refuse(*request);
     server_->end({{"event", "ended"}, {"text", last_words}}, kClientsFarewell);
   }
-  // The listening thread reads server_ until it has ended, and reset() clears the pointer first.
+  // Stops the listening thread before reset(), because the thread reads server_, and reset() clears
+  // this pointer before it destroys the server.
   if (server_) server_->stop();
   server_.reset();
   place_.reset();
@@ -157,12 +182,18 @@ void AttachServer::log(const std::string& line) const {
   if (options_.log) options_.log(cat("attached    ", line));
 }
 
+void AttachServer::add_title(Json& message) const {
+  const std::lock_guard lock(mutex_);
+  if (!facts_.empty()) message["title"] = sessions_->title();
+}
+
 Json AttachServer::welcome(const control::ClientInfo&) const {
   Json json;
   {
     const std::lock_guard lock(mutex_);
     json = facts_;
   }
+  add_title(json);
   const Json status = self_->status.to_json();
   json["event"] = "welcome";
   std::string note = cat("attached to ", run_, " at step ", step_text(status),
@@ -205,10 +236,11 @@ bool AttachServer::at_once(const control::ClientInfo& who, const control::Reques
   const term::Style style = style_of(who);
   if (command->name == "status") {
     const auto told = [&](const auto&, const auto&) { return tell_status(style); };
-    server_->reply(who.number, request.id, inspect::pack(inspect::answer(input, told)));
+    reply(request, inspect::answer(input, told));
     return true;
   }
-  if (command->name != "ranks" && command->name != "collectives" && command->name != "stack") {
+  constexpr std::string_view kOfRanks[] = {"ranks", "collectives", "stack", "stragglers"};
+  if (std::find(std::begin(kOfRanks), std::end(kOfRanks), command->name) == std::end(kOfRanks)) {
     return false;
   }
   ask_ranks(request, input, style);
@@ -242,33 +274,45 @@ void AttachServer::add_stopped(Answers& answers) const {
   });
 }
 
-// Runs the commands `ranks`, `collectives` and `stack`: requests reports from the ranks. The thread
-// that collects the reports later sends the answer to the client.
+void AttachServer::report_ranks(const std::function<void(const std::string& text)>& use) {
+  const auto text = std::make_shared<std::string>();
+  for (const std::string what : {"ranks", "collectives", "stack"}) {
+    ask_all(question_of(what, /*one=*/false, world_.size()),
+            [this, text, what, use](Answers answers) {
+              if (what == "stack") add_stopped(answers);
+              const inspect::Result result = describe_answers(what, answers, term::Style::plain());
+              *text += cat("== ", what, "\n", result.text, "\n");
+              if (what == "stack") use(*text);
+            });
+  }
+}
+
+// Runs the commands `ranks`, `collectives`, `stragglers` and `stack`: requests reports from the
+// ranks. The thread that collects the reports later sends the answer to the client.
 void AttachServer::ask_ranks(const control::Request& request, const std::string& input,
                              const term::Style& style) {
-  const auto refused = inspect::answer(
-      input, [&](const inspect::Command& command, const inspect::Arguments& arguments) {
-        const std::optional<int64_t> only = inspect::rank_in(arguments, world_.size());
-        const std::string what(command.name);
-        const auto use = [this, request, input, style, what, only](Answers answers) {
-          if (what == "stack") add_stopped(answers);
-          const auto told = [&](const auto&, const auto&) {
-            if (what == "stack") {
-              return only ? describe_stack(*only, answers) : describe_stacks(answers);
-            }
-            return what == "ranks" ? describe_ranks(answers, style)
-                                   : describe_collectives(answers, style);
-          };
-          server_->reply(request.client, request.id, inspect::pack(inspect::answer(input, told)));
-        };
-        if (!helpers_->ask(question_of(what, only.has_value(), world_.size()), only, use)) {
-          throw Error(ErrorKind::kUsage,
-                      "too many `ranks`, `collectives` and `stack` commands wait for the ranks",
-                      "try again in a few seconds");
-        }
-        return inspect::Result{};
-      });
-  if (refused.error) server_->reply(request.client, request.id, inspect::pack(refused));
+  const auto refused = inspect::answer(input, [&](const inspect::Command& command,
+                                                  const inspect::Arguments& arguments) {
+    const auto ranks = mesh::select_ranks(mesh_, arguments.words);
+    const auto only = ranks && ranks->size() == 1 ? std::optional(ranks->front()) : std::nullopt;
+    const std::string what(command.name);
+    const auto use = [this, request, input, style, what, ranks, only](Answers answers) {
+      if (ranks) keep(*ranks, answers);
+      if (what == "stack") add_stopped(answers);
+      const auto told = [&](const auto&, const auto&) {
+        return what == "stack" && only ? describe_stack(*only, answers)
+                                       : describe_answers(what, answers, style);
+      };
+      reply(request, inspect::answer(input, told));
+    };
+    if (!helpers_->ask(question_of(what, only.has_value(), world_.size()), only, use)) {
+      throw Error(ErrorKind::kUsage,
+                  cat("too many commands such as `", what, "` wait for the ranks"),
+                  "try again in a few seconds");
+    }
+    return inspect::Result{};
+  });
+  if (refused.error) reply(request, refused);
 }
 
 }  // namespace am::live

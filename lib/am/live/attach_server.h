@@ -10,19 +10,21 @@
 // Rank 0 owns the socket (control/server.h) and decides what all ranks do next. During a visit, the
 // time between two steps in which commands run, rank 0 broadcasts one action after another: wait,
 // run a command, save, set the learning rate, or continue training. Such an action is called a
-// turn. While no client is attached, a step costs a few atomic reads on rank 0, and a record of the
-// collectives on each rank. Other threads (rank_agents.h) report on ranks that hang.
+// turn. While no client is attached, a step costs a few atomic reads on rank 0, and each rank
+// records its collectives. Other threads (rank_agents.h) report on ranks that hang.
 #pragma once
 
 #include <sys/types.h>
 
 #include <atomic>
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -37,6 +39,8 @@
 #include "am/live/rank_status.h"
 #include "am/live/sessions.h"
 #include "am/live/stack_probe.h"
+#include "am/live/state_dumps.h"
+#include "am/mesh/layout.h"
 #include "am/run_folder/run_folder.h"
 #include "am/runtime/world.h"
 #include "am/train/inspection_hook.h"
@@ -52,9 +56,13 @@ struct AttachServerOptions {
   RankStatus::Complete complete;       // see RankStatus::set_complete; may be empty
   std::function<void()> agents_ended;  // see RankAgents; may be empty
   // Returns the stack of another process on this machine, one frame per line, innermost first, or
-  // an empty text; for processes that are stopped and cannot write their own. May be empty; called
-  // by another thread.
+  // an empty text. Called, by another thread, for processes that are stopped and therefore cannot
+  // write their own stacks. May be empty.
   std::function<std::string(pid_t process)> stack_of;
+  // Time between two files in RUN/states (state_dumps.h); 0: none.
+  std::chrono::duration<double> dump_interval{0.0};
+  // Mesh of the job's ranks, by which commands select ranks. Absent: all ranks are data-parallel.
+  std::optional<mesh::MeshLayout> mesh;
   std::optional<control::TcpAddress> tcp;  // address at which clients with the job's token attach
 };
 
@@ -79,6 +87,10 @@ class AttachServer : public train::InspectionHook {
   // TrainerCallbacks::phase, and stepped() on rank 0 from TrainerCallbacks::step.
   void phase_over(const char* phase) { self_->status.phase_over(phase); }
   void stepped(const observe::StepMetrics& metrics) { self_->status.stepped(metrics); }
+  // Must be called on every rank, from TrainerCallbacks::times.
+  void timed(const observe::RankTimes& times, int64_t steps) {
+    self_->times.add(times, steps, RecentTimes::Clock::now());
+  }
   // Sends `last_words` to all clients and disconnects them.
   void close(const std::string& last_words);
 
@@ -94,6 +106,8 @@ class AttachServer : public train::InspectionHook {
 
   bool wants_visit(int64_t steps) override;
   bool visit(const train::Boundary& boundary) override;
+  void hold(const train::Boundary& boundary, const std::string& reason,
+            std::chrono::minutes patience) override;
 
  private:
   enum class Kind : int64_t { kGo, kWait, kCommand, kSave, kLearningRate };
@@ -105,12 +119,16 @@ class AttachServer : public train::InspectionHook {
     std::optional<size_t> probe;  // index in probes_, if a `watch` or `tripwire` caused kCommand
   };
 
-  // The next functions run on the thread that listens to clients.
+  // The next functions run on the thread that listens to clients, unless noted otherwise.
   Json welcome(const control::ClientInfo& who) const;
   bool at_once(const control::ClientInfo& who, const control::Request& request);
   bool cancel(const control::ClientInfo& who, const Json& id);
   inspect::Result tell_status(const term::Style& style) const;
+  // Runs on the thread of RankAgents.
   void add_stopped(Answers& answers) const;
+  // Calls `use` with the answers of the commands `ranks`, `collectives` and `stack all`. Runs on
+  // the thread of StateDumps.
+  void report_ranks(const std::function<void(const std::string& text)>& use);
   void ask_ranks(const control::Request& request, const std::string& input,
                  const term::Style& style);
 
@@ -145,10 +163,20 @@ class AttachServer : public train::InspectionHook {
   void end_watch(const Probe& probe);
   void end_watches_if(const std::function<bool(const Probe&)>& over);
 
+  // Adds the title of the session, with the current step, to a message. Does nothing before open().
+  void add_title(Json& message) const;
   void reply(const control::Request& request, const inspect::Outcome& outcome);
   void log(const std::string& line) const;
 
+  // Returns whether the ranks wait for commands, because of a pause or a hold.
+  bool stands() const { return pause_.active() || held_until_; }
+  // Throws if the ranks are held after a failure, because no further step runs then.
+  void require_running(std::string_view command) const;
+
   // The next functions run on every rank.
+  // Performs the actions that rank 0 chooses, until rank 0 chooses to continue (returns true) or a
+  // rank is asked to stop (returns false).
+  bool serve(const train::Boundary& boundary);
   struct Agreed {
     Kind kind;  // the action that rank 0 chose
     bool stop;  // whether any rank was asked to stop
@@ -160,17 +188,20 @@ class AttachServer : public train::InspectionHook {
 
   runtime::World world_;
   AttachServerOptions options_;
+  mesh::MeshLayout mesh_;
   std::string run_;
   std::shared_ptr<RankStatus> self_;
   StackProbe probe_;
   std::unique_ptr<RankAgents> helpers_;
+  std::unique_ptr<StateDumps> dumps_;   // only on rank 0; null without dump_interval
   std::unique_ptr<Sessions> sessions_;  // null before open()
   std::unique_ptr<control::ControlPlace>
       place_;  // only on rank 0; null if no socket could be created
   std::unique_ptr<control::Server> server_;
 
-  mutable std::mutex mutex_;     // guards facts_ and cancelled_
-  Json facts_ = Json::object();  // result of Sessions::facts(), sent to new clients
+  mutable std::mutex mutex_;  // guards facts_ and cancelled_
+  Json facts_ =
+      Json::object();  // result of Sessions::facts(), sent to new clients; {} before open()
 
   // Client and request id of the running command, so that cancel() can interrupt the command.
   std::atomic<uint64_t> running_client_{0};
@@ -185,8 +216,9 @@ class AttachServer : public train::InspectionHook {
   std::atomic<uint64_t> owner_{0};  // client that owns the pause; 0 without a pause
 
   Pause pause_;
-  std::optional<control::Request> stepping_;  // request `step N` that has no answer yet
-  int64_t next_visit_ = 0;                    // see next_visit()
+  std::optional<Pause::Clock::time_point> held_until_;  // end of a hold; only on rank 0
+  std::optional<control::Request> stepping_;            // request `step N` that has no answer yet
+  int64_t next_visit_ = 0;                              // see next_visit()
   int64_t pause_at_ = 0;  // number of finished steps at which `step N` ends; 0: no `step`
   struct Break {
     uint64_t client;

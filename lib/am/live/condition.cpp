@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "am/base/error.h"
 #include "am/base/number.h"
@@ -12,18 +11,34 @@ namespace am::live {
 
 namespace {
 
+using Number = std::optional<double>;
+
 struct Named {
   std::string_view name;
-  double (*number)(const observe::StepMetrics&);
+  Number (*number)(const observe::StepMetrics&);
 };
 
 constexpr std::array kOfStep = {
-    Named{"loss", [](const observe::StepMetrics& m) { return m.loss; }},
-    Named{"grad_norm", [](const observe::StepMetrics& m) { return m.grad_norm; }},
-    Named{"lr", [](const observe::StepMetrics& m) { return m.lr; }},
-    Named{"step", [](const observe::StepMetrics& m) { return static_cast<double>(m.step); }},
-    Named{"step_seconds", [](const observe::StepMetrics& m) { return m.step_seconds; }},
-    Named{"tokens_per_second", [](const observe::StepMetrics& m) { return m.tokens_per_second; }},
+    Named{"loss", [](const observe::StepMetrics& m) -> Number { return m.loss; }},
+    Named{"grad_norm", [](const observe::StepMetrics& m) -> Number { return m.grad_norm; }},
+    Named{"lr", [](const observe::StepMetrics& m) -> Number { return m.lr; }},
+    Named{"step",
+          [](const observe::StepMetrics& m) -> Number { return static_cast<double>(m.step); }},
+    Named{"step_seconds", [](const observe::StepMetrics& m) -> Number { return m.step_seconds; }},
+    Named{"tokens_per_second",
+          [](const observe::StepMetrics& m) -> Number { return m.tokens_per_second; }},
+    Named{"expert_load",
+          [](const observe::StepMetrics& m) {
+            return m.expert_load ? Number(m.expert_load->busiest) : Number();
+          }},
+    Named{"validation_loss",
+          [](const observe::StepMetrics& m) -> Number { return m.validation_loss; }},
+    Named{"aux_loss", [](const observe::StepMetrics& m) -> Number { return m.aux_loss; }},
+    Named{"skipped_steps",
+          [](const observe::StepMetrics& m) -> Number {
+            return static_cast<double>(m.skipped_steps);
+          }},
+    Named{"mfu", [](const observe::StepMetrics& m) -> Number { return m.mfu; }},
 };
 
 constexpr auto kStepNames = [] {
@@ -43,11 +58,11 @@ const Numbers& step_numbers() {
   return kNumbers;
 }
 
-double step_number(const observe::StepMetrics& metrics, std::string_view name) {
+std::optional<double> step_number(const observe::StepMetrics& metrics, std::string_view name) {
   for (const Named& each : kOfStep) {
     if (each.name == name) return each.number(metrics);
   }
-  return std::nan("");
+  return std::nullopt;
 }
 
 Condition::Side Condition::side(const std::string& word, const Numbers& numbers) {
@@ -82,11 +97,12 @@ Condition Condition::parse(const std::vector<std::string>& words, const Numbers&
   return condition;
 }
 
-bool Condition::holds(const std::function<double(std::string_view name)>& number) const {
+bool Condition::holds(const Lookup& number) const {
   const auto value = [&](const Side& side) {
-    return side.name.empty() ? side.value : number(side.name);
+    return side.name.empty() ? std::optional(side.value) : number(side.name);
   };
-  return compare(value(left_), compare_, value(right_));
+  const auto left = value(left_), right = value(right_);
+  return left && right && compare(*left, compare_, *right);
 }
 
 }  // namespace am::live

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,10 +21,12 @@ struct Numbers {
 
   bool has(std::string_view name) const;
 };
-// Returns the names of the metrics of a training step: loss, grad_norm, lr, step, step_seconds and
-// tokens_per_second.
+// Returns the names of the metrics of a training step, for example "loss", "grad_norm" and
+// "step_seconds".
 const Numbers& step_numbers();
-double step_number(const observe::StepMetrics& metrics, std::string_view name);
+// Returns the metric `name` of a step; nullopt if the step does not have the metric, for example no
+// validation loss.
+std::optional<double> step_number(const observe::StepMetrics& metrics, std::string_view name);
 
 class Condition {
  public:
@@ -34,8 +37,9 @@ class Condition {
   // Returns whether `word` is a comparison operator: "<", "<=", ">", ">=", "==" or "!=".
   static bool compares(std::string_view word);
   // Returns whether the condition is true. `number` must return the current value of the number
-  // with the given name.
-  bool holds(const std::function<double(std::string_view name)>& number) const;
+  // with the given name. A condition on a number that is absent does not hold.
+  using Lookup = std::function<std::optional<double>(std::string_view name)>;
+  bool holds(const Lookup& number) const;
   const std::string& text() const { return text_; }
 
  private:

@@ -16,6 +16,7 @@
 #include "am/launch/cause/rank_state.h"
 #include "am/launch/supervise/wall_time.h"
 #include "am/live/silence.h"
+#include "am/live/stragglers.h"
 #include "am/runtime/stall.h"
 #include "am/term/table.h"
 
@@ -146,8 +147,9 @@ struct Doing {
     std::string in =
         waiting ? cat("in ", collective, " for ", duration_text(*waiting)) : "in no collective";
     if (!silent) return in;
-    return cat(silence_text(*silent, ranks.size() == 1), "; last heard ",
-               silent_seconds ? cat(duration_text(*silent_seconds), " ago ", in) : "never");
+    return cat(silence_text(*silent, ranks.size() == 1), "; ",
+               silent_seconds ? cat("last heard ", duration_text(*silent_seconds), " ago ", in)
+                              : "no state of it is known");
   }
 };
 
@@ -240,6 +242,13 @@ inspect::Result describe_ranks(const Answers& answers, const term::Style& style)
   result.json = {{"ranks", list}, {"missing", missing}, {"text", text}};
   result.text = ranks_table(rows, folded, style) + text;
   return result;
+}
+
+inspect::Result describe_answers(std::string_view what, const Answers& answers,
+                                 const term::Style& style) {
+  if (what == "stack") return describe_stacks(answers);
+  if (what == "stragglers") return describe_stragglers(answers, style);
+  return what == "ranks" ? describe_ranks(answers, style) : describe_collectives(answers, style);
 }
 
 }  // namespace am::live

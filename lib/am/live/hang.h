@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "am/base/json.h"
@@ -26,5 +27,9 @@ inspect::Result describe_collectives(const Answers& answers, const term::Style& 
 inspect::Result describe_stack(int64_t rank, const Answers& answers);
 // Returns the result of the command `stack` for all ranks. Equal stacks are shown once.
 inspect::Result describe_stacks(const Answers& answers);
+// Returns the result of the command `what` for all ranks: `ranks`, `collectives`, `stack` or
+// `stragglers` (stragglers.h).
+inspect::Result describe_answers(std::string_view what, const Answers& answers,
+                                 const term::Style& style);
 
 }  // namespace am::live

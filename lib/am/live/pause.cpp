@@ -24,9 +24,10 @@ void Pause::begin(uint64_t owner, const std::string& who, Clock::time_point now)
 std::optional<std::string> Pause::why_over(Clock::time_point now, Clock::time_point alive,
                                            bool owner_is_there) const {
   if (!active()) return std::nullopt;
-  if (!owner_is_there) return "its owner has left";
+  if (!owner_is_there) return "the client that paused the job has left";
   if (now - std::max(alive, since_) >= limits_.silent) {
-    return cat("its owner has shown no sign of life for ", seconds_text(limits_.silent));
+    return cat("the client that paused the job has sent no keep-alive message for ",
+               seconds_text(limits_.silent));
   }
   if (now - used_ >= limits_.idle) {
     return cat("no command came for ", seconds_text(limits_.idle));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <span>
 #include <utility>
 
 #include "am/base/error.h"
@@ -10,14 +11,15 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/rows.h"
-#include "am/term/bars.h"
+#include "am/term/line_plot.h"
 
 namespace am::live {
 
 namespace {
 
 constexpr std::array<std::string_view, 6> kTensorNames = {"l1", "l2", "max", "rms", "nan", "inf"};
-constexpr int kBarColumns = 30;
+constexpr int kCurveColumns = 30;  // width of the curve beside a sample
+constexpr int kPlotRows = 8;
 
 double number_in(const Json& row, std::string_view name) {
   const auto found = row.find(std::string(name));
@@ -106,19 +108,21 @@ std::optional<std::string> Probe::add(int64_t step, const observe::StepMetrics& 
                                       const Json& norms) {
   last_ = step;
   if (condition_) return tripped(step, norms);
-  return sampled(
-      step, of_step_ ? step_number(metrics, measure_) : number_in(norms.at("total"), measure_));
+  const auto value = of_step_ ? step_number(metrics, measure_)
+                              : std::optional(number_in(norms.at("total"), measure_));
+  return value ? sampled(step, *value) : std::nullopt;
 }
 
 std::optional<std::string> Probe::sampled(int64_t step, double value) {
   samples_.push_back({step, value});
   over_ = std::ssize(samples_) >= times_;
-  double largest = 0.0;
-  for (const Sample& each : samples_) {
-    if (std::isfinite(each.value)) largest = std::max(largest, each.value);
+  const auto count = std::min<std::ptrdiff_t>(kCurveColumns, std::ssize(samples_));
+  std::vector<double> last;
+  for (auto each = samples_.end() - count; each != samples_.end(); ++each) {
+    last.push_back(each->value);
   }
-  return term::bar({cat("step ", step), value, cat(measure_, " ", format_general(value, 5))},
-                   kBarColumns, style_, largest);
+  return cat("step ", step, "  ", measure_, " ", format_general(value, 5), "  ",
+             style_.paint(term::Role::kAccent, term::sparkline(last, kCurveColumns, style_)));
 }
 
 std::optional<std::string> Probe::tripped(int64_t step, const Json& norms) {
@@ -129,7 +133,7 @@ std::optional<std::string> Probe::tripped(int64_t step, const Json& norms) {
   }
   if (found.empty()) return std::nullopt;
   over_ = true;
-  std::string text = cat("step ", step, ": ", condition_->text(), " holds of ", found.front());
+  std::string text = cat("step ", step, ": ", condition_->text(), " holds for ", found.front());
   if (found.size() > 1) text += cat(" and ", found.size() - 1, " more tensors");
   return text;
 }
@@ -137,14 +141,16 @@ std::optional<std::string> Probe::tripped(int64_t step, const Json& norms) {
 inspect::Result Probe::result() const {
   inspect::Result result;
   Json list = Json::array();
-  std::vector<term::Bar> bars;
+  term::Curve curve{measure_, {}, {}};
   for (const Sample& each : samples_) {
     list.push_back({{"step", each.step}, {"value", inspect::number_or_null(each.value)}});
-    bars.push_back({cat("step ", each.step), each.value, format_general(each.value, 5)});
+    curve.x.push_back(static_cast<double>(each.step));
+    curve.y.push_back(each.value);
   }
   result.json = {{"measure", measure_}, {"names", names_}, {"every", every_}, {"samples", list}};
-  result.text = bars.empty() ? "no step was watched\n"
-                             : cat(text(), "\n", term::bars(bars, kBarColumns, style_));
+  result.text = samples_.empty()
+                    ? "no step was watched\n"
+                    : cat(text(), "\n", term::line_plot(std::span(&curve, 1), kPlotRows, style_));
   return result;
 }
 

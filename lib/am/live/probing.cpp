@@ -30,8 +30,8 @@ bool AttachServer::probe_is_due(int64_t steps) const {
 }
 
 // Returns the action that runs the next due probe (`watch` or `tripwire`) that reads tensors;
-// nothing if no such probe is due. Due probes before it in the list need only the
-// metrics of the step, and run here. During a pause, only probes that have not run yet are due.
+// nothing if no such probe is due. Runs the due probes before it in the list, which need only the
+// metrics of the step. During a pause, only probes that have not run yet are due.
 std::optional<AttachServer::Turn> AttachServer::next_probe(const train::Boundary& boundary) {
   for (size_t i = 0; i < probes_.size();) {
     const Probe& probe = probes_[i];
@@ -136,7 +136,9 @@ void AttachServer::probed(size_t index, const inspect::Outcome& outcome,
   const uint64_t client = place->request().client;
   const auto news = place->add(boundary.steps, boundary.metrics, outcome.result.json);
   if (place->is_watch()) {
-    server_->event(client, {{"event", "watch"}, {"step", boundary.steps}, {"text", *news}});
+    if (news) {
+      server_->event(client, {{"event", "watch"}, {"step", boundary.steps}, {"text", *news}});
+    }
     if (place->is_over()) end_watch(take());
     return;
   }

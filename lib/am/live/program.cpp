@@ -25,7 +25,8 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Longest time by which rank 0 proposes to visit later. Answers of other ranks take milliseconds.
+// Longest time from the current step to a step that rank 0 proposes for a visit. Ranks answer a
+// proposal within milliseconds.
 constexpr auto kLongestAhead = std::chrono::duration<double>(1s);
 constexpr auto kShortestStep = std::chrono::duration<double>(1us);
 constexpr int64_t kSomeSteps = 4;  // a proposal may always be this many steps ahead
@@ -47,7 +48,8 @@ class ProgramModel final : public AttachedModel {
   int64_t max_steps() const override { return options_.max_steps; }
   const char* first_phase() const override { return "in a step"; }
   void require_changeable() const override {
-    throw Error(ErrorKind::kUsage, "this job's own program saves checkpoints and sets its rate",
+    throw Error(ErrorKind::kUsage,
+                "only the program of this job saves checkpoints and sets its learning rate",
                 "use commands that read the model, or `export`; `help` lists all commands");
   }
   double set_learning_rate(double /*lr*/) override {
@@ -60,8 +62,9 @@ class ProgramModel final : public AttachedModel {
   const ProgramOptions& options_;
 };
 
-// Adds the collectives that rank's program has issued to its state, as Progress::state() adds those
-// of automesh's own groups. `collectives` is the list that am_live_options::collectives describes.
+// Adds to a rank's state the collectives that the rank's program has issued, as Progress::state()
+// adds the collectives of automesh's own groups. `collectives` is the list that
+// am_live_options::collectives describes.
 void add_collectives(const Json& collectives, Json& state_json) {
   launch::RankState state = launch::RankState::from_json(state_json);
   for (const Json& each : collectives) {
@@ -111,6 +114,7 @@ Program::Program(const runtime::World& world, ProgramOptions options,
   attach.complete = [this](const std::string& what, const Json& question, Json& answer) {
     complete(what, question, answer);
   };
+  attach.mesh = mesh::MeshLayout(options_.mesh);
   attach.agents_ended = [agreement = agreement_] { agreement->close(); };
   server_ = std::make_unique<AttachServer>(world_, run_folder::RunFolder(options_.run),
                                            std::move(attach));
@@ -169,7 +173,7 @@ void Program::visit(std::vector<values::ProgramTensor> tensors, const ProgramNum
     if (error.kind() == ErrorKind::kPeer) throw;
     refused = error;  // all ranks refuse; clients find no tensors
   }
-  // Collective, and therefore called on all ranks, whatever numbers they have passed.
+  // Collective, and therefore called even if `numbers` contains the gradient norm.
   const double norm = tensors_.gradient_norm();
   if (std::isnan(metrics.grad_norm)) metrics.grad_norm = norm;
   if (world_.rank() == 0) server_->stepped(metrics);
@@ -219,8 +223,8 @@ void Program::complete(const std::string& what, const Json& question, Json& answ
 }
 
 // Returns the interpreter's frames of the training thread, innermost first, for example
-// "train_step  (train.py:42)"; empty if its handler writes nothing in time. The handler writes the
-// text of Python's faulthandler.
+// "train_step  (train.py:42)"; empty if the handler of the signal writes nothing in time. The
+// handler writes the text of Python's faulthandler.
 std::vector<std::string> Program::interpreter_frames() {
   constexpr auto kPatience = 500ms;
   constexpr auto kPause = 30ms;  // the text is complete if nothing follows for this time
@@ -241,7 +245,7 @@ std::vector<std::string> Program::interpreter_frames() {
   std::string text;
   while (read_more(0ms, text)) {
   }
-  text.clear();  // late answers to earlier questions
+  text.clear();  // drops late stacks, for which earlier calls no longer waited
   if (::pthread_kill(thread_, stack.signal) != 0) return {};
   if (read_more(kPatience, text)) {
     while (read_more(kPause, text)) {

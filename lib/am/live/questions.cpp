@@ -22,7 +22,7 @@ using QuestionClock = std::chrono::steady_clock;
 // Timeout of one wait in the store, after which the wait is repeated. The timeout is long, because
 // c10d prints a warning to stderr each time, but it must fit into an int of milliseconds.
 constexpr auto kStoreWait = std::chrono::hours(24 * 20);
-// Time between two looks at the store for answers: doubled after each look.
+// Time between two checks for answers in the store, doubled after each check up to kLongestLook.
 constexpr auto kFirstLook = std::chrono::milliseconds(1);
 constexpr auto kLongestLook = std::chrono::milliseconds(20);
 constexpr size_t kRanksOfRequest = 1024;
@@ -111,7 +111,7 @@ Answers Questions::ask(const Json& question, std::optional<int64_t> only) {
   } catch (const std::exception&) {
     for (const int64_t rank : asked) {
       if (!answers.said.contains(rank)) {
-        answers.silent[rank] = {"the job's store does not answer", {}};
+        answers.silent[rank] = {"unknown: the job's store does not answer", {}};
       }
     }
   }

@@ -1,7 +1,6 @@
 #include "am/live/rank_agents.h"
 
 #include <condition_variable>
-#include <csignal>
 #include <deque>
 #include <exception>
 #include <mutex>
@@ -9,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "am/base/signals_blocked.h"
 #include "am/runtime/store.h"
 
 namespace am::live {
@@ -17,16 +17,6 @@ namespace {
 
 constexpr size_t kMostQuestions = 16;
 constexpr auto kHelpersFarewell = std::chrono::milliseconds(1500);
-
-std::thread quiet_thread(std::function<void()> body) {
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  std::thread thread(std::move(body));
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
-  return thread;
-}
 
 }  // namespace
 
@@ -116,7 +106,8 @@ struct RankAgents::Shared {
 RankAgents::RankAgents(const runtime::World& world, std::shared_ptr<RankStatus> self,
                        std::function<void()> ended)
     : shared_(std::make_shared<Shared>(world, std::move(self), std::move(ended))) {
-  quiet_thread([shared = shared_] {
+  const SignalsBlocked blocked;
+  std::thread([shared = shared_] {
     if (shared->rank == 0) {
       shared->serve();
     } else {

@@ -32,6 +32,11 @@ Json RankStatus::answer(const Json& question) {
     json["collectives"] = collectives.to_json(context_->progress.waiting(),
                                               question.value("newest", collectives.kKept));
   }
+  if (what == "stragglers") {
+    json["host"] = host_name();
+    json["stage"] = stage.load();
+    json["times"] = times.to_json();
+  }
   if (what == "stack") {
     const std::lock_guard lock(probe_mutex_);
     // The frames are joined to one string, because rank 0 parses a string ten times as fast as a
@@ -46,8 +51,8 @@ Json RankStatus::answer(const Json& question) {
   try {
     complete_(what, question, json);
   } catch (const std::exception&) {
-    // The function has read data of the program that have another form than expected. The rank's
-    // own entries are answered.
+    // The function has read data of the program in an unexpected form. The answer keeps the entries
+    // above.
   }
   return json;
 }

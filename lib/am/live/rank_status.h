@@ -1,6 +1,7 @@
 // State of a rank, readable by other threads even while the rank's training thread hangs.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -10,6 +11,7 @@
 #include "am/base/json.h"
 #include "am/live/stack_probe.h"
 #include "am/live/status.h"
+#include "am/live/stragglers.h"
 #include "am/runtime/recent_collectives.h"
 #include "am/runtime/world.h"
 
@@ -21,16 +23,19 @@ class RankStatus {
 
   Status status;
   runtime::RecentCollectives collectives;
+  RecentTimes times;
+  std::atomic<int64_t> stage{0};  // index of the rank in its pipeline
 
   // Returns an object with "rank", "state", "phase" and "memory_bytes". The value of
-  // question["what"] is "ranks", "collectives" or "stack". For "collectives", the object also has
+  // question["what"] is "ranks", "collectives", "stragglers" or "stack". For "stragglers", the
+  // object also has "host", "stage" and "times". For "collectives", the object also has
   // "collectives", limited to the newest question["newest"] ones if that key exists. For "stack",
   // it also has "frames" with one frame per line, and "backward_frames" if the backward of a GPU
   // runs in a thread of its own.
   Json answer(const Json& question);
   // Sets a function that completes every answer: it may change entries of `json` and add others,
   // and answers values of question["what"] that this class does not know. Null removes the
-  // function; it then no longer runs when set_complete() returns.
+  // function. The previous function no longer runs after set_complete() has returned.
   using Complete = std::function<void(const std::string& what, const Json& question, Json& json)>;
   void set_complete(Complete complete);
   // Sets the probe that captures stack traces of the training thread. The training thread must set

@@ -48,12 +48,10 @@ class KeptGenerators {
 
 }  // namespace
 
-Sessions::Sessions(std::unique_ptr<AttachedModel> model)
-    : model_(std::move(model)), steps_(model_->first_step()), own_(new_view()) {}
-
-std::unique_ptr<values::ParameterView> Sessions::new_view() {
-  return model_->view([this] { return steps_; });
-}
+Sessions::Sessions(std::unique_ptr<AttachedModel> model, std::function<int64_t()> current_step)
+    : model_(std::move(model)),
+      steps_(model_->first_step()),
+      own_(model_->view(std::move(current_step))) {}
 
 inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions options,
                                    const std::string& input, int64_t steps) {
@@ -61,8 +59,8 @@ inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions opti
   const int width = options.style.width;
   std::unique_ptr<inspect::Session>& session = sessions_[client];
   if (!session) {
-    session =
-        std::make_unique<inspect::Session>(values::session_of(new_view(), std::move(options)));
+    session = std::make_unique<inspect::Session>(
+        values::session_of(model_->view([this] { return steps_; }), std::move(options)));
   }
   session->set_width(width);
   const KeptGenerators kept(model_->device());
@@ -84,18 +82,10 @@ void Sessions::keep_only(const std::vector<uint64_t>& clients) {
   });
 }
 
-std::string Sessions::title(int64_t steps) {
-  steps_ = steps;
-  return own_->title();
-}
-
-Json Sessions::facts(int64_t steps) {
-  steps_ = steps;
+Json Sessions::facts() const {
   std::vector<std::string> parameters;
   for (const inspect::HeldParameter& each : own_->parameters()) parameters.push_back(each.name);
-  return {{"title", own_->title()},
-          {"parameters", parameters},
-          {"modules", inspect::module_names(own_->parameters())}};
+  return {{"parameters", parameters}, {"modules", inspect::module_names(own_->parameters())}};
 }
 
 }  // namespace am::live

@@ -18,7 +18,8 @@ namespace am::live {
 
 class Sessions {
  public:
-  explicit Sessions(std::unique_ptr<AttachedModel> model);
+  // `current_step` returns the number of finished steps, for title(); it must be thread-safe.
+  Sessions(std::unique_ptr<AttachedModel> model, std::function<int64_t()> current_step);
 
   // Runs the command line `input` of a client; `steps` is the number of finished steps. A command
   // that draws random numbers does not change the generators that training uses. `options`
@@ -32,14 +33,12 @@ class Sessions {
   void keep_only(const std::vector<uint64_t>& clients);
 
   AttachedModel& model() { return *model_; }
-  // Returns the first message to a client: an object with the title of the session and the names of
-  // parameters and modules.
-  Json facts(int64_t steps);
-  std::string title(int64_t steps);
+  // Returns an object with the names of parameters and modules, for the first message to a client.
+  Json facts() const;
+  // Returns the title of a session, with the current step. Thread-safe.
+  std::string title() const { return own_->title(); }
 
  private:
-  std::unique_ptr<values::ParameterView> new_view();
-
   std::unique_ptr<AttachedModel> model_;
   int64_t steps_ = 0;
   std::map<uint64_t, std::unique_ptr<inspect::Session>> sessions_;

@@ -77,7 +77,7 @@ std::string name_of_frame(void* address) {
   const std::unique_ptr<char, decltype(&std::free)> readable(
       abi::__cxa_demangle(info.dli_sname, nullptr, nullptr, &status), &std::free);
   std::string name = readable ? readable.get() : info.dli_sname;
-  constexpr size_t kLongest = 160;  // longer names, mostly of templates, are cut
+  constexpr size_t kLongest = 160;  // longer names, mostly of templates, are shortened
   if (name.size() > kLongest) name = cat(name.substr(0, kLongest), "...");
   return cat(name, "  (", file, ")");
 }
@@ -113,7 +113,7 @@ std::optional<pthread_t> prepare_device_thread(c10::Device device) {
 StackProbe::StackProbe(c10::Device device) : thread_(::pthread_self()) {
   int fds[2];
   if (::pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw Error(ErrorKind::kRuntime, cat("cannot make a pipe: ", std::strerror(errno)));
+    throw Error(ErrorKind::kRuntime, cat("cannot create a pipe: ", std::strerror(errno)));
   }
   read_fd_ = fds[0];
   write_fd_ = fds[1];

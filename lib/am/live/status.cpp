@@ -49,6 +49,7 @@ const char* Status::phase() const {
 void Status::stepped(const observe::StepMetrics& metrics) {
   const std::lock_guard lock(mutex_);
   last_ = metrics;
+  time_left_.add(metrics.step_seconds, metrics.validation_seconds + metrics.saving_seconds);
 }
 
 void Status::set_total(int64_t first_step, int64_t max_steps) {
@@ -62,23 +63,26 @@ void Status::set_paused(const std::string& by) {
   paused_ = by;
 }
 
-Json Status::to_json() const {
+int64_t Status::step() const {
+  if (const int64_t step = step_; step >= 0) return step;
   const std::lock_guard lock(mutex_);
-  Json json = {{"step", last_ ? last_->step : first_step_},
-               {"max_steps", max_steps_},
-               {"phase", phase()},
-               {"loss", nullptr},
-               {"step_seconds", nullptr},
-               {"tokens_per_second", nullptr},
-               {"goodput", nullptr},
-               {"paused", nullptr}};
+  return last_ ? last_->step : first_step_;
+}
+
+Json Status::to_json() const {
+  const int64_t steps = step();
+  const std::lock_guard lock(mutex_);
+  Json json = {{"step", steps},      {"max_steps", max_steps_}, {"phase", phase()},
+               {"loss", nullptr},    {"step_seconds", nullptr}, {"tokens_per_second", nullptr},
+               {"goodput", nullptr}, {"seconds_left", nullptr}, {"paused", nullptr}};
   if (last_) {
     json["loss"] = inspect::number_or_null(last_->loss);
     json["step_seconds"] = inspect::number_or_null(last_->step_seconds);
     json["tokens_per_second"] = inspect::number_or_null(last_->tokens_per_second);
     if (last_->goodput) json["goodput"] = *last_->goodput;
+    const auto left = time_left_.seconds(max_steps_ - steps);
+    if (left && steps < max_steps_) json["seconds_left"] = *left;
   }
-  if (const int64_t step = step_; step >= 0) json["step"] = step;
   if (!paused_.empty()) json["paused"] = paused_;
   return json;
 }

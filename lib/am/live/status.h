@@ -16,6 +16,7 @@
 
 #include "am/base/json.h"
 #include "am/observe/metrics.h"
+#include "am/observe/step_line.h"
 
 namespace am::live {
 
@@ -35,12 +36,15 @@ class Status {
   void set_total(int64_t first_step, int64_t max_steps);
   // Sets the number of finished steps, for a job that does not call stepped() after every step.
   void set_step(int64_t step) { step_ = step; }
+  // Returns the number of finished steps.
+  int64_t step() const;
   // Sets the description of the client that has paused the job; empty if the job is not paused.
   void set_paused(const std::string& by);
 
   const char* phase() const;
-  // Returns an object with step, max_steps, phase, loss, step_seconds, tokens_per_second, goodput
-  // and paused. Values that are not known are null.
+  // Returns an object with step, max_steps, phase, loss, step_seconds, seconds_left (until the last
+  // step, validation and saving included), tokens_per_second, goodput and paused. Values that are
+  // not known are null.
   Json to_json() const;
 
  private:
@@ -55,6 +59,7 @@ class Status {
   mutable std::deque<Border> borders_;  // ends of phases that the device may not have reached yet
   mutable std::mutex mutex_;
   std::optional<observe::StepMetrics> last_;
+  observe::TimeLeft time_left_;
   int64_t first_step_ = 0;
   int64_t max_steps_ = 0;
   std::string paused_;

@@ -94,6 +94,16 @@ void AttachServer::end_pause(const std::string& why, int64_t steps, bool asked) 
               {{"event", "continued"}, {"text", text}});
 }
 
+void AttachServer::require_running(std::string_view command) const {
+  if (!held_until_) return;
+  throw Error(ErrorKind::kUsage,
+              cat("`", command,
+                  "` has no effect: the job is held after a failure, and no further "
+                  "step will run"),
+              "`acts`, `grad`, `stats`, `nan` and `save` inspect the failed step; `continue` ends "
+              "the job");
+}
+
 void AttachServer::require_mine(uint64_t client) const {
   if (!pause_.active() || pause_.owner() == client) return;
   throw Error(ErrorKind::kUsage, cat("the job is paused by ", pause_.who()),
@@ -106,9 +116,9 @@ std::set<std::pair<uint64_t, int64_t>> AttachServer::take_cancelled() {
   return std::exchange(cancelled_, {});
 }
 
-// Called first between two steps. Drops the `watch` and `tripwire` commands of clients that have
-// disconnected, pauses the job if a `break` condition is true, and answers a `step N` that has
-// finished or was cancelled.
+// Drops the `watch` and `tripwire` commands of clients that have disconnected, ends cancelled
+// `watch` commands, pauses the job if a `break` condition is true, and answers a `step N` that has
+// finished or was cancelled. Called at the beginning of each visit.
 void AttachServer::arrive(const train::Boundary& boundary) {
   const auto cancelled = take_cancelled();
   const auto is_cancelled = [&](const control::Request& request) {
@@ -185,7 +195,11 @@ Result AttachServer::perform(const Command& command, const Arguments& arguments,
                              const control::Request& request, const train::Boundary& boundary) {
   require_mine(request.client);
   Result result;
-  if (command.name == "pause") {
+  if (command.name == "continue" && held_until_) {
+    held_until_.reset();
+    result.json = {{"step", boundary.steps}, {"paused", false}};
+    result.text = "the hold is over: the job ends with its error\n";
+  } else if (command.name == "pause") {
     if (!pause_.active()) begin_pause(request.client, boundary.steps);
     result.json = {{"step", boundary.steps}, {"paused", true}};
     result.text = cat("paused after step ", boundary.steps, "\n");
@@ -212,14 +226,16 @@ std::optional<AttachServer::Turn> AttachServer::turn_of(const control::Request& 
   const Command* command = inspect::command_of(input);
   const bool sets_job = command != nullptr && command->name == "set" && names_the_job(input);
   const bool exports = command != nullptr && command->name == "export";
-  const bool draws = command != nullptr && input.find("--svg") != std::string::npos;
+  // Whether the command may have an option that writes a file.
+  const bool draws = command != nullptr && (input.find("--svg") != std::string::npos ||
+                                            input.find("--to") != std::string::npos);
   const bool in_job = command != nullptr && command->as<inspect::InJob>() != nullptr;
   if (!in_job && !sets_job && !exports && !draws) return Turn{Kind::kCommand, request};
   std::optional<Turn> turn;
   bool later = false;
   const auto outcome = inspect::answer(input, [&](const Command& named, const Arguments& given) {
     if (exports || (draws && !in_job && !sets_job)) {
-      if (exports || given.options.contains("--svg")) {
+      if (exports || given.options.contains("--svg") || given.options.contains("--to")) {
         require_write(server_->client(request.client), named, run_);
       }
       if (exports) require_mine(request.client);
@@ -227,6 +243,7 @@ std::optional<AttachServer::Turn> AttachServer::turn_of(const control::Request& 
       return Result{};
     }
     if (named.name == "save" || sets_job) {
+      if (sets_job) require_running("set optimizer.lr");
       sessions_->model().require_changeable();
       require_write(server_->client(request.client), named, run_);
       require_mine(request.client);
@@ -234,6 +251,7 @@ std::optional<AttachServer::Turn> AttachServer::turn_of(const control::Request& 
                       : Turn{Kind::kSave, request};
       return Result{};
     }
+    if (named.name != "continue") require_running(named.name);
     if (named.name == "step") {
       require_mine(request.client);
       later = true;
@@ -260,17 +278,17 @@ AttachServer::Turn AttachServer::next_turn(const train::Boundary& boundary, int6
       end_pause(*why, boundary.steps, /*asked=*/false);
     }
     if (auto turn = next_probe(boundary)) return *std::move(turn);
-    if (!pause_.active() && budget-- <= 0) return {};
-    const auto request = server_->take(pause_.active() ? kLook : std::chrono::milliseconds(0));
-    if (!request) return {pause_.active() ? Kind::kWait : Kind::kGo, {}};
+    if (held_until_ && Pause::Clock::now() > *held_until_) held_until_.reset();
+    if (!stands() && budget-- <= 0) return {};
+    const auto request = server_->take(stands() ? kLook : std::chrono::milliseconds(0));
+    if (!request) return {stands() ? Kind::kWait : Kind::kGo, {}};
     if (auto turn = turn_of(*request, boundary)) return *std::move(turn);
   }
 }
 
 void AttachServer::reply(const control::Request& request, const inspect::Outcome& outcome) {
   Json json = inspect::pack(outcome);
-  const std::lock_guard lock(mutex_);
-  json["title"] = facts_.value("title", "");
+  add_title(json);
   server_->reply(request.client, request.id, json);
 }
 

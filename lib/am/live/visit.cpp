@@ -54,19 +54,44 @@ int64_t AttachServer::next_wanted(int64_t steps) const {
 }
 
 bool AttachServer::visit(const train::Boundary& boundary) {
-  const bool first = world_.rank() == 0;
   self_->status.set_phase("between steps");
-  if (first) {
-    const std::lock_guard lock(mutex_);
-    facts_["title"] = sessions_->title(boundary.steps);
+  if (world_.rank() == 0) arrive(boundary);
+  const bool goes_on = serve(boundary);
+  self_->status.set_phase(sessions_->model().first_phase());
+  return goes_on;
+}
+
+void AttachServer::hold(const train::Boundary& boundary, const std::string& reason,
+                        std::chrono::minutes patience) {
+  self_->status.set_phase("held after a failure");
+  if (server_) {
+    if (pause_.active()) end_pause(reason, boundary.steps, /*asked=*/false);
+    if (stepping_) {
+      reply(*stepping_, inspect::failed(control::text_in(stepping_->body, "input"), {},
+                                        Error(ErrorKind::kNumeric, reason)));
+      stepping_.reset();
+    }
+    end_watches_if([](const Probe&) { return true; });
+    held_until_ = Pause::Clock::now() + patience;
+    self_->status.set_paused("a failure");
+    const std::string text = cat("held after a failure, for ", patience.count(), " min: ", reason);
+    log(text);
+    log(cat("am-repl ", run_, " attaches to the step that failed; `continue` ends the job"));
+    tell_others(std::nullopt, {{"event", "paused"}, {"text", text}});
   }
-  if (first) arrive(boundary);
+  serve(boundary);
+  held_until_.reset();
+  if (server_) self_->status.set_paused({});
+}
+
+bool AttachServer::serve(const train::Boundary& boundary) {
+  const bool first = world_.rank() == 0;
   int64_t budget = kMostCommands;
   bool looked = false;
   Agreed agreed{Kind::kWait, false};
   while (agreed.kind != Kind::kGo) {
     Turn turn;
-    if (first) turn = next_turn(boundary, budget);
+    if (first && server_) turn = next_turn(boundary, budget);
     agreed = agree(turn.kind, boundary.steps);
     if (agreed.stop) {
       if (first && turn.kind != Kind::kGo && turn.kind != Kind::kWait && waits(turn)) {
@@ -82,7 +107,6 @@ bool AttachServer::visit(const train::Boundary& boundary) {
     looked = looked || agreed.kind == Kind::kCommand;
   }
   if (looked) sessions_->release();
-  self_->status.set_phase(sessions_->model().first_phase());
   return !agreed.stop;
 }
 
@@ -128,7 +152,7 @@ void AttachServer::run_command(const Turn& turn, const train::Boundary& boundary
     }
   }
   if (turn.probe) return probed(*turn.probe, outcome, boundary);
-  if (outcome.command == "unshard" && !pause_.active() && !outcome.error) {
+  if (outcome.command == "unshard" && !stands() && !outcome.error) {
     outcome.result.text +=
         "training continues, so the full tensors are freed again; `pause` first to keep them\n";
   }
@@ -146,7 +170,7 @@ void AttachServer::save(const Turn& turn, const train::Boundary& boundary) {
   } else {
     outcome.result.json = {{"step", boundary.steps}, {"checkpoint", folder}};
     outcome.result.text = cat(folder, "\n");
-    log(cat("checkpoint at step ", boundary.steps, " as asked"));
+    log(cat("saved ", folder, " as asked"));
   }
   reply(turn.request, outcome);
 }

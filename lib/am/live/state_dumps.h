@@ -1,0 +1,36 @@
+// Writes reports on all ranks of a running job to files, at intervals, so that a job that hung or
+// died without a report can be examined afterwards.
+//
+//   StateDumps dumps(std::chrono::minutes(5), run.root() / "states", report, log);
+#pragma once
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <string>
+
+namespace am::live {
+
+class StateDumps {
+ public:
+  using Use = std::function<void(const std::string& text)>;
+
+  // Calls `report` once per interval, on a thread of this class. `report` passes the text of the
+  // file to its argument, possibly later and on another thread, but not after this object was
+  // destroyed. A file's name is the UTC time, for example 20260301T140532Z.txt; the newest 24 are
+  // kept. `log` is called once if files cannot be written.
+  StateDumps(std::chrono::duration<double> interval, std::filesystem::path folder,
+             std::function<void(const Use& use)> report,
+             std::function<void(const std::string& line)> log);
+  StateDumps(const StateDumps&) = delete;
+  StateDumps& operator=(const StateDumps&) = delete;
+  ~StateDumps();
+
+ private:
+  struct Writer;
+  struct Shared;
+  std::unique_ptr<Shared> shared_;
+};
+
+}  // namespace am::live
