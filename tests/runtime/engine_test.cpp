@@ -71,8 +71,8 @@ TEST_CASE("a wrong backend string is an error that names the legal ones") {
            {"mpi", "unknown library \"mpi\""},
            {"cpu:nccl", "nccl supports only cuda tensors"},
            {"xpu:gloo", "unknown device \"xpu\""},
-           {"gloo,cpu:gloo", "two libraries are given for cpu"},
-           {"nccl,cuda:gloo", "two libraries are given for cuda"},
+           {"gloo,cpu:gloo", "cpu is listed twice"},
+           {"nccl,cuda:gloo", "cuda is listed twice"},
        }) {
     try {
       parse_backend(backend);

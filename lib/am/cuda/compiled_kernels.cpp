@@ -51,7 +51,7 @@ void find(void* library, const char* name, Function& function) {
 }
 
 // Returns NVRTC's functions. Opens libtorch's libcaffe2_nvrtc.so first, because it is linked with
-// the NVRTC of PyTorch's wheel, which may be missing from the linker's search path.
+// the NVRTC of PyTorch's wheel, which may be missing from the loader's search path.
 const Nvrtc& nvrtc() {
   static const Nvrtc functions = [] {
     void* library = nullptr;
@@ -94,7 +94,7 @@ std::string compiled(const Source& source) {
   nvrtcProgram program = nullptr;
   if (api.create(&program, source.text.c_str(), "automesh.cu", 0, nullptr, nullptr) !=
       NVRTC_SUCCESS) {
-    throw Error(ErrorKind::kRuntime, "NVRTC cannot start");
+    throw Error(ErrorKind::kRuntime, "NVRTC cannot create a program");
   }
   const std::unique_ptr<nvrtcProgram, std::function<void(nvrtcProgram*)>> owner(
       &program, [&](nvrtcProgram* one) { api.destroy(one); });
@@ -193,7 +193,7 @@ class Modules {
       return reinterpret_cast<const void*>(found);
     } catch (const std::exception& error) {
       module.failed = true;
-      TORCH_WARN("kernels cannot be compiled, ATen's operators run instead: ", error.what());
+      TORCH_WARN("GPU kernels cannot be compiled; ATen's operators run instead: ", error.what());
       return nullptr;
     }
   }

@@ -18,14 +18,14 @@ std::string text_of(Part part) {
     case Part::kDraw:
       return cat(scalar, kNormalMathText, "\n", kernel_file("philox"), kernel_file("draw"));
   }
-  throw Error(ErrorKind::kInternal, "a part without text");
+  throw Error(ErrorKind::kInternal, "this part of the kernels has no source text");
 }
 
 std::vector<std::string> compile_options(Part part, std::string_view architecture, bool bfloat16) {
   std::vector<std::string> options = {cat("--gpu-architecture=sm_", architecture), "--std=c++17",
                                       "--device-as-default-execution-space", "-DAM_UNCONTRACTED=",
                                       cat("-DAM_BFLOAT16=", bfloat16 ? 1 : 0)};
-  // Drawn values have the host's bits only without fused multiply-adds.
+  // Drawn values equal the host's bit for bit only without fused multiply-adds.
   if (part == Part::kDraw) options.emplace_back("--fmad=false");
   return options;
 }

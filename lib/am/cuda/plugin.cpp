@@ -3,6 +3,7 @@
 
 #include "am/cuda/compiled_kernels.h"
 #include "am/cuda/gpu.h"
+#include "am/cuda/memory_history.h"
 #include "am/cuda/nccl_engine.h"
 #include "am/runtime/engine_plugin.h"
 
@@ -19,5 +20,6 @@ const am::runtime::CudaPlugin* am_cuda_plugin() {
       .share_gpu = am::cuda::share_gpu,
   };
   am::tensor::register_gpu_kernels(am::cuda::compiled_kernels());
+  am::tensor::register_memory_history(am::cuda::memory_history());
   return &kPlugin;
 }

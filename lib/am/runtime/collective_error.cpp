@@ -35,7 +35,7 @@ MissingRanks::MissingRanks(const std::string& where, std::vector<int64_t> missin
             cat(ranks_text(missing), " did not arrive within ",
                 format_duration(std::chrono::duration<double>(timeout).count()),
                 " to connect group ", where, "; ", size - static_cast<int64_t>(missing.size()),
-                " of ", size, " ranks are there"),
+                " of ", size, " ranks arrived"),
             "look at the log of a missing rank, or give a longer timeout"),
       missing_(std::move(missing)) {}
 

@@ -71,8 +71,8 @@ std::optional<DeviceError> device_error(const std::exception& error, c10::Device
   }
   return DeviceError(cat(device_name(device), " failed: ", what),
                      /*out_of_memory=*/false,
-                     "with CUDA_LAUNCH_BLOCKING=1 in the environment the error surfaces at its own "
-                     "kernel");
+                     "with CUDA_LAUNCH_BLOCKING=1 in the environment the error surfaces at the "
+                     "kernel that causes it");
 }
 
 }  // namespace am::runtime

@@ -108,7 +108,8 @@ class Message final : public c10d::Work {
 
 c10::intrusive_ptr<c10d::Work> GlooGroup::_reduce_scatter_base(
     at::Tensor& out, at::Tensor& in, const c10d::ReduceScatterOptions& options) {
-  TORCH_CHECK(options.reduceOp == c10d::ReduceOp::SUM, "reduce_scatter of host tensors: sums only");
+  TORCH_CHECK(options.reduceOp == c10d::ReduceOp::SUM,
+              "reduce_scatter of host tensors supports only sums");
   const at::Tensor parts = at::empty({getSize(), out.numel()}, out.options());
   at::Tensor flat_parts = parts.view(-1);
   at::Tensor flat_in = in.view(-1);

@@ -11,6 +11,7 @@
 #include "am/base/first_line.h"
 #include "am/base/text.h"
 #include "am/runtime/device_error.h"
+#include "am/runtime/trace_range.h"
 
 namespace am::runtime {
 
@@ -108,6 +109,7 @@ Pending::Pending(std::shared_ptr<Communicator> communicator, Collective collecti
 
 void Pending::wait() {
   if (!work_) return;
+  const TraceRange range([&] { return cat("wait ", collective_.op, " ", collective_.group); });
   auto work = std::exchange(work_, nullptr);
   Progress& progress = communicator_->context->progress;
   progress.wait_begins(collective_);
@@ -171,10 +173,13 @@ void Group::tell(const Collective& collective, std::string_view op,
 Pending Group::issue(
     const char* op, const at::Tensor& tensor,
     const std::function<c10::intrusive_ptr<c10d::Work>(c10d::Backend&)>& call) const {
+  const TraceRange range([&] { return cat(op, " ", name_); });
   const auto engine = backend(tensor);
   Collective collective = next(op);
+  const auto start = Progress::Clock::now();
   auto work = issued(*communicator_, collective, [&] { return call(*engine); });
   Progress& progress = communicator_->context->progress;
+  if (tensor.is_cpu()) progress.add_waited(Progress::Clock::now() - start);
   progress.issued(collective);
   tell(collective, op, tensor);
   if (on_accelerator(tensor)) {

@@ -24,7 +24,7 @@ bool completed(c10d::Work& observer, c10::Device device) {
     const c10::DeviceGuard guard(device);
     return observer.isCompleted();
   } catch (const std::exception&) {
-    return false;  // the GPU failed; the thread that waits for it reports the error
+    return false;  // the GPU failed; the thread that waits in wait() reports the error
   }
 }
 
@@ -75,7 +75,18 @@ void Progress::wait_begins(const Collective& collective) {
 
 void Progress::wait_ends() {
   const std::lock_guard lock(mutex_);
+  if (waiting_) waited_ += Clock::now() - waiting_->since;
   waiting_.reset();
+}
+
+void Progress::add_waited(Clock::duration time) {
+  const std::lock_guard lock(mutex_);
+  waited_ += time;
+}
+
+double Progress::waited_seconds() const {
+  const std::lock_guard lock(mutex_);
+  return std::chrono::duration<double>(waited_).count();
 }
 
 void Progress::track(const Collective& collective, c10::intrusive_ptr<c10d::Work> observer,

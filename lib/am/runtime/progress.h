@@ -72,6 +72,10 @@ class Progress {
   // Record the start and the end of this rank's wait for a collective.
   void wait_begins(const Collective& collective);
   void wait_ends();
+  // Adds time for which this rank was blocked in the call that issued a collective.
+  void add_waited(Clock::duration time);
+  // Returns the total seconds for which this rank has waited for collectives.
+  double waited_seconds() const;
   // Records a collective on `device` that does not block the host (NCCL's): the rank counts as
   // waiting for it until `observer` is completed. See Engine::observer.
   void track(const Collective& collective, c10::intrusive_ptr<c10d::Work> observer,
@@ -82,6 +86,8 @@ class Progress {
   // Returns the name of the collective for which this rank waits, otherwise of the last collective
   // that it issued; empty if there was none.
   std::string last_collective() const;
+  // Returns the state to publish for this rank. Its number, RankState::beat, is one higher at each
+  // call.
   RankState state(int64_t rank);
 
  private:
@@ -97,6 +103,7 @@ class Progress {
   std::optional<int64_t> step_;
   std::string failed_;
   std::optional<Waiting> waiting_;
+  Clock::duration waited_{0};
   std::vector<Tracked> tracked_;
   // When `tracked_` has this many entries, track() removes the completed collectives from it.
   size_t forget_at_ = 64;

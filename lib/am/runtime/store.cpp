@@ -30,9 +30,9 @@ bool is_in_use(const std::exception& error) {
   return std::string_view(error.what()).find("EADDRINUSE") != std::string_view::npos;
 }
 
-// Limits name lookups of this thread to 1 s. c10d resolves the peer's address for its messages. If
-// all ranks of a job resolve it at the same time, queries are lost; by default, a lost query waits
-// for 5 s, twice.
+// Limits name lookups of this thread to 1 s. c10d looks up the name of the peer's host only for the
+// texts of its errors. If all ranks of a job do so at the same time, queries are lost; by default,
+// a lost query waits for 5 s, twice.
 void expect_little_of_name_service() {
   ::res_init();
   _res.retrans = 1;
@@ -120,7 +120,7 @@ c10::intrusive_ptr<c10d::Store> connect_again(const c10::intrusive_ptr<c10d::Sto
     return connect_in_time([store] { return store->clone(); }, timeout);
   } catch (const std::exception& error) {
     throw Error(ErrorKind::kPeer,
-                cat("cannot connect to the job's store once more: ", first_line(error)),
+                cat("cannot open a second connection to the job's store: ", first_line(error)),
                 "the launcher or rank 0, which serves the store, has a problem: see its log");
   }
 }

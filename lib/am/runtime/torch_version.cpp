@@ -56,7 +56,7 @@ std::string torch_version_text() {
   const auto loaded = loaded_torch_version();
   if (loaded == compiled_torch_version()) return cat("libtorch ", *loaded, "\n");
   return cat("libtorch ", loaded.value_or("of an unknown, older version"), " (", loaded_file(),
-             ")\nbuilt for libtorch ", compiled_torch_version(), ", and refuses others\n");
+             ")\nbuilt for libtorch ", compiled_torch_version(), ", and accepts no other\n");
 }
 
 }  // namespace am::runtime

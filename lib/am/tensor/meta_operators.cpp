@@ -20,7 +20,7 @@ namespace {
 
 void require_meta(std::initializer_list<at::Tensor> tensors) {
   for (const at::Tensor& tensor : tensors) {
-    if (!tensor.is_meta() && tensor.dim() > 0) throw std::runtime_error("a tensor of the host");
+    if (!tensor.is_meta() && tensor.dim() > 0) throw std::runtime_error("not a meta tensor");
   }
 }
 

@@ -145,7 +145,7 @@ TEST_CASE("ends that do not agree on a message say so", "[shared_memory]") {
     if (index == 0) return mailbox->post(bytes(8)), void();
     const auto said = message_of([&] { mailbox->post(at::zeros({4}, at::kByte))->wait(); });
     RANK_CHECK(said ==
-               "rank 0 is in another collective: message of 8 bytes of Byte, and this rank in "
+               "rank 0 is in another collective: message of 8 bytes of Byte; this rank is in "
                "message of 4 bytes of Byte");
   });
   run_pair([](int64_t index, const auto& mailbox) {

@@ -34,7 +34,7 @@ AllToAll::AllToAll(const Channel& channel, Rounds& rounds, std::byte* out, const
   Part& own = parts_[static_cast<size_t>(channel.index())];
   if (own.expected != own.left) {
     throw std::runtime_error(
-        cat("a rank keeps ", own.left, " bytes, and expects ", own.expected, " of itself"));
+        cat("this rank sends ", own.left, " bytes to itself, but expects ", own.expected));
   }
   copy_bytes(own.out, own.in, own.left);
   own.left = 0;
@@ -45,7 +45,7 @@ bool AllToAll::has_more() const {
 }
 
 // Writes the table and the next bytes for each rank to the slot. Ranks that still receive data get
-// equal parts of the slot; bytes that remain go to the first ranks that need more.
+// equal parts of the slot; space that remains is used for the first ranks that need more.
 void AllToAll::write(std::byte* slot) {
   std::vector<Header> headers(parts_.size());
   const auto table = whole_lines(static_cast<int64_t>(headers.size() * sizeof(Header)));

@@ -100,7 +100,7 @@ void combine(c10::ScalarType dtype, Operation operation, void* out,
     case c10::ScalarType::Long:
       return combine_as<int64_t>(operation, out, rows, count);
     default:
-      AM_ASSERT(false, "combine: can_combine was not asked");
+      AM_ASSERT(false, "combine() does not support this dtype: check can_combine() first");
   }
 }
 

@@ -28,9 +28,9 @@ std::string text_of(uint64_t label) {
     case Kind::kAllGather:
       return cat("all_gather of ", amount, " bytes");
     case Kind::kReduceScatter:
-      return cat("reduce_scatter of ", amount, " of ", dtype_text(detail >> 8));
+      return cat("reduce_scatter of ", amount, " elements of ", dtype_text(detail >> 8));
     case Kind::kAllReduce:
-      return cat("all_reduce of ", amount, " of ", dtype_text(detail >> 8));
+      return cat("all_reduce of ", amount, " elements of ", dtype_text(detail >> 8));
     case Kind::kBroadcast:
       return cat("broadcast of ", amount, " bytes from index ", detail);
     case Kind::kAllToAll:

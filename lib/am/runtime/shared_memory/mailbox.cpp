@@ -99,7 +99,7 @@ void Mailbox::take_back(uint64_t number) {
   const std::lock_guard lock(mutex_);
   const auto found = find(number);
   if (found == posted_.end()) return;
-  if (found->moved > 0) fail("a message was given up that was half over");
+  if (found->moved > 0) fail("a message was cancelled after a part of it had been transferred");
   posted_.erase(found);
 }
 

@@ -64,7 +64,7 @@ const std::byte* Rounds::shown(int64_t peer, uint64_t label, Deadline deadline) 
   const Channel::Entry theirs = channel_.entry(peer, count_done());
   if (theirs.label != label) {
     throw std::runtime_error(cat(channel_.name(peer), " is in another collective: ",
-                                 text_of(theirs.label), ", and this rank in ", text_of(label)));
+                                 text_of(theirs.label), "; this rank is in ", text_of(label)));
   }
   return channel_.slot(peer, theirs.slot);
 }
