@@ -1,4 +1,4 @@
-// am-plan check PLAN...: prints every rule that each plan violates.
+// am-plan check PLAN...: prints every rule that each plan violates, on stdout.
 #include "am/rules/check.h"
 
 #include <algorithm>
@@ -101,7 +101,12 @@ int run_check(const PlanOptions& options, const Output& output) {
       plans.push_back(to_json(path, verdict, options.dialect));
       continue;
     }
-    am_apps::print_diagnostics(verdict.found, output);
+    // Findings are the result of a check, so they go to stdout; an unreadable plan is an error.
+    if (am_apps::status_of(verdict.found) == am_apps::kUnusable) {
+      am_apps::print_diagnostics(verdict.found, output);
+    } else {
+      am_apps::print(am::term::render(verdict.found, output.out));
+    }
     print_folded(summary_line(path, verdict, options.dialect, output.out), output.out);
   }
   if (!output.json) return status;

@@ -13,6 +13,10 @@
 namespace CLI {
 class App;
 }
+namespace am_apps {
+struct Asked;
+struct Words;
+}  // namespace am_apps
 
 namespace am_plan {
 
@@ -41,6 +45,7 @@ extern const Command kShardsCommand;
 extern const Command kTpCommand;
 extern const Command kMemoryCommand;
 extern const Command kCostCommand;
+extern const Command kJobCommand;
 extern const Command kSearchCommand;
 extern const Command kReportCommand;
 extern const Command kScheduleCommand;
@@ -52,5 +57,8 @@ extern const Command kExplainCommand;
 extern const Command kSchemaCommand;
 extern const Command kCompletionsCommand;
 extern const Command kManCommand;
+
+// Returns the rules, models or parameters that complete a value of the command line.
+am_apps::Words values_of(const am_apps::Asked& asked);
 
 }  // namespace am_plan

@@ -1,31 +1,42 @@
-// am-plan completions SHELL: prints a shell script that completes am-plan's command line. It is
-// generated from the parser.
+// am-plan completions SHELL: prints a shell script that completes am-plan's command line.
 #include "common/completions.h"
 
 #include <memory>
 
+#include "am/config/model_names.h"
+#include "am/frameworks/framework_rules.h"
+#include "am/inspect/completion.h"
 #include "commands.h"
-#include "options.h"
 
 namespace am_plan {
 namespace {
 
-int run_completions(const CLI::App& tool, const std::string& shell) {
-  am_apps::print(am_apps::completions(am_apps::describe(tool), shell));
-  return am_apps::kFine;
-}
-
 Run declare_completions(CLI::App& command, SharedOptions&) {
-  const auto shells = am_apps::shell_names();
   auto shell = std::make_shared<std::string>();
-  add_option(command, {"SHELL", "SHELL", "Which shell", kRequired, {shells.begin(), shells.end()}},
-             *shell);
-  return [shell, &tool = *command.get_parent()](const Output&) {
-    return run_completions(tool, *shell);
+  am_apps::add_shell(command, *shell);
+  return [shell](const Output&) {
+    am_apps::print(am_apps::completions("am-plan", *shell));
+    return am_apps::kFine;
   };
 }
 
 }  // namespace
+
+am_apps::Words values_of(const am_apps::Asked& asked) {
+  am_apps::Words out;
+  const std::string& name = asked.option.names.back();
+  if (name == "RULE") {
+    for (const am::rules::Rule* rule : am::frameworks::every_rule()) {
+      out.add(std::string(rule->id), std::string(rule->summary));
+    }
+  } else if (asked.option.value == "CONFIG") {
+    for (const std::string& model : am::config::builtin_models()) out.add(model);
+  } else if (name == "--param" && !asked.arguments.empty()) {
+    const auto names = am_apps::parameter_names(asked.arguments.front());
+    for (const std::string& each : am::inspect::by_segment(names, asked.typed)) out.add(each);
+  }
+  return out;
+}
 
 const Command kCompletionsCommand = {
     .name = "completions",

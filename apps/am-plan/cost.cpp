@@ -96,7 +96,7 @@ am::Json to_json(const NearestRun& near) {
 std::optional<am::predict::JobForecast> forecast_of(const PlanInput& input,
                                                     const Prediction& prediction) {
   return am::predict::forecast(input.plan, input.layout, prediction.assumptions.gpu,
-                               prediction.time.seconds);
+                               prediction.time.seconds, input.plan.train.max_steps);
 }
 
 am::Json to_json(const am::predict::JobForecast& job, int64_t ranks) {
@@ -262,7 +262,7 @@ std::string report(const PlanInput& input, const Prediction& prediction,
   }
   text += "\n" + mfu.text(style) + "\n" + nearest_table(prediction, style);
   if (prediction.assumptions.gpu_is_assumed) {
-    text += "\n[cluster] gpu is not set: an H100 is assumed.\n";
+    text += am::cat("\n", assumed_gpu_text(prediction.assumptions.gpu), "\n");
   }
   if (!prediction.basis.empty()) text += am::cat("\n", prediction.basis, ".\n");
   return text;

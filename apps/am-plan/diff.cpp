@@ -267,7 +267,7 @@ int run_diff(const PlanOptions& of_both, const DiffOptions& options, const Outpu
 Run declare_diff(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<DiffOptions>();
   add_option(command, {"A", "", "A plan file (TOML)", kRequired}, options->a);
-  add_option(command, {"B", "", "Another", kRequired}, options->b);
+  add_option(command, {"B", "", "Another plan file", kRequired}, options->b);
   add_overrides(command, shared);
   return
       [options, &shared](const Output& output) { return run_diff(shared.plan, *options, output); };

@@ -86,9 +86,9 @@ std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, s
   }
 }
 
-// Adds the errors that `am-plan check` would report for the imported plan, because `import` writes
-// a plan with errors only if `force` is set. Does not check the number of ranks, which only the
-// launcher knows, nor files, which may be on another machine.
+// Adds the errors that `am-plan check` would report for the imported plan. With `force`, adds them
+// as warnings, because the plan is then written nevertheless. Does not check the number of ranks,
+// which only the launcher determines, nor files, which may be on another machine.
 void judge(const Imported& imported, const am::model::ModelConfig& model, bool force,
            am::Diagnostics& found) {
   am::Diagnostics judged;
@@ -153,7 +153,7 @@ Run declare_import(CLI::App& command, SharedOptions& shared) {
 
 const Command kImportCommand = {
     .name = "import",
-    .summary = "Make a plan of another framework's configuration",
+    .summary = "Make a plan from another framework's configuration",
     .example = "am-plan import train.yaml --from nemo-automodel --model models/llama-3.1-8b",
     .declare = declare_import,
 };

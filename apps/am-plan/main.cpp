@@ -5,6 +5,7 @@
 #include "am/base/text.h"
 #include "commands.h"
 #include "common/command_line.h"
+#include "common/completions.h"
 #include "common/output.h"
 #include "options.h"
 
@@ -42,8 +43,11 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  // Parses the command line and returns the command to run. Returns nothing, and sets `status`, if
-  // it printed help or the version (0), or if the command line is invalid (2, reported on stderr).
+  am_apps::CommandDescription description() const { return am_apps::describe(app_); }
+
+  // Parses the command line and returns the command to run. Returns nothing if there is none: sets
+  // `status` to 0 after printing help or the version, and to 2 after an error in the command line,
+  // which is reported on stderr.
   std::optional<Invocation> parse(int argc, char** argv, int& status) {
     if (const auto ended = am_apps::parse(app_, argc, argv)) {
       status = *ended;
@@ -75,6 +79,10 @@ class CommandLine {
 
 int main(int argc, char** argv) {
   am_plan::CommandLine line;  // owns the options that the invocation reads
+  const auto describe = [&line] { return line.description(); };
+  if (const auto answered = am_apps::answer_shell(argc, argv, describe, am_plan::values_of)) {
+    return *answered;
+  }
   int status = 0;
   const auto invocation = line.parse(argc, argv, status);
   if (!invocation.has_value()) return status;

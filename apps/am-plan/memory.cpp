@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "am/base/text.h"
+#include "am/base/units.h"
 #include "am/config/backend.h"
 #include "am/config/batch.h"
 #include "am/config/optimizer.h"
@@ -12,6 +13,7 @@
 #include "am/layout/precision.h"
 #include "am/predict/memory/stage_memory.h"
 #include "am/predict/time/evidence.h"
+#include "am/predict/time/prediction.h"
 #include "am/term/bars.h"
 #include "am/term/table.h"
 #include "am/term/wrap.h"
@@ -125,34 +127,34 @@ const char* fit_name(Fit fit) {
 
 // The predicted peak memory of a rank, as PyTorch and nvidia-smi would report it on a GPU.
 struct OnDevice {
-  double reserved = 0.0;                // bytes that PyTorch's caching allocator reserves
-  double process = 0.0;                 // bytes that nvidia-smi shows, with the CUDA context
-  std::optional<am::cluster::Gpu> gpu;  // the GPU that the plan names; absent: it names none
-  Fit fit = Fit::kFits;  // whether the peak fits into `gpu`; meaningless without a `gpu`
+  double reserved = 0.0;  // bytes that PyTorch's caching allocator reserves
+  double process = 0.0;   // bytes that nvidia-smi shows, with the CUDA context
+  am::cluster::Gpu gpu;   // the GPU that the plan names, or the assumed one
+  bool gpu_is_assumed = false;
+  Fit fit = Fit::kFits;  // whether the peak fits into `gpu`
 };
 
-OnDevice on_device(const PlanInput& input, int64_t peak_bytes, am::Diagnostics& found) {
+std::optional<OnDevice> on_device(const PlanInput& input, int64_t peak_bytes,
+                                  am::Diagnostics& found) {
+  auto gpu = am::predict::gpu_of(input.plan, found);
+  if (!gpu) return std::nullopt;
   const am::cluster::Implementation& who = am::predict::implementation_of(input.plan);
   const auto allocated = static_cast<double>(peak_bytes);
   OnDevice device;
   device.reserved = am::predict::reserved_bytes(who, allocated);
   device.process = am::predict::process_bytes(who, allocated);
-  const am::config::Plan& plan = input.plan;
-  if (plan.cluster.gpu.empty()) return device;
-  device.gpu =
-      am::cluster::find_gpu(plan.cluster.gpu, plan.resolve("."), plan.span("cluster.gpu"), found);
-  if (device.gpu) device.fit = am::predict::fit_into(who, allocated, *device.gpu);
+  device.gpu = *std::move(gpu);
+  device.gpu_is_assumed = input.plan.cluster.gpu.empty();
+  device.fit = am::predict::fit_into(who, allocated, device.gpu);
   return device;
 }
 
-std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
-  const auto show = [&](double value) { return bytes.text(static_cast<int64_t>(value)); };
+std::string text_of(const OnDevice& device) {
+  const auto show = [&](double value) { return am::format_bytes(static_cast<int64_t>(value)); };
   std::string text = am::cat("\nOn a GPU the allocator reserves about ", show(device.reserved),
                              ", and nvidia-smi shows ", show(device.process), ". ");
-  if (!device.gpu) {
-    return text + "[cluster] gpu is not set, so the peak is not compared with a GPU's memory.\n";
-  }
-  const std::string has = am::cat(device.gpu->name, " has ", show(device.gpu->memory_bytes), ": ");
+  if (device.gpu_is_assumed) text += assumed_gpu_text(device.gpu) + " ";
+  const std::string has = am::cat(device.gpu.name, " has ", show(device.gpu.memory_bytes), ": ");
   switch (device.fit) {
     case Fit::kFits:
       return text + has + "it fits, with a margin for the prediction's error.\n";
@@ -169,13 +171,12 @@ std::string text_of(const OnDevice& device, const ByteColumn& bytes) {
 std::string how_far_off(const PlanInput& input, const OnDevice& device) {
   const am::predict::Workload workload =
       am::predict::workload_of(input.plan, input.model, input.layout);
-  const am::cluster::Gpu* gpu = device.gpu ? &*device.gpu : nullptr;
-  if (am::predict::memory_evidence(am::predict::built_in_runs(), workload, gpu).of_this > 0) {
+  const auto runs = am::predict::built_in_runs();
+  if (am::predict::memory_evidence(runs, workload, &device.gpu).of_this > 0) {
     return "nine in ten such predictions are within 15 % of the measured memory.";
   }
   return am::cat("the error is not known, because no memory of ",
-                 am::predict::kind_of_model(workload),
-                 gpu != nullptr ? am::cat(" on ", gpu->name) : std::string(),
+                 am::predict::kind_of_model(workload), " on ", device.gpu.name,
                  " with this implementation was measured.");
 }
 
@@ -212,11 +213,10 @@ am::Json result(const PlanInput& input, const RankMemory& peak,
   json["implementation"] = am::predict::implementation_of(input.plan).name;
   json["reserved_bytes"] = static_cast<int64_t>(device.reserved);
   json["process_bytes"] = static_cast<int64_t>(device.process);
-  if (device.gpu) {
-    json["gpu"] = am::Json{{"name", device.gpu->name},
-                           {"memory_bytes", static_cast<int64_t>(device.gpu->memory_bytes)}};
-    json["fit"] = fit_name(device.fit);
-  }
+  json["gpu"] = am::Json{{"name", device.gpu.name},
+                         {"memory_bytes", static_cast<int64_t>(device.gpu.memory_bytes)},
+                         {"assumed", device.gpu_is_assumed}};
+  json["fit"] = fit_name(device.fit);
   return json;
 }
 
@@ -256,7 +256,8 @@ std::string report(const PlanInput& input, const RankMemory& peak,
   const int64_t total = peak.components.total();
   const ByteColumn bytes(total);
   std::vector<am::term::Bar> bars;
-  const std::vector<Component> parts = parts_of(input, peak.components);
+  std::vector<Component> parts = parts_of(input, peak.components);
+  std::erase_if(parts, [](const Component& part) { return part.bytes == 0; });
   for (const Component& part : parts) {
     bars.push_back({part.name, static_cast<double>(part.bytes), bytes.text(part.bytes)});
   }
@@ -279,7 +280,7 @@ std::string report(const PlanInput& input, const RankMemory& peak,
         bytes.text(*skewed), "\n");
   }
   if (stages.size() > 1) text += "\n" + stage_table(stages, bytes, style);
-  text += text_of(device, bytes);
+  text += text_of(device);
   if (am::predict::runs_automesh(input.plan)) {
     return text + "Parameters, gradients and optimizer states are exact, the rest is estimated.\n";
   }
@@ -302,16 +303,17 @@ int run_memory(const PlanOptions& plan, const std::optional<int64_t>& rank, cons
   am::Diagnostics found;
   if (!peak.components.is_in_range()) {
     found.error("predict.range", am::Span{input->plan.file, 0, 0, 1, {}},
-                "the memory of a rank is out of range: it is more than can be counted",
+                "the predicted memory of a rank is too large to represent",
                 "use a smaller train.seq_len or train.micro_batch_size");
     return am_apps::refuse(found, output);
   }
-  const OnDevice device = on_device(*input, peak.components.total(), found);
+  const auto device = on_device(*input, peak.components.total(), found);
+  if (!device) return am_apps::refuse(found, output);
   am_apps::print_diagnostics(found, output);
   if (output.json) {
-    am_apps::print(result(*input, peak, stages, device));
+    am_apps::print(result(*input, peak, stages, *device));
   } else {
-    print_folded(report(*input, peak, stages, device, !rank.has_value(), output.out), output.out);
+    print_folded(report(*input, peak, stages, *device, !rank.has_value(), output.out), output.out);
   }
   return am_apps::kFine;
 }

@@ -61,6 +61,11 @@ void add_plan(CLI::App& command, SharedOptions& shared) {
   add_overrides(command, shared);
 }
 
+void add_optional_plan(CLI::App& command, SharedOptions& shared, const char* help) {
+  declare(command, {"PLAN", "", help}, shared.plan.files).expected(1);
+  am_apps::add_set(command, shared.sets);
+}
+
 void add_overrides(CLI::App& command, SharedOptions& shared) {
   am_apps::add_set(command, shared.sets);
   add_option(command, {"--world-size", "N", "Number of ranks, as a launcher would give it"},

@@ -1,5 +1,6 @@
 // Options that am-plan's commands share, and functions with which a command declares its own
-// options. They hide CLI11: only options.cpp includes its header, which is slow to compile.
+// options. Files that use these functions need not include CLI11's header, which is slow to
+// compile.
 #pragma once
 
 #include <cstdint>
@@ -72,6 +73,8 @@ void add_flag(CLI::App& command, const char* name, const char* help, bool& flag)
 
 // Adds the argument PLAN and the options that add_overrides() adds.
 void add_plan(CLI::App& command, SharedOptions& shared);
+// Adds an optional argument PLAN, and --set.
+void add_optional_plan(CLI::App& command, SharedOptions& shared, const char* help);
 // Adds --set, --world-size, --allow-plugins and --json.
 void add_overrides(CLI::App& command, SharedOptions& shared);
 void add_json(CLI::App& command, SharedOptions& shared,

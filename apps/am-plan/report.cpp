@@ -36,6 +36,7 @@ am::predict::SearchResult other_layouts(const PlanInput& input,
   request.global_batch_size = input.plan.train.global_batch_size;
   request.implementation = prediction.workload.implementation;
   request.top = 1;
+  request.base = input.plan;
   return am::predict::search(request, prediction.assumptions.calibration);
 }
 

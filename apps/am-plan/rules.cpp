@@ -32,7 +32,7 @@ Run declare_rules(CLI::App& command, SharedOptions& shared) {
 
 const Command kRulesCommand = {
     .name = "rules",
-    .summary = "List the rules that `check` knows",
+    .summary = "List the rules that `check` applies",
     .example = "am-plan rules",
     .declare = declare_rules,
 };

@@ -37,7 +37,7 @@ struct Answer {
   Schedule schedule;
   Timeline timeline;
   bool has_pipeline = true;
-  int64_t rounds = 1;  // how many times a step runs the schedule
+  int64_t rounds = 1;  // number of runs of the schedule per step
 };
 
 // Returns the schedule of a plan without a pipeline: one stage, whose rank runs each micro-batch's
@@ -182,8 +182,8 @@ std::string report(const Answer& answer, const am::term::Style& style) {
   return text;
 }
 
-// Writes the files that the options name. Called before the report is printed, because the report
-// states that they exist.
+// Writes the files that the options name. Called before the report is printed, so that no report is
+// printed if a file cannot be written.
 void write_files(const ScheduleOptions& options, const Answer& answer) {
   if (!options.svg.empty()) {
     am::write_file_atomically(options.svg, am::draw::timeline_svg(answer.timeline, title(answer)));
@@ -217,7 +217,8 @@ Run declare_schedule(CLI::App& command, SharedOptions& shared) {
   add_plan(command, shared);
   add_output_file(command, shared, {"--svg", "FILE", "Write the timeline as an SVG file"},
                   options->svg);
-  add_output_file(command, shared, {"--trace", "FILE", "Write it as a Chrome trace, for Perfetto"},
+  add_output_file(command, shared,
+                  {"--trace", "FILE", "Write the timeline as a Chrome trace, for Perfetto"},
                   options->trace);
   add_output_file(command, shared, {"--csv", "FILE", "Write the order of passes as PyTorch's CSV"},
                   options->csv);

@@ -45,7 +45,12 @@ ByteColumn::ByteColumn(int64_t largest) : unit_(1024.0), name_(" KiB") {
 }
 
 std::string ByteColumn::text(int64_t bytes) const {
-  return am::format_fixed(static_cast<double>(bytes) / unit_, 2) + name_;
+  const std::string text = am::format_fixed(static_cast<double>(bytes) / unit_, 2);
+  return bytes > 0 && text == "0.00" ? am::format_bytes(bytes) : text + name_;
+}
+
+std::string assumed_gpu_text(const am::cluster::Gpu& gpu) {
+  return am::cat("[cluster] gpu is not set: ", gpu.name, " is assumed.");
 }
 
 std::string wrap(const std::string& paragraphs, int width) {

@@ -21,7 +21,8 @@ struct TpAnswer {
   int64_t tp = 1;
 };
 
-// A table row: parameters of all layers with one name, replicated over tp.
+// A table row: parameters that are replicated over tp and whose names differ only in the layer's
+// number.
 struct Replicated {
   std::string name;       // name of the parameters, with "*" for the layer's number
   bool grad_sum = false;  // the gradient of each parameter must be summed over tp
@@ -74,7 +75,7 @@ std::string matches_text(const std::vector<std::string>& modules) {
 }
 
 std::string report(const TpAnswer& answer, const am::term::Style& style) {
-  std::string text = am::cat("plan of ", answer.plan.source, ", tp_size = ", answer.tp,
+  std::string text = am::cat("TP plan of ", answer.plan.source, ", tp_size = ", answer.tp,
                              answer.plan.sequence_parallel ? ", sequence parallel" : "", "\n\n");
   if (answer.plan.rules.empty()) return text + "nothing is cut over tp\n";
   am::term::Table rules({{"pattern", am::term::Align::kWrap},

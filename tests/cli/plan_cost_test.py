@@ -55,6 +55,37 @@ class CostTest(PlanCase):
         self.assertLess(seconds(one + wide + 'autocast_dtype = "bfloat16"\n'), 0.5 * seconds(one + wide))
         self.assertGreater(seconds(one + "offload_policy = { pin_memory = true }\n"), 1.2 * off)
 
+    def test_a_job_has_days_and_a_price(self):
+        text = '[mesh]\nworld_size = 64\n[cluster]\ngpu = "h100-sxm"\n[train]\nmax_steps = 100\n'
+        plan = self.plan(text, model="llama-3.1-8b")
+        cost = self.json("cost", plan)
+        job = self.json("job", plan, "--tokens", "15T", "--price", "2.5")
+        self.assertEqual(job["tokens"], 15e12)
+        self.assertEqual(job["step_seconds"], cost["step_seconds"])
+        rate = cost["tokens_per_second_per_gpu"] * job["gpus"]
+        self.assertAlmostEqual(job["days"] * 24 * 3600 * rate / 15e12, 1.0, places=6)
+        self.assertAlmostEqual(job["gpu_hours"], job["days"] * 24 * job["gpus"], places=3)
+        self.assertAlmostEqual(job["price"], 2.5 * job["gpu_hours"], places=3)
+        low, high = job["interval_days"]
+        self.assertTrue(low < job["days"] < high)
+        self.assertIsNone(job["failures"])
+        own = self.json("job", plan)
+        self.assertEqual(own["steps"], 100)
+        self.assertIsNone(own["price"])
+        rates = ("--set", "cluster.hours_between_failures=5000", "--set", "cluster.storage_gb_per_s=10")
+        failing = self.json("job", plan, "--tokens", "15e12", *rates)
+        self.assertAlmostEqual(failing["days"] * failing["failures"]["goodput"], job["days"], places=6)
+        self.assertAlmostEqual(failing["checkpoint_bytes"], self.json("cost", plan, *rates)["failures"]["checkpoint_bytes"])
+        text = self.am_plan("job", plan, "--tokens", "15T", "--price", "2.5").out
+        for part in ("15.00 T in", "days, between", "GPU-hours", "cluster.hours_between_failures"):
+            self.assertIn(part, text)
+        limited = self.json("job", plan, "--set", "train.max_tokens=15000000000000", "--set", "train.max_steps=100000000000")
+        self.assertEqual(limited["tokens"], 15e12)
+        self.am_plan("job", plan, "--set", "train.max_steps=0", status=2)
+        self.am_plan("job", plan, "--tokens", "1e300", status=2)
+        for wrong in ("0", "-1", "many", "1Q", "1e400"):
+            self.assertIn("is not a positive number", self.am_plan("job", plan, f"--tokens={wrong}", status=2).err)
+
     def test_failures_make_a_goodput_and_a_best_interval(self):
         rates = '[cluster]\ngpu = "h100-sxm"\nhours_between_failures = 5000\nstorage_gb_per_s = 10\n'
         saves = "[checkpoint]\nevery = 1000\n"
@@ -177,7 +208,7 @@ class CostTest(PlanCase):
             extra = ["-o", self.folder / "x.html"] if command == "report" else []
             result = self.am_plan(command, plan, *sizes, *extra, status=1)
             self.assertIn("error[predict.range]", result.err)
-            self.assertIn("out of range", result.err)
+            self.assertIn("too large to represent", result.err)
 
     def test_unknown_gpu_and_implementation(self):
         plan = self.plan(MESH + '[cluster]\ngpu = "h1000"\nimplementation = "megatrom"\n')
@@ -249,7 +280,7 @@ class CostTest(PlanCase):
         self.assertTrue(odd["layouts"])
         cut = [each["plan"] for each in odd["layouts"] if each["plan"]["strategy"].get("sequence_parallel")]
         self.assertTrue(all(plan["mesh"]["cp_size"] > 1 for plan in cut))  # cp pads the sequence
-        # GPT-2 has 12 heads. Qwen2.5-1.5B also has 12, and 2 key heads, which more ranks share.
+        # GPT-2 has 12 heads. Qwen2.5-1.5B also has 12 heads, but 2 key heads: tp ranks share a key head.
         gpt2 = search("gpt2", "--gpus", 8, "--seq-len", 1024, "--top", 1000)
         sizes = {each["plan"]["mesh"]["tp_size"] for each in gpt2["layouts"]}
         self.assertTrue(4 in sizes and 8 not in sizes, sizes)
@@ -269,12 +300,91 @@ class CostTest(PlanCase):
         self.assertTrue(all(each["runs"] for each in answer["layouts"]))
         self.assertTrue(any(each["plan"]["mesh"].get("ep_size", 1) > 1 for each in answer["layouts"]))
         self.assertNotIn("unsupported", self.json("check", plan)["plans"][0])
-        # Layouts of a model that am-run cannot run are not runnable.
+        # If am-run cannot run the model, it runs none of the layouts.
         arguments = ["search", "--model", self.refused_model(), "--gpus", 8, "--top", 5]
         self.assertFalse(any(each["runs"] for each in self.json(*arguments)["layouts"]))
         self.assertIn("runs none of these 5; --runnable shows only", self.am_plan(*arguments).out)
         answer = self.json(*arguments, "--runnable", status=1)
         self.assertEqual(answer["layouts"], [])
+
+    def test_search_holds_sizes_and_headroom(self):
+        model = ("--model", MODELS / "mixtral-8x7b-v0.1", "--gpus", "64", "--top", "1000")
+        free = self.json("search", *model)
+        held = self.json("search", *model, "--tp", "2,4", "--pp", "2", "--cp", "1", "--ep", "4,8")
+        meshes = [layout["plan"]["mesh"] for layout in held["layouts"]]
+        self.assertTrue(meshes)
+        self.assertEqual({mesh["tp_size"] for mesh in meshes}, {2, 4})
+        self.assertEqual({mesh["pp_size"] for mesh in meshes}, {2})
+        self.assertEqual({mesh["ep_size"] for mesh in meshes}, {4, 8})
+        self.assertLess(held["considered"], free["considered"])
+        # The fastest layout with these sizes is the one that the free search finds.
+        fits = [layout for layout in free["layouts"] if layout["plan"]["mesh"] in meshes]
+        if fits:
+            self.assertEqual(fits[0]["step_seconds"], held["layouts"][0]["step_seconds"])
+        roomy = self.json("search", *model, "--headroom", "0.3")
+        largest = max(layout["peak_bytes"] for layout in roomy["layouts"])
+        self.assertLess(largest, 0.7 * 80 * 2**30)
+        for wrong in (["--tp", "2,x"], ["--pp", "0"], ["--headroom", "1"], ["--headroom", "-0.1"]):
+            self.am_plan("search", *model, *wrong, status=2)
+        self.am_plan("search", *model[:2], status=2)
+        self.am_plan("search", *model, "--min-gpus", status=2)
+
+    def test_search_starts_from_a_plan(self):
+        text = MESH + '[cluster]\ngpu = "h100-sxm"\n[optimizer]\nname = "sgd"\n[lora]\nrank = 8\n'
+        plan = self.plan(text, model="llama-3.1-70b")
+        best = self.folder / "best.toml"
+        answer = self.json("search", plan, "--top", "3", "--write", best)
+        self.assertEqual(answer["gpus"], 64)
+        for layout in answer["layouts"]:
+            self.assertEqual(layout["plan"]["optimizer"]["name"], "sgd")
+            self.assertEqual(layout["plan"]["lora"]["rank"], 8)
+            self.assertEqual(layout["plan"]["train"]["seq_len"], 8192)
+            self.assertEqual(layout["plan"]["train"]["global_batch_size"], 128)
+        first = answer["layouts"][0]
+        self.assertAlmostEqual(self.json("cost", best)["step_seconds"], first["step_seconds"])
+        self.assertEqual(self.json("memory", best)["peak_bytes"], first["peak_bytes"])
+        # With adapters and sgd a rank needs less than without.
+        full = self.json("search", plan, "--set", "lora.rank=0", "--set", 'optimizer.name="adamw"', "--top", "3")
+        self.assertLess(first["peak_bytes"], full["layouts"][0]["peak_bytes"])
+        held = self.json("search", plan, "--fix", "mesh.tp_size,train.micro_batch_size", "--top", "50")
+        self.assertEqual({layout["plan"]["mesh"]["tp_size"] for layout in held["layouts"]}, {4})
+        self.assertEqual({layout["plan"]["train"]["micro_batch_size"] for layout in held["layouts"]}, {1})
+        full = ("--fix", "strategy.activation_checkpointing", "--set", 'strategy.activation_checkpointing="full"')
+        held = self.json("search", plan, *full, "--top", "50")
+        self.assertEqual({layout["plan"]["strategy"]["activation_checkpointing"] for layout in held["layouts"]}, {"full"})
+        more = self.json("search", plan, "--gpus", "128", "--top", "1")
+        self.assertEqual(more["layouts"][0]["plan"]["mesh"]["world_size"], 128)
+        error = self.am_plan("search", plan, "--fix", "optimizer.lr", status=2).err
+        self.assertIn("mesh.tp_size", error)
+        self.am_plan("search", "--gpus", "8", status=2)
+        self.am_plan("search", "--model", MODELS / "llama-3.1-8b", "--gpus", "8", "--fix", "mesh.tp_size", status=2)
+
+    def test_a_search_from_a_plan_costs_what_cost_and_memory_say(self):
+        text = ('[mesh]\nworld_size = 8\n[cluster]\ngpu = "h100-sxm"\nhours_between_failures = 50000.0\n'
+                'storage_gb_per_s = 10.0\n[train]\nseq_len = 2048\nglobal_batch_size = 128\n')
+        plan, best = self.plan(text, model="llama-3.2-1b"), self.folder / "best.toml"
+        full = ("--set", 'strategy.activation_checkpointing="full"', "--fix", "strategy.activation_checkpointing")
+        for arguments in ((), ("--set", 'model.freeze_params=["model.layers.3.*"]'),
+                          ("--set", 'optimizer.no_decay=["model.layers.9.*"]'),
+                          ("--set", 'strategy.ignored_params=["model.layers.1.*"]'), ("--set", "lora.rank=8"),
+                          ("--set", "strategy.activation_checkpointing_every=4", *full),
+                          ("--pp", "2"), ("--strategy", "ddp", *full)):
+            with self.subTest(arguments=arguments):
+                found = self.json("search", plan, *arguments, "--top", "1", "--write", best, "--force")["layouts"][0]
+                self.assertAlmostEqual(self.json("cost", best)["step_seconds"], found["step_seconds"])
+                self.assertEqual(self.json("memory", best)["peak_bytes"], found["peak_bytes"])
+                self.assertEqual(found["plan"]["cluster"]["storage_gb_per_s"], 10.0)
+
+    def test_search_finds_the_smallest_number_of_gpus(self):
+        model = ("--model", MODELS / "llama-3.1-70b", "--seq-len", "4096", "--top", "1")
+        least = self.json("search", *model, "--min-gpus")
+        self.assertTrue(least["layouts"])
+        for gpus in (1, 2, 4, *range(8, least["gpus"] + 1, 8)):
+            status = 0 if gpus == least["gpus"] else 1
+            answer = self.json("search", *model, "--gpus", str(gpus), status=status)
+            self.assertEqual(answer.get("enough_gpus", least["gpus"]), least["gpus"])
+        text = self.am_plan("search", *model, "--gpus", "8", status=1).out
+        self.assertIn(f"With {least['gpus']} GPUs a layout fits.", " ".join(text.split()))
 
     def test_search_that_finds_nothing(self):
         answer = self.json("search", "--model", MODELS / "llama-3.1-405b", "--gpus", "1", status=1)

@@ -95,7 +95,7 @@ class ModelTest(PlanCase):
         own = of_rank(11)["model.layers.0.block_sparse_moe.experts.3.w2.weight"]
         self.assertEqual(own["placements"], {"ep_shard": "Shard(0)"})
         self.assertEqual((own["local_shape"], own["local_offset"]), ([2048, 14336], [2048, 0]))
-        # All ranks share all states, with or without expert parallelism.
+        # A rank's bytes of parameters do not depend on expert parallelism.
         states = lambda *options: self.json("memory", plan, *options)["components"]["parameters"]
         self.assertEqual(states(), states("--set", "mesh.ep_size=1"))
 
@@ -116,12 +116,12 @@ class MemoryTest(PlanCase):
                'output_dtype = "float32" }\n')
 
     def test_states_are_exact(self):
-        plan = self.plan("[mesh]\nworld_size = 1\n[train]\nseq_len = 128\n" + self.FLOAT32, model="llama-3.2-1b")
+        plan = self.plan("[mesh]\nworld_size = 1\n[train]\nseq_len = 128\n" + self.FLOAT32, model="llama-3.1-8b")
         answer = self.json("memory", plan)  # at the update, when all gradients exist
         parts = answer["components"]
         self.assertEqual(set(parts), {"parameters", "gradients", "optimizer", "activations",
                                       "logits", "unsharded", "communication", "other"})
-        self.assertEqual(parts["parameters"], 1235814400 * 4)
+        self.assertEqual(parts["parameters"], 8030261248 * 4)
         self.assertEqual(parts["gradients"], parts["parameters"])
         self.assertEqual(parts["optimizer"], 2 * parts["parameters"])
         self.assertEqual(sum(parts.values()), answer["peak_bytes"])
@@ -145,7 +145,9 @@ class MemoryTest(PlanCase):
                          "[train]\nglobal_batch_size = 8\nseq_len = 16384\n")
         own = self.json("memory", plan)
         self.assertEqual(own["implementation"], "automesh")
-        self.assertNotIn("fit", own)
+        self.assertEqual((own["gpu"]["name"], own["gpu"]["assumed"], own["fit"]), ("h100-sxm", True, "fits"))
+        text = self.am_plan("memory", plan).out
+        self.assertIn("[cluster] gpu is not set: h100-sxm is assumed", " ".join(text.split()))
         self.assertGreater(own["process_bytes"], own["reserved_bytes"])
         self.assertGreater(own["reserved_bytes"], own["peak_bytes"])
         peaks = {}
@@ -179,9 +181,12 @@ class MemoryTest(PlanCase):
         result = self.am_plan("memory", self.plan("[mesh]\nworld_size = 8\n"))
         lines = [line for line in result.out.splitlines() if line.startswith(
             ("parameters", "gradients", "optimizer", "activations"))]
-        self.assertEqual(len(lines), 4)
+        self.assertEqual(len(lines), 3)  # no gradients at the peak
         for line in lines:
             self.assertIn(" GiB", line)
+        self.assertNotIn(" 0.00 GiB", result.out)
+        small = self.am_plan("memory", SOURCE / "plans" / "quickstart.toml").out
+        self.assertIn("h100-sxm has 79.10 GiB", " ".join(small.split()))
         self.assertIn("worst rank 0 of 8 ranks", result.out)
 
     def test_absurd_sizes_do_not_overflow(self):

@@ -87,11 +87,11 @@ class UsageTest(PlanCase):
 
     def test_colour_only_when_asked_for(self):
         plan = self.plan("[mesh]\nworld_size = 4\ntp_size = 3\n")
-        self.assertNotIn("\x1b", self.am_plan("check", plan, status=1).err)
+        self.assertNotIn("\x1b", self.am_plan("check", plan, status=1).out)
         coloured = self.am_plan("check", plan, "--color", "always", status=1)
-        self.assertIn("\x1b[", coloured.err)
-        self.assertIn("\x1b[", self.am_plan("--color", "always", "check", plan, status=1).err)
-        self.assertNotIn("\x1b", self.am_plan("check", plan, "--color=never", status=1).err)
+        self.assertIn("\x1b[", coloured.out)
+        self.assertIn("\x1b[", self.am_plan("--color", "always", "check", plan, status=1).out)
+        self.assertNotIn("\x1b", self.am_plan("check", plan, "--color=never", status=1).out)
 
     def test_json_is_one_object_even_when_things_go_wrong(self):
         plan = self.plan(GOOD)

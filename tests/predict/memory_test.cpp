@@ -29,8 +29,8 @@ const std::string kFloat32 =
     "output_dtype = \"float32\" }\n";
 
 TEST_CASE("states of one rank are four copies of the parameters") {
-  const auto one = memory("[mesh]\nworld_size = 1\n" + kFloat32).components;
-  CHECK(one.parameters == 4 * 1235814400LL);
+  const auto one = memory("[mesh]\nworld_size = 1\n" + kFloat32, "llama-3.1-8b").components;
+  CHECK(one.parameters == 4 * 8030261248LL);
   CHECK(one.gradients == one.parameters);
   CHECK(one.optimizer == 2 * one.parameters);
   // Nothing is gathered: the stored parameters are used directly. Their gradients pass through a
@@ -210,7 +210,8 @@ TEST_CASE("gradients are live from their reduction to the next step") {
   const RankMemory loss = memory(mesh + "32768\n", "llama-3.1-8b");
   CHECK(loss.moment == "backward of lm_head");
   CHECK(loss.components.gradients == 0);
-  const RankMemory update = memory("[mesh]\nworld_size = 1\n[train]\nseq_len = 128\n" + kFloat32);
+  const RankMemory update =
+      memory("[mesh]\nworld_size = 1\n[train]\nseq_len = 128\n" + kFloat32, "llama-3.1-8b");
   CHECK(update.components.gradients == update.components.parameters);
   // If gradients are reduced after each micro-batch, those of the first are live when the second
   // begins.
@@ -275,8 +276,8 @@ TEST_CASE("pipeline schedules decide how many micro-batches' activations live at
   const double one = activations("schedule = \"1f1b\"\n");
   // The tolerance is for hidden states in transit, which both schedules have.
   CHECK(gpipe / one == Approx(8.0 / 2.0).epsilon(0.03));
-  // Each stage has half of the rank's layers: 2 * (2 - 0 - 1) + (2 - 1) * 2 + 1 = 5 of them are in
-  // flight.
+  // Each stage has half of the rank's layers. Summed over both stages, 2 * (2 - 0 - 1) + (2 - 1) *
+  // 2 + 1 = 5 micro-batches are in flight.
   const double interleaved = activations("schedule = \"interleaved_1f1b\"\nvirtual_stages = 2\n");
   CHECK(interleaved / one == Approx(5.0 / 4.0).epsilon(0.02));
   const double breadth = activations("schedule = \"looped_bfs\"\nvirtual_stages = 2\n");

@@ -389,6 +389,16 @@ constexpr RuleCase kCases[] = {
      "weights = \"none\"|[mesh]|world_size = 1", "llama-3.1-8b", kWarning},
     {"scheduler.warmup", "[mesh]|world_size = 1|[train]|max_steps = 5|[scheduler]|warmup_steps = 9",
      "[mesh]|world_size = 1|[train]|max_tokens = 5|[scheduler]|warmup_steps = 900"},
+    {"validation.set",
+     "[mesh]|world_size = 1|[validation]|set = [{ name = \"a\", path = [], kind = \"text\" }]",
+     "[mesh]|world_size = 1|[validation]|set = [{ name = \"a\", path = [\"x\"], kind = "
+     "\"text\" }]"},
+    {"validation.set",
+     "[mesh]|world_size = 1|[validation]|set = [{ name = \"a b\", path = \"x\", kind = \"text\" }]",
+     "[mesh]|world_size = 1|[validation]|set = [{ name = \"a-b\", path = \"x\", kind = \"text\" "
+     "}]"},
+    {"validation.set", "[mesh]|world_size = 1|[validation]|set = [{ name = \"a\", path = \"x\" }]",
+     "[mesh]|world_size = 1|[validation]|set = [{ name = \"a\", path = \"x\", kind = \"text\" }]"},
     {"validation.patience", "[mesh]|world_size = 1|[validation]|patience = 3",
      "[mesh]|world_size = 1|[validation]|every = 1|patience = 3"},
     {"validation.patience", "[mesh]|world_size = 1|[validation]|every = 1|steps = 0",
@@ -398,6 +408,10 @@ constexpr RuleCase kCases[] = {
     {"checkpoint.keep_best",
      "[mesh]|world_size = 1|[validation]|every = 5|[checkpoint]|every = 7|keep = 1|keep_best = 1",
      "[mesh]|world_size = 1|[validation]|every = 5|[checkpoint]|every = 10|keep = 1|keep_best = 1"},
+    {"metrics.trace", "[mesh]|world_size = 2|[metrics]|trace = { ranks = [0, 2] }",
+     "[mesh]|world_size = 2|[metrics]|trace = { ranks = [0, 1] }"},
+    {"metrics.trace", "[mesh]|world_size = 1|[train]|max_steps = 5|[metrics]|trace = { start = 6 }",
+     "[mesh]|world_size = 1|[train]|max_steps = 5|[metrics]|trace = { start = 5 }"},
     {"checkpoint.export_every", "[mesh]|world_size = 1|[checkpoint]|export_every = 5",
      "[mesh]|world_size = 1|[checkpoint]|export_every = 5|export = \"hf\""},
     {"optimizer.group",
@@ -431,8 +445,9 @@ Diagnostics check(const RuleCase& one, bool failing) {
   return found;
 }
 
-// Rules that a loaded plan cannot violate: reported by the loaders, by a machine or by another
-// command, or settled by the loader before the rules run.
+// Whether rules::check() never reports the rule for a loaded plan: because the loaders report it,
+// or a check on the machine that runs the job, or another command, or because the loader changes
+// the plan so that it holds.
 bool is_reported_elsewhere(std::string_view id) {
   for (const std::string_view topic :
        {"plan.", "json.", "schedule.", "runtime.", "launch.", "csv.", "exchange.", "predict.",

@@ -32,7 +32,9 @@ int stage_of(const model::ParameterSpec& parameter, const std::vector<int>& stag
   return parameter.module_kind == model::ModuleKind::kEmbedding ? 0 : last;
 }
 
-// Shards an expert's matrix over ep: experts [0, E/ep) are on ep rank 0, and so on.
+// Distributes a parameter of routed experts over ep: the first ceil(E / ep) experts belong to ep
+// rank 0, and so on. The matrix of one expert stays whole on its ep rank; a tensor that stacks all
+// experts is sharded on dim 0.
 void place_expert(const model::ParameterSpec& spec, const model::ModelConfig& config, int64_t ep,
                   ParameterLayout& parameter) {
   const auto expert = spec.expert();
@@ -181,7 +183,7 @@ std::vector<LocalShard> ParameterLayout::parts(const mesh::MeshLayout& mesh, int
 
 mesh::Box ParameterLayout::box(const mesh::MeshLayout& mesh, int64_t rank) const {
   const std::vector<LocalShard> own = parts(mesh, rank);
-  AM_ASSERT(own.size() == 1, cat(name, " is several boxes on rank ", rank));
+  AM_ASSERT(own.size() == 1, cat(name, " has several boxes on rank ", rank));
   return own.front().box;
 }
 
@@ -299,7 +301,7 @@ std::optional<Layout> place(const config::Plan& plan, const model::ModelConfig& 
 
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found) {
-  // No schedule supports that many stages. Rule "pp.schedule" reports the error.
+  // Returns nothing if pp is too large for any schedule; rule "pp.schedule" reports the error.
   if (sizes.pp > pipeline::kLargestSchedule / plan.pipeline.virtual_stages) return std::nullopt;
   return place(plan, config, sizes, model::build_inventory, found);
 }

@@ -68,8 +68,8 @@ std::string_view rope_key(const model::ModelConfig& config) {
 void add_limits(const config::FSDP2Config& config, PlanLimits& limits) {
   limits.add(config.enable_async_tensor_parallel && !config::computes_on_host(config.backend),
              "strategy.enable_async_tensor_parallel", "asynchronous tensor parallelism on GPUs",
-             "set it to false; matrix products and the messages of tensor parallelism then run one "
-             "after the other");
+             "set it to false: matrix products and tensor-parallel collectives then run one after "
+             "the other");
 }
 
 void add_limits(const config::MegatronFSDPConfig& config, PlanLimits& limits) {
@@ -105,8 +105,8 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
   }
   if (config.alibi) {
     limits.add("alibi", "position biases of attention scores (ALiBi)",
-               "am-run supports only alibi = false, a different model that has rotary embeddings "
-               "and needs other weights");
+               "am-run supports only alibi = false, which is a different model: it has rotary "
+               "embeddings and needs other weights");
   }
   if (config.bidirectional) {
     limits.add("use_bidirectional_attention", "non-causal attention",
@@ -130,7 +130,6 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
 std::vector<Limit> limits_of_plan(const config::Plan& plan) {
   PlanLimits limits(plan);
   std::visit([&](const auto& config) { add_limits(config, limits); }, plan.strategy);
-  limits.add(plan.metrics.trace, "metrics.trace", "tracing", "set it to false");
   return limits.take();
 }
 

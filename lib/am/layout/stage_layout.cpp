@@ -20,7 +20,7 @@ StageRange stage_range(const Layout& layout, int stage) {
     range.end = std::max(range.end, layer + 1);
     any = true;
   }
-  AM_ASSERT(any, "every stage has a layer");
+  AM_ASSERT(any, "a stage without layers");
   return range;
 }
 

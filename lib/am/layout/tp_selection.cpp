@@ -4,6 +4,7 @@
 #include <variant>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
 #include "am/base/shared_library.h"
 #include "am/base/text.h"
 #include "am/config/tp_table.h"
@@ -79,7 +80,7 @@ std::optional<model::TpPlan> read_named(const config::Plan& plan, const std::str
   if (const auto plugin = parse_plugin_name(name)) {
     return read_plugin(plan, name, *plugin, sequence_parallel, found);
   }
-  if (ends_with(name, ".toml") || name.find('/') != std::string::npos) {
+  if (looks_like_path(name)) {
     const std::filesystem::path file = plan.resolve(name);
     return from_table(config::load_tp_table(file, where, found), file.string(), sequence_parallel,
                       found);

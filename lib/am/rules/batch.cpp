@@ -66,7 +66,7 @@ void check_length(const RuleContext& context, Diagnostics& found) {
              context.plan.span("train.seq_len"),
              cat("seq_len = ", context.plan.train.seq_len, " is longer than the model's ",
                  "max_position_embeddings = ", longest,
-                 table ? ", and it has no learned positions beyond that" : ""),
+                 table ? ", and the model has no learned positions beyond that" : ""),
              cat("seq_len = ", longest, " or less, or raise max_position_embeddings in ",
                  context.model->file)});
 }
@@ -103,18 +103,21 @@ constexpr std::array<Rule, 4> kRules = {{
     {.id = "seq.length",
      .summary = "seq_len does not exceed the model's max_position_embeddings (a warning)",
      .explain = "max_position_embeddings is the length that the model was made for. The rotary "
-                "embedding can be computed beyond it, but attention there is untrained, and tools "
-                "that load the result believe the config. Training a longer context is a decision: "
-                "raise the key in config.json, and usually rope_theta or the scaling with it.\n\n"
-                "A model with learned positions (GPT-2) has one row for each position: there it is "
-                "an error.",
+                "embedding can be computed for later positions, but the model was not trained on "
+                "them, and tools that load the trained model take the limit from its config. To "
+                "train a longer context, raise the key in config.json, and usually also rope_theta "
+                "or the scaling.\n\n"
+                "A model with learned positions (GPT-2) has one row for each position and none for "
+                "later ones, so this is an error.",
      .needs = Needs::kLayout,
      .check = check_length},
     {.id = "seq.sp",
-     .summary = "with sequence_parallel, tp_size divides the sequence",
-     .explain = "Between the tensor-parallel layers each tp rank holds seq_len / tp_size positions "
-                "(of its cp part, which is padded, with context parallelism). The pieces are "
-                "exchanged by all-gather and reduce-scatter, which take equal pieces.",
+     .summary = "with sequence_parallel, seq_len is a multiple of tp_size",
+     .explain =
+         "Between the tensor-parallel layers each tp rank holds seq_len / tp_size "
+         "positions. All-gather and reduce-scatter exchange them, and need parts of equal "
+         "length. With context parallelism, each cp rank pads its positions to a multiple of "
+         "tp_size instead.",
      .check = check_sequence_parallel},
 }};
 

@@ -55,48 +55,51 @@ void check_failures(const RuleContext& context, Diagnostics& found) {
 constexpr std::array<Rule, 8> kRules = {{
     {.id = "cluster.gpu",
      .summary = "[cluster] gpu is a known GPU, or a file that describes one",
-     .explain = "Predictions of time need the peaks of the GPU, its memory's bandwidth and the "
-                "links around it. The known ones are the files of plans/clusters; write a file of "
-                "the same form for another machine and name it: gpu = \"./mine.toml\".",
+     .explain =
+         "Predictions of time need the GPU's peak FLOP/s, its memory bandwidth and the "
+         "bandwidth of its links. The known GPUs are the files of plans/clusters. For "
+         "another machine, write a file of the same form and name it: gpu = \"./mine.toml\".",
      .needs = Needs::kFiles,
      .check = check_gpu},
     {.id = "cluster.key",
      .summary = "a cluster's file has the keys of plans/clusters/h100-sxm.toml",
-     .explain = "A misspelt key would leave a figure at its default, and the prediction would be "
-                "of another machine.",
+     .explain = "A misspelt key would leave a value at its default, and the prediction would be "
+                "for another machine.",
      .check = nullptr},
     {.id = "cluster.implementation",
      .summary = "[cluster] implementation is one whose kernels and memory are known",
      .explain =
          "How much time and memory the same layout takes depends on the framework that runs it: "
          "which operators are fused, which communication overlaps, which tensors are saved for "
-         "backward. The constants of each implementation come from its published runs; "
-         "automesh's own are formulas.",
+         "backward. The constants of each implementation come from its published runs; those of "
+         "automesh follow from its own operators.",
      .check = check_implementation},
     {.id = "cluster.calibration",
-     .summary = "[cluster] calibration is a file of scripts/calibrate",
+     .summary = "[cluster] calibration is a file that scripts/calibrate wrote",
      .explain = "`scripts/calibrate ROWS.csv -o mine.toml` fits the constants of the time model to "
                 "runs of a cluster; calibration = \"mine.toml\" predicts with them.",
      .check = nullptr},
     {.id = "cluster.nodes",
      .summary = "the cluster's nodes have room for the plan's ranks (a warning)",
      .explain = "[cluster] nodes times [mesh] ranks_per_node is the number of GPUs that are "
-                "assumed. 0 takes as many nodes as the ranks need.",
+                "assumed. 0 means as many nodes as the ranks need.",
      .check = check_nodes},
     {.id = "cluster.failures",
      .summary = "hours_between_failures and storage_gb_per_s are given together (a warning)",
-     .explain = "[cluster] hours_between_failures is how long one GPU runs until it ends a job, on "
-                "average: 16,384 GPUs that fail once in 3.1 hours make 50,700. storage_gb_per_s is "
-                "the rate at which all ranks together write checkpoints. From both, "
-                "restart_minutes and the predicted step time, `am-plan cost` predicts the goodput: "
-                "the share of a job's time that failures, restarts and saves leave for training. "
-                "It also names the checkpoint.every with the highest goodput.",
+     .explain = "[cluster] hours_between_failures is the mean time between two failures of the "
+                "same GPU, as far as they end a job: if 16,384 GPUs together have a failure every "
+                "3.1 hours, it is about 50,800. storage_gb_per_s is the rate at which all ranks "
+                "together write "
+                "checkpoints. From both, restart_minutes and the predicted step time, `am-plan "
+                "cost` predicts the goodput: the share of a job's time that failures, restarts and "
+                "saves leave for training. It also names the checkpoint.every with the highest "
+                "goodput.",
      .check = check_failures},
     {.id = "predict.range",
      .summary = "a plan's predicted time and memory are in range",
-     .explain = "Every size is legal by itself, and their product can be too large to represent: "
-                "sequences of 2^27 tokens in micro-batches of 2^20 of a model with 405 billion "
-                "parameters. Time and memory of such a plan are not predicted.",
+     .explain = "The product of sizes that are legal one by one can be too large to represent, for "
+                "example micro-batches of 2^20 sequences of 2^27 tokens for a model with 405 "
+                "billion parameters. Time and memory of such a plan are not predicted.",
      .check = nullptr},
     {.id = "csv.syntax",
      .summary = "a table of measured runs is well-formed CSV with a header",

@@ -5,6 +5,7 @@
 
 #include "am/base/legal_values.h"
 #include "am/base/text.h"
+#include "am/config/field.h"
 #include "am/rules/catalogue.h"
 
 namespace am::rules {
@@ -15,7 +16,8 @@ bool cuts_sequences(const RuleContext& context) {
 }
 
 void check_section(const RuleContext& context, Diagnostics& found) {
-  if (context.plan.mesh.cp_size > 1 || !context.plan.given("context.method")) return;
+  if (context.plan.mesh.cp_size > 1) return;
+  if (!config::is_chosen(context.plan, "context.method")) return;
   found.warning("cp.section", context.plan.span("context.method"),
                 "method has no effect with cp_size = 1",
                 "remove [context], or set cp_size in [mesh]");
@@ -57,15 +59,16 @@ constexpr std::array<Rule, 3> kRules = {{
     {.id = "cp.section",
      .summary = "[context] is given only with cp_size > 1 (a warning)",
      .explain =
-         "context.method says how attention sees sequences that are distributed over several "
-         "ranks. With cp_size = 1 each rank has whole sequences.",
+         "context.method selects how attention is computed over sequences that are distributed "
+         "over several ranks. With cp_size = 1 each rank has whole sequences.",
      .check = check_section},
     {.id = "cp.heads",
      .summary = "with context.method = \"ulysses\", cp_size divides the query heads of a rank",
      .explain =
-         "Ulysses gives each rank whole sequences of some heads: num_attention_heads / tp_size "
-         "heads over cp_size ranks. Key heads that cp_size does not divide are sent to several "
-         "ranks. The ring and the all-gather cut no heads.",
+         "With Ulysses, each rank computes attention for some heads over whole sequences, so the "
+         "num_attention_heads / tp_size heads of a rank are divided among cp_size ranks. If "
+         "cp_size does not divide the key heads, each key head is sent to several ranks. The "
+         "methods ring and all_gather do not divide heads.",
      .needs = Needs::kLayout,
      .check = check_heads},
     {.id = "seq.cp",
@@ -73,13 +76,13 @@ constexpr std::array<Rule, 3> kRules = {{
                 "(reported as a note)",
      .explain =
          "A causal mask gives late positions more work than early ones. The sequence is therefore "
-         "cut in 2 * cp_size chunks, and cp rank r takes chunks r and 2 * cp_size - 1 - r: one "
+         "cut into 2 * cp_size chunks, and cp rank r takes chunks r and 2 * cp_size - 1 - r: one "
          "early and one late, so that all have the same work (ulysses distributes heads, so each "
          "rank takes one run of positions). Under sequence_parallel each rank's part is cut over "
          "tp too.\n\n"
-         "A sequence of another length is padded with positions that have no label and that "
-         "no position attends to: the loss is the same and experts do not count them, but "
-         "computing them is wasted.",
+         "A sequence of another length is padded with positions that have no label and that no "
+         "position attends to: the loss and the counts of tokens per expert do not include them, "
+         "but the time to compute them is lost.",
      .needs = Needs::kLayout,
      .check = note_padding},
 }};

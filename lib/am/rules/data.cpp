@@ -3,6 +3,8 @@
 
 #include <array>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <variant>
 
 #include "am/base/error.h"
@@ -51,14 +53,42 @@ void check_path(const RuleContext& context, Diagnostics& found) {
 void check_validation_path(const RuleContext& context, Diagnostics& found) {
   const config::ValidationSection& validation = context.plan.validation;
   if (validation.every == 0) return;
+  if (validation.path.empty() && !validation.sets.empty()) return;
   if (!context.plan.data.sources.empty() && is_synthetic(context.plan.data.kind)) {
     found.error("validation.path", context.plan.span("validation.every"),
-                "the kind of the validation data is that of [data], which has none",
+                "validation data have the kind of [data], which is not set",
                 "kind = \"text\" in [data], beside the sources");
     return;
   }
   require_path(context, "validation", validation.path, context.plan.span("validation.every"),
                found);
+}
+
+void check_validation_sets(const RuleContext& context, Diagnostics& found) {
+  const config::Plan& plan = context.plan;
+  std::set<std::string> names;
+  for (size_t i = 0; i < plan.validation.sets.size(); ++i) {
+    const config::ValidationSetSection& set = plan.validation.sets[i];
+    const Span where = plan.span(cat("validation.set.", i));
+    const bool is_name = set.name.find_first_not_of(
+                             "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-") ==
+                         std::string::npos;
+    if (!is_name) {
+      found.error("validation.set", where,
+                  cat("the set's name \"", set.name, "\" cannot be part of a metric's name"),
+                  "use letters, digits, _, . and -");
+    }
+    if (!names.insert(set.name).second) {
+      found.error("validation.set", where, cat("two sets have the name \"", set.name, "\""),
+                  "give each set a name of its own");
+    }
+    if (set.path.empty()) {
+      found.error("validation.set", where, "the set has no path", "path = \"...\" in the set");
+    }
+    if (set.kind || !is_synthetic(plan.data.kind)) continue;
+    found.error("validation.set", where, "the set has no kind, and data.kind is synthetic",
+                "kind = \"text\" in the set");
+  }
 }
 
 // Whether the dataset exists. The path of a Megatron dataset lacks the suffixes .bin and .idx of
@@ -124,7 +154,7 @@ void check_sources(const RuleContext& context, Diagnostics& found) {
   }
   if (plan.train.epochs > 0) {
     found.error("data.source", plan.span("train.epochs"),
-                "the sources of a mixture have epochs of their own",
+                "train.epochs does not apply to a mixture: each source has its own epochs",
                 "epochs = N in each source, or max_steps in [train]");
   }
 }
@@ -146,9 +176,14 @@ void check_validation_missing(const RuleContext& context, Diagnostics& found) {
   const config::ValidationSection& validation = context.plan.validation;
   if (validation.every == 0) return;
   look_up(context, "validation", "validation.path", context.plan.data.kind, validation.path, found);
+  for (size_t i = 0; i < validation.sets.size(); ++i) {
+    look_up(context, "validation", cat("validation.set.", i, ".path"),
+            validation.kind_of(validation.sets[i], context.plan.data), validation.sets[i].path,
+            found);
+  }
 }
 
-// Reports an id of eod_token that the model does not have.
+// Reports an error if `id`, the value of eod_token, is not in the model's vocabulary.
 void check_eod_id(const RuleContext& context, int64_t id, Diagnostics& found) {
   if (context.model == nullptr || id < context.model->vocab_size) return;
   found.error("data.documents", context.plan.span("data.eod_token"),
@@ -160,7 +195,7 @@ void check_documents(const RuleContext& context, Diagnostics& found) {
   const config::DataSection& data = context.plan.data;
   if (data.reset_position_ids && !data.eod_token) {
     found.error("data.documents", context.plan.span("data.reset_position_ids"),
-                "reset_position_ids = true needs to know where documents end",
+                "reset_position_ids = true needs eod_token, which marks where documents end",
                 "set eod_token to the token that ends a document");
     return;
   }
@@ -178,7 +213,7 @@ void check_eod_name(const RuleContext& context, Diagnostics& found) {
   }
 }
 
-// Notes that the tokenizer is not the one in the folder from which weights are loaded.
+// Adds a note if weights are loaded and the tokenizer differs from that in the model's folder.
 void note_foreign(const RuleContext& context, const std::filesystem::path& path,
                   Diagnostics& found) {
   const config::Plan& plan = context.plan;
@@ -213,7 +248,7 @@ void check_tokenizer(const RuleContext& context, Diagnostics& found) {
   if (data.has_kind("text") && context.model != nullptr &&
       context.model->vocab_size < kByteValues) {
     found.error("data.tokenizer", where,
-                cat("tokenizer \"bytes\" gives ", kByteValues,
+                cat("tokenizer \"bytes\" has ", kByteValues,
                     " tokens, but vocab_size = ", context.model->vocab_size),
                 cat("vocab_size = ", kByteValues, " or more in ", context.model->file));
   }
@@ -242,7 +277,7 @@ void check_examples(const RuleContext& context, Diagnostics& found) {
   if (!plan.data.packing && context.model != nullptr && context.model->moe.has_value() &&
       plan.experts.balancing != "none") {
     found.warning("data.examples", plan.span("data.packing"),
-                  "the padding of rows counts in the balance of experts", "packing = true");
+                  "without packing, the balance of experts also counts padding", "packing = true");
   }
   if (plan.data.reset_position_ids && plan.data.sources.empty()) {
     found.warning(
@@ -275,7 +310,7 @@ void check_patience(const RuleContext& context, Diagnostics& found) {
   }
 }
 
-constexpr std::array<Rule, 12> kRules = {{
+constexpr std::array<Rule, 13> kRules = {{
     {.id = "data.path",
      .summary = "data that is read from files has a path",
      .explain = "The kinds synthetic and synthetic_chat need no files. text takes UTF-8 files, "
@@ -292,40 +327,44 @@ constexpr std::array<Rule, 12> kRules = {{
     {.id = "validation.path",
      .summary = "validation data that is read from files has a path",
      .explain =
-         "With validation.every = N the loss on other data is taken every N steps. That data "
-         "is read as [data] says, by its kind, tokenizer and token_dtype, from "
-         "validation.path. Only the kinds synthetic and synthetic_chat need no path.",
+         "With validation.every = N the loss on the data of validation.path is computed every N "
+         "steps. These data have the kind, tokenizer and token_dtype of [data]. Only the kinds "
+         "synthetic and synthetic_chat need no path.",
      .check = check_validation_path},
+    {.id = "validation.set",
+     .summary = "validation sets have names of their own, and a kind",
+     .explain = "Each [[validation.set]] has a loss under its name, validation_loss/NAME in "
+                "metrics.jsonl. Its files have the kind of [data] unless the set has one.",
+     .check = check_validation_sets},
     {.id = "validation.missing",
      .summary = "validation's files exist",
      .explain =
-         "Every path of [validation] is looked up before any rank starts, as those of [data] "
-         "are, and not after the first validation.every steps.",
+         "Every path of [validation] is looked up before any rank starts, so that a missing file "
+         "does not end the job after the first validation.every steps.",
      .needs = Needs::kFiles,
      .check = check_validation_missing},
     {.id = "data.documents",
      .summary = "documents packed into sequences end with a known token",
      .explain = "With reset_position_ids several documents share a sequence: positions start again "
-                "at 0 after each one, and attention does not look from one into another, as if "
-                "each were a sequence of its own. eod_token says which token ends a document; it "
-                "belongs to the document that it ends.",
+                "at 0 in each document, and attention stays inside it, as if it were a separate "
+                "sequence. eod_token is the token that ends a document, and is the document's last "
+                "token.",
      .check = check_documents},
     {.id = "data.eod_token",
      .summary = "the tokenizer has the token that ends documents",
      .explain =
-         "eod_token = \"<|endoftext|>\" is looked up among the tokens of data.tokenizer "
-         "when the plan is opened, and is an id from then on. An id, eod_token = 0, needs no "
-         "tokenizer.",
+         "A token's text, such as eod_token = \"<|endoftext|>\", is looked up among the tokens of "
+         "data.tokenizer. A token's id, such as eod_token = 0, needs no tokenizer.",
      .needs = Needs::kFiles,
      .check = check_eod_name},
     {.id = "data.tokenizer",
      .summary = "the tokenizer exists and fits the model's vocabulary",
      .explain =
-         "\"auto\" is the tokenizer in the model's folder; without one, a model that is "
-         "trained from the beginning reads bytes, and a model with weights causes a warning. "
-         "\"bytes\" makes one token of each byte, so vocab_size must be 256 or more. "
-         "Anything else is the path of a tokenizer.json, of a SentencePiece model, of a "
-         "tekken.json or of a file of tiktoken, or of a folder that contains one.",
+         "\"auto\" is the tokenizer in the model's folder; without one, a model that is trained "
+         "from scratch reads bytes, and a model with weights causes a warning. \"bytes\" makes one "
+         "token of each byte, so vocab_size must be 256 or more. Anything else is the path of a "
+         "tokenizer.json, of a SentencePiece model, of a tekken.json, of a tiktoken file, or of a "
+         "folder that contains one.",
      .needs = Needs::kFiles,
      .check = check_tokenizer},
     {.id = "data.examples",
@@ -340,31 +379,31 @@ constexpr std::array<Rule, 12> kRules = {{
     {.id = "data.source",
      .summary = "the sources of a mixture have a kind and a weight",
      .explain =
-         "[[data.source]] is a table with path, kind, weight and epochs; kind is data.kind where "
-         "it "
-         "is absent. Each sample of the job is drawn from one source. After any number of samples, "
-         "each source has had its share of them, by its weight, within one sample. A source with "
-         "epochs = N is left out after N passes; a mixture in which every source has epochs ends "
-         "the job. data.path and train.epochs are for data without sources.",
+         "[[data.source]] is a table with path, kind, weight and epochs; without a kind, data.kind "
+         "applies. Each sample of the job is drawn from one source. After any number of samples, "
+         "the number drawn from a source differs by less than one from the source's share by "
+         "weight. A source with epochs = N is left out after N passes; if every source has epochs, "
+         "the job ends after the last pass. data.path and train.epochs are for data without "
+         "sources.",
      .check = check_sources},
     {.id = "data.synthetic",
      .summary = "loaded weights are not trained on synthetic data (a warning)",
      .explain = "A plan without [data] trains on arithmetic progressions, which tests speed and "
-                "memory. Weights that were loaded would be lost that way. Synthetic data have no "
+                "memory. Loaded weights would lose what they have learned. Synthetic data have no "
                 "end, so train.epochs does not apply to them.",
      .needs = Needs::kFiles,
      .check = check_synthetic},
     {.id = "data.token_dtype",
      .summary = "token files are wide enough for the vocabulary (a warning)",
-     .explain = "A vocabulary of more than 65 536 entries does not fit 16 bits. Files of 32-bit "
-                "ids that are read as 16-bit ones give every second token as 0, without an error.",
+     .explain = "A vocabulary of more than 65 536 entries does not fit 16 bits. If files of 32-bit "
+                "ids are read as 16-bit ids, every second token is 0, and no error is reported.",
      .check = check_token_dtype},
     {.id = "validation.patience",
      .summary = "patience and steps of [validation] can apply",
      .explain =
-         "patience = N ends training after N validations in a row without a new lowest loss, "
-         "so it needs validation.every. steps = 0 validates on all data once, so the data "
-         "must have an end, which synthetic data have not.",
+         "patience = N ends training after N validations in a row without a new lowest loss, so it "
+         "needs validation.every. steps = 0 validates on all data once, so the data must have an "
+         "end; synthetic data have none.",
      .check = check_patience},
 }};
 

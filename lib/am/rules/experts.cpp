@@ -51,13 +51,15 @@ constexpr std::array<Rule, 2> kRules = {{
      .explain = "bias: after each step the correction bias of a router (e_score_correction_bias of "
                 "DeepSeek-V3) falls by experts.rate for experts with more tokens of the global "
                 "batch than the mean, and rises for the others. Only families with such a bias "
-                "support it.\n\nsequence: DeepSeek-V3's loss of each sequence, coefficient / "
-                "sequences of the global batch * the sum over layers, sequences and experts of f_i "
-                "P_i. Its gradient is added at the router's scores; the reported loss stays the "
-                "cross-entropy, and aux_loss is a metric.\n\nBoth are the same under every layout. "
-                "Losses over the tokens of a whole micro-batch (router_aux_loss_coef) are not: two "
-                "micro-batches of one sequence and one of two would train differently. They are "
-                "not supported, and the keys of a config.json for them are ignored.",
+                "support it.\n\n"
+                "sequence: DeepSeek-V3's balance loss of each sequence. The balance loss of a step "
+                "is coefficient / (sequences of the global batch) * the sum of f_i P_i over "
+                "layers, sequences and experts. Its gradient is added at the router's scores; the "
+                "reported loss stays the cross-entropy, and aux_loss is a metric.\n\n"
+                "Both have the same result under every layout. Losses over the tokens of a whole "
+                "micro-batch (router_aux_loss_coef) do not: two micro-batches of one sequence and "
+                "one of two would train differently. They are not supported, and the keys of a "
+                "config.json for them are ignored.",
      .check = check_balancing},
     {.id = "experts.keys",
      .summary = "keys of [experts] that are given apply to the chosen balancing (a warning)",

@@ -1,4 +1,4 @@
-// Rules on the syntax of plan files and JSON files. The loaders of these files report them.
+// Rules on plan files, JSON files and imported files, reported by the code that reads these files.
 #include <array>
 
 #include "am/rules/catalogue.h"
@@ -9,8 +9,9 @@ namespace {
 constexpr std::array<Rule, 15> kRules = {{
     {.id = "plan.file",
      .summary = "the plan's file can be read",
-     .explain = "`am-plan check` goes on with the other plans when one of them is not there, is a "
-                "folder, or may not be read. The exit status is 2 then: that plan was not checked.",
+     .explain = "If one of several plans does not exist, is a folder or may not be read, `am-plan "
+                "check` goes on with the other plans. The exit status is then 2, because that plan "
+                "was not checked.",
      .check = nullptr},
     {.id = "plan.syntax",
      .summary = "the plan is a TOML file",
@@ -53,7 +54,7 @@ constexpr std::array<Rule, 15> kRules = {{
      .summary = "every number is in the range of its key",
      .explain = "Sizes are at least 1, rates are not negative, and everything has an upper limit "
                 "far above any real value, so that products of sizes stay exact.\n\n"
-                "The message names the range; `am-plan schema` lists all of them.",
+                "The message names the range; `am-plan schema` lists the ranges of all keys.",
      .check = nullptr},
     {.id = "plan.value",
      .summary = "every key with a fixed list of values has one of them",
@@ -81,17 +82,17 @@ constexpr std::array<Rule, 15> kRules = {{
      .check = nullptr},
     {.id = "exchange.framework",
      .summary = "an imported file belongs to the framework that --from names",
-     .explain = "Each framework's file has settings by which it is known: a file without any of "
-                "them would import as a plan of nothing but defaults, so it is refused.",
+     .explain = "Each framework's file has settings by which it is recognized. A file without any "
+                "of them would become a plan with only defaults, so it is refused.",
      .check = nullptr},
     {.id = "exchange.lost",
      .summary = "settings that an import leaves out change neither the layout nor the numbers",
      .explain =
          "A setting that a plan cannot express is ignored, and listed, if it is about logging, "
          "data or speed. A degree of parallelism under a name that is not understood, matrix "
-         "products in 8 bits, or state on the host or on a disk would be another job: they are "
-         "errors, each at its place. `am-plan import --force` makes the plan without them and "
-         "warns.",
+         "products in 8 bits, or state on the host or on a disk would make it another job: each of "
+         "these is an error, reported at its place in the file. `am-plan import --force` makes the "
+         "plan without them and warns.",
      .check = nullptr},
     {.id = "exchange.model",
      .summary = "an imported file is for the model that --model names",
@@ -103,15 +104,15 @@ constexpr std::array<Rule, 15> kRules = {{
     {.id = "exchange.type",
      .summary = "every setting of an imported file has the type that its framework expects",
      .explain = "A size that is text, or a list where one value belongs, would stop the framework "
-                "too; `am-plan import` says so with the place instead of guessing.",
+                "too; `am-plan import` reports its place instead of guessing.",
      .check = nullptr},
     {.id = "exchange.value",
      .summary = "every imported setting can be expressed in a plan",
      .explain =
-         "Sizes whose product is not the number of ranks, a pipeline schedule or a kind of "
-         "distribution that a plan does not have: leaving them out would make another layout, so "
-         "they are errors. Settings that do not affect the layout are left out and listed as "
-         "ignored.\n\n"
+         "Some settings cannot be left out without changing the layout, so they are errors: sizes "
+         "whose product is not the number of ranks, and a pipeline schedule or a kind of "
+         "distribution that a plan does not have. Settings that do not affect the layout are left "
+         "out and listed as ignored.\n\n"
          "The help line names what can be imported.",
      .check = nullptr},
 }};

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "am/base/text.h"
+#include "am/config/field.h"
 #include "am/layout/units.h"
 #include "am/rules/catalogue.h"
 
@@ -18,7 +19,7 @@ void note_without_rank(const RuleContext& context, Diagnostics& found) {
   for (const char* key : {"lora.alpha", "lora.use_rslora", "lora.loraplus_lr_ratio", "lora.dropout",
                           "lora.target_modules", "lora.modules_to_save", "lora.use_dora",
                           "lora.quantize_base", "lora.weights", "lora.merge"}) {
-    if (!plan.given(key)) continue;
+    if (!config::is_chosen(plan, key)) continue;
     found.warning("lora.rank", plan.span(key),
                   cat(key, " has no effect: without lora.rank the whole model is trained"),
                   "set rank = 8 to add adapters, or remove [lora]");
@@ -35,9 +36,10 @@ void check_weights(const RuleContext& context, Diagnostics& found) {
   const std::filesystem::path file = folder ? path / "adapter_model.safetensors" : path;
   if (std::filesystem::exists(file, ignored)) return;
   if (folder && std::filesystem::exists(path / "adapter_model.bin", ignored)) return;
-  found.error(
-      "lora.weights", context.plan.span("lora.weights"), cat(file.string(), ": no such file"),
-      "give a folder that holds adapter_model.safetensors or adapter_model.bin, or that file");
+  found.error("lora.weights", context.plan.span("lora.weights"),
+              cat(file.string(), ": no such file"),
+              "give a folder that holds adapter_model.safetensors or adapter_model.bin, or one of "
+              "these files");
 }
 
 void check_dora(const RuleContext& context, Diagnostics& found) {
@@ -57,10 +59,11 @@ void check_quantize_base(const RuleContext& context, Diagnostics& found) {
   if (fsdp2 == nullptr && (megatron == nullptr || megatron->zero_dp_strategy < 3)) {
     found.error(
         key, plan.span(key),
-        cat("strategy.name = \"", config::strategy_name(plan.strategy), "\"",
-            megatron == nullptr ? "" : cat(" with zero_dp_strategy = ", megatron->zero_dp_strategy),
-            " gathers all parameters at once, so that quantize_base would save nothing"),
-        cat("strategy.name = \"fsdp2\", also on one rank",
+        cat("quantize_base saves nothing with strategy.name = \"",
+            config::strategy_name(plan.strategy), "\"",
+            megatron == nullptr ? "" : cat(" and zero_dp_strategy = ", megatron->zero_dp_strategy),
+            ": each rank holds all parameters whole from forward to backward"),
+        cat("strategy.name = \"fsdp2\", which runs on one rank too",
             megatron == nullptr ? "" : ", or zero_dp_strategy = 3",
             ", or quantize_base = \"none\""));
     return;
@@ -71,7 +74,7 @@ void check_quantize_base(const RuleContext& context, Diagnostics& found) {
   found.warning(
       key, plan.span(key),
       "the layers stay gathered, and dequantized, from forward to backward: quantize_base "
-      "saves shards and messages alone",
+      "reduces only shards and messages",
       "strategy.reshard_after_forward = true frees each layer after its forward");
 }
 
@@ -79,10 +82,10 @@ constexpr std::array<Rule, 6> kRules = {{
     {.id = "lora.rank",
      .summary = "keys of [lora] are given only with a rank (a warning)",
      .explain =
-         "[lora] trains two narrow matrices A and B for each target module's W, which gives y = "
-         "W x + alpha / rank * B (A x), and leaves the model's own parameters as they are. "
-         "`rank` is the width of A and B, and what switches adapters on: without it, or with "
-         "rank = 0, the other keys mean nothing and the whole model is trained.",
+         "[lora] trains two narrow matrices A and B for each target module's W, so that the module "
+         "computes y = W x + alpha / rank * B (A x), and does not train the model's own "
+         "parameters. `rank` is the width of A and B. Without it, or with rank = 0, there are no "
+         "adapters: the other keys have no effect and the whole model is trained.",
      .check = note_without_rank},
     {.id = "lora.target_modules",
      .summary = "every target of [lora] matches linear layers that can have an adapter",
@@ -92,31 +95,32 @@ constexpr std::array<Rule, 6> kRules = {{
          "with *, ?, [..] or {..} is a glob over whole names, in which `*` also matches dots: "
          "\"model.layers.[0-3].self_attn.*_proj\".\n\n"
          "Targets are linear layers that every token passes: projections of attention, the dense "
-         "feed-forward, shared experts, the head. Routed experts, routers, norms and embeddings, "
-         "and a head that is the embedding, have no adapter: a glob passes them over. A target "
-         "that matches nothing else is an error, because nothing else would report that the "
-         "adapter is missing.\n\n"
-         "A matrix of several outputs (phi3's qkv_proj, gpt2's c_attn) has one A and one B, as in "
-         "PEFT.",
+         "feed-forward, shared experts, the head. Routed experts, routers, norms, embeddings, and "
+         "a head that is tied to the embedding cannot have an adapter, and a glob skips them. A "
+         "target that matches no other module is an error, because otherwise nothing would report "
+         "that the adapter is missing.\n\n"
+         "A fused matrix (phi3's qkv_proj, gpt2's c_attn) has one A and one B, as in PEFT.",
      .check = nullptr},
     {.id = "lora.modules_to_save",
      .summary = "every entry of lora.modules_to_save matches a module with parameters",
      .explain =
          "lora.modules_to_save lists modules whose own parameters are trained beside the adapters, "
-         "with the names that target_modules has: \"lm_head\", or a glob over whole names. An "
-         "entry that matches no module is an error, and so is a module that has an adapter. A head "
-         "that is tied to the embedding has no weight of its own: name the embedding.",
+         "named as in target_modules: \"lm_head\", or a glob over whole names. An entry that "
+         "matches no module is an error, and so is a module that has an adapter. A head that is "
+         "tied to the embedding has no weight of its own: name the embedding.",
      .check = nullptr},
     {.id = "lora.use_dora",
      .summary = "lora.use_dora is not combined with lora.dropout",
      .explain =
-         "DoRA scales a module's whole output, W x and the adapter's part, by a trained magnitude "
-         "over the norm of the combined weight. With dropout the two parts would see different "
-         "inputs, and the scaled sum would no longer be the product with that weight. PEFT "
-         "computes a third form then, which this version does not.",
+         "DoRA scales a module's whole output, the sum of W x and the adapter's part, by a trained "
+         "magnitude divided by the norm of the combined weight. With dropout only the adapter's "
+         "part would have dropped inputs, and the scaled sum would no longer be the product with "
+         "the combined weight. PEFT uses another formula in this case, which automesh does not "
+         "support.",
      .check = check_dora},
     {.id = "lora.quantize_base",
-     .summary = "lora.quantize_base has a strategy that frees parameters, and rows of whole blocks",
+     .summary = "lora.quantize_base needs a strategy that frees parameters, and rows of whole "
+                "blocks",
      .explain =
          "With quantize_base = \"nf4\" the frozen matrices of the decoder layers are stored in "
          "four bits a value, with a magnitude for each block of 64 neighbouring values of a row "
@@ -129,10 +133,10 @@ constexpr std::array<Rule, 6> kRules = {{
     {.id = "lora.weights",
      .summary = "lora.weights names an adapter that exists",
      .explain =
-         "lora.weights is a folder with adapter_model.safetensors (and adapter_config.json), "
-         "as PEFT's save_pretrained and am-run's export write it, or that file. Training "
-         "begins with these adapters. Their rank and target modules must be the plan's; a "
-         "wrong path must not turn into new adapters.",
+         "lora.weights is a folder with adapter_model.safetensors (and adapter_config.json), as "
+         "PEFT's save_pretrained and am-run's export write it, or that file. Training begins with "
+         "these adapters. Their rank and target modules must be those of the plan. A wrong path is "
+         "an error, because training would otherwise begin with new adapters.",
      .needs = Needs::kFiles,
      .check = check_weights},
 }};

@@ -95,8 +95,8 @@ constexpr std::array<Rule, 6> kRules = {{
          "the embedding, the head, and the rest (the final norm) last. The key names the layer by "
          "its class in transformers, with its path or without: \"LlamaDecoderLayer\".\n\n"
          "If the class of another model is named, Megatron-FSDP finds no module of it and keeps "
-         "the whole model in one unit, which is gathered at once. That is never intended, so here "
-         "it is an error. Without the key the units are the same.",
+         "the whole model in one unit, which is gathered at once. That is never intended, so "
+         "automesh reports an error. The key may be left out: the units are then the same.",
      .check = check_unit_modules},
     {.id = "strategy.average",
      .summary = "megatron_fsdp: average_in_collective excludes calculate_per_token_loss",
@@ -114,13 +114,14 @@ constexpr std::array<Rule, 6> kRules = {{
      .summary = "megatron_fsdp: the overlap keys agree with each other and with zero_dp_strategy "
                 "(a warning)",
      .explain = "Parameters are gathered one unit ahead, which needs the hooks of overlapped "
-                "gradient reduction. Sharded gradients (levels 2 and 3) and sharded parameters "
-                "(level 3) cannot wait until the end of backward: there overlap is always on.",
+                "gradient reduction. Sharded gradients (levels 2 and 3) cannot wait until the end "
+                "of backward, and sharded parameters (level 3) are gathered unit by unit, so at "
+                "these levels the overlap is always on.",
      .check = check_overlap},
     {.id = "strategy.nccl_ub",
      .summary = "megatron_fsdp: nccl_ub turns fsdp_double_buffer on (a warning)",
-     .explain = "NCCL registers buffers by their address, so they must stay where they are: two "
-                "fixed ones that units use in turn, instead of an allocation for each unit.",
+     .explain = "NCCL registers buffers by their address, so they must not move: units use two "
+                "fixed buffers in turn, instead of one allocation for each unit.",
      .check = check_buffers},
     {.id = "strategy.bucketing",
      .summary = "megatron_fsdp: one bucket for all parameters cannot be freed unit by unit",

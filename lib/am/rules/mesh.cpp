@@ -42,7 +42,7 @@ constexpr std::array<Rule, 7> kRules = {{
      .explain =
          "The world's size comes from mesh.world_size, from the product of the sizes when dp_size "
          "is given too, or from the launcher. am-run compares the launcher's number with the "
-         "plan's: a plan for 16 ranks on 8 is another layout and often another batch.\n\n"
+         "plan's: on 8 ranks, a plan for 16 would have another layout and often another batch.\n\n"
          "To plan for several world sizes with one file, leave world_size out and use "
          "`--world-size N` with am-plan; am-run takes the launcher's.",
      .check = nullptr},
@@ -62,17 +62,17 @@ constexpr std::array<Rule, 7> kRules = {{
     {.id = "mesh.replicate",
      .summary = "dp_replicate_size divides dp_size",
      .explain =
-         "Hybrid sharding (HSDP) cuts dp into dp_replicate_size groups, each with a whole copy "
-         "of the model sharded over dp_size / dp_replicate_size ranks; gradients are reduced "
-         "inside a group by reduce-scatter and between groups by all-reduce. With "
-         "dp_replicate_size equal to dp_size nothing is sharded: data parallelism with fsdp2's "
-         "precision, as with only torchtitan's data_parallel_replicate_degree.\n\n"
+         "Hybrid sharding (HSDP) cuts dp into dp_replicate_size groups, each with a whole copy of "
+         "the model sharded over dp_size / dp_replicate_size ranks; gradients are reduced inside a "
+         "group by reduce-scatter and between groups by all-reduce. With dp_replicate_size equal "
+         "to dp_size nothing is sharded: this is data parallelism with fsdp2's mixed precision, "
+         "like torchtitan with only data_parallel_replicate_degree.\n\n"
          "Under \"ddp\" all of dp is replicated and the key is not used.",
      .check = nullptr},
     {.id = "mesh.ep",
      .summary = "ep_size divides dp_size * cp_size * tp_size",
-     .explain = "Expert parallelism re-uses the ranks of one pipeline stage: they are seen as "
-                "(ep_shard, ep), ep inner, so ep_size must divide their number.",
+     .explain = "Expert parallelism re-uses the ranks of one pipeline stage: they form a mesh "
+                "(ep_shard, ep), with ep as the inner axis, so ep_size must divide their number.",
      .check = nullptr},
     {.id = "mesh.tp_node",
      .summary = "tensor-parallel groups stay inside one node (a warning)",

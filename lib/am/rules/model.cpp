@@ -73,14 +73,14 @@ constexpr std::array<Rule, 13> kRules = {{
          "vocab_size, hidden_size, intermediate_size, num_hidden_layers and num_attention_heads "
          "must be there: transformers would fall back to the sizes of some 7B model, which is "
          "never what is meant. Keys such as num_key_value_heads, head_dim or rms_norm_eps may be "
-         "absent; then the default of that model's configuration class in transformers holds.\n\n"
+         "absent; then the default of that model's configuration class in transformers applies.\n\n"
          "A rotary embedding of type llama3 or linear needs its factors too.",
      .check = nullptr},
     {.id = "model.type",
      .summary = "the config's values have the types of their keys",
      .explain = "A size must be an integer, a switch true or false. null counts as absent.\n\n"
-                "Configs are written by save_pretrained(); one that was edited by hand is the "
-                "usual cause.",
+                "The usual cause is a config that was edited by hand instead of written by "
+                "save_pretrained().",
      .check = nullptr},
     {.id = "model.value",
      .summary = "the config's values are in range",
@@ -91,14 +91,15 @@ constexpr std::array<Rule, 13> kRules = {{
     {.id = "model.family",
      .summary = "model_type is a known family, or the config is of Llama's shape",
      .explain =
-         "A family knows how a config becomes parameters and how they are cut over tensor-parallel "
-         "ranks. llama covers every model that took over Llama's config (Yi, SmolLM2, ...). A "
-         "config of another model_type is planned as Llama, with a warning, where each of its keys "
-         "is one of Llama's or known not to change a shape (token ids, dropout, constants, "
-         "generation settings). A key that is not understood may mean experts, other attention or "
-         "other norms, so the config is refused and the key named. A hidden_act other than silu is "
-         "refused too, as are model types that differ from Llama although no key shows it.\n\n"
-         "am-run computes every family; it refuses a config of another model_type with "
+         "A family defines how a config becomes parameters, and how they are cut over "
+         "tensor-parallel ranks. llama covers every model that took over Llama's config (Yi, "
+         "SmolLM2, ...). A config of another model_type is planned as Llama, with a warning, if "
+         "each of its keys is one of Llama's or known not to change a shape (token ids, dropout, "
+         "constants, generation settings). A key that is not understood may mean experts, other "
+         "attention or other norms, so the config is refused and the key named. A hidden_act other "
+         "than silu is refused too, as are model types that differ from Llama although no key "
+         "shows it.\n\n"
+         "am-run runs every family, but refuses a config of another model_type with "
          "runtime.unsupported. A new family is one file in lib/am/model/families.",
      .check = nullptr},
     {.id = "model.text_part",
@@ -137,9 +138,10 @@ constexpr std::array<Rule, 13> kRules = {{
      .explain =
          "\"auto\" loads the *.safetensors beside the config when there are any and initialises "
          "the model otherwise; \"none\" always initialises; anything else is a path, relative to "
-         "the plan, which must exist. A wrong path must not turn into a freshly initialised model, "
-         "and neither must weights that are there in PyTorch's pickle format (pytorch_model.bin, "
-         "*.pth): \"auto\" refuses them, and a path that names them loads them.",
+         "the plan, which must exist. A wrong path is an error, because training would otherwise "
+         "start from random values. For the same reason \"auto\" refuses a folder with weights "
+         "only in PyTorch's pickle format (pytorch_model.bin, *.pth); a path that names these "
+         "weights loads them.",
      .needs = Needs::kFiles,
      .check = check_weights},
     {.id = "model.quantized",
@@ -165,9 +167,10 @@ constexpr std::array<Rule, 13> kRules = {{
      .explain = "model.freeze_params lists globs over parameters' names, in which `*` also matches "
                 "dots: [\"model.embed_tokens.*\", \"model.layers.0.*\"]. Frozen parameters are "
                 "sharded and gathered as all others; they have no gradient and no optimizer state. "
-                "Layers before the first one that trains keep no activations, and backward ends "
-                "after them.\n\nA glob that matches nothing would train parameters that were meant "
-                "to stay frozen. A tied head has the embedding's name.",
+                "Layers before the first trained one keep no activations, and backward stops "
+                "before it reaches them.\n\n"
+                "A glob that matches nothing would train parameters that were meant to stay "
+                "frozen. A tied head has the embedding's name.",
      .check = nullptr},
 }};
 

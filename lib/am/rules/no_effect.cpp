@@ -24,10 +24,12 @@ class Notes {
         is_resolved_(sets_all_keys()) {}
 
   // Adds a note if the plan sets the key and `differs` is true. `differs`: the key's value requests
-  // behaviour that automesh does not have. The resolved plan of a run folder has all keys; those
-  // with their defaults are not the user's words.
+  // behaviour that automesh does not have. The resolved plan of a run folder sets all keys, so its
+  // keys with default values are not reported.
   void add(const char* key, bool differs, const char* why) {
-    if (!differs || !context_.plan.given(key) || (is_resolved_ && is_default(key))) return;
+    if (!differs || !context_.plan.given(key) ||
+        (is_resolved_ && !config::is_chosen(context_.plan, key)))
+      return;
     const std::string_view name = key;
     found_.add({"strategy.no_effect", Severity::kNote, context_.plan.span(key),
                 cat(name.substr(name.find('.') + 1), " changes nothing in automesh: ", why),
@@ -42,11 +44,6 @@ class Notes {
       return context_.plan.given("strategy." + key) ||
              config::find_field("strategy", key, strategy_)->get(defaults_).is_null();
     });
-  }
-  bool is_default(std::string_view key) const {
-    const config::FieldSpec* field =
-        config::find_field("strategy", key.substr(key.find('.') + 1), strategy_);
-    return field != nullptr && field->get(context_.plan) == field->get(defaults_);
   }
 
   const RuleContext& context_;
@@ -84,7 +81,7 @@ void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& n
 void check(const config::MegatronFSDPConfig& config, const config::Plan& /*plan*/, Notes& notes) {
   notes.add(
       "strategy.average_in_collective", config.average_in_collective,
-      "gradients are sums over all ranks, of a loss divided by the labels of the whole batch");
+      "gradients are summed over all ranks; the loss is divided by the labels of the global batch");
   notes.add("strategy.calculate_per_token_loss", !config.calculate_per_token_loss,
             "the loss is always the average over all labels of the global batch");
   notes.add("strategy.nccl_ub", config.nccl_ub && config::runs_without_nccl(config.backend),
@@ -94,15 +91,15 @@ void check(const config::MegatronFSDPConfig& config, const config::Plan& /*plan*
   notes.add("strategy.init_fsdp_with_meta_device", !config.init_fsdp_with_meta_device,
             "no rank ever holds more than its shards and one unit while a model is built");
   notes.add("strategy.fsdp_double_buffer", config.fsdp_double_buffer && config.zero_dp_strategy < 3,
-            "only with zero_dp_strategy = 3 are layers gathered into buffers and freed");
+            "layers are gathered into buffers and freed only with zero_dp_strategy = 3");
 }
 
 void check(const config::DDPConfig& config, const config::Plan& /*plan*/, Notes& notes) {
   notes.add("strategy.gradient_as_bucket_view", !config.gradient_as_bucket_view,
             "gradients are always views of their buckets");
-  notes.add(
-      "strategy.static_graph", config.static_graph,
-      "buckets follow the order of the model, not that of the first step, also with checkpointing");
+  notes.add("strategy.static_graph", config.static_graph,
+            "buckets follow the model's order of parameters, not the first step's, even with "
+            "checkpointing");
   notes.add("strategy.broadcast_buffers", config.broadcast_buffers,
             "the only buffers are tables that every rank computes itself");
   notes.add("strategy.find_unused_parameters", config.find_unused_parameters,
@@ -121,8 +118,8 @@ constexpr std::array<Rule, 1> kRules = {{
      .explain = "Layout never changes the result: the loss of a step is the average over all "
                 "labels of the global batch, on any number of ranks, so there is nothing to "
                 "average in a collective and no other way to weigh labels. Parameters are filled "
-                "shard by shard from a checkpoint, or from a seed by name and place, so a model is "
-                "never whole in memory. Gradients are packed into the communication buffers as "
+                "shard by shard from a checkpoint, or from a seed by name and position, so a model "
+                "is never whole in memory. Gradients are packed into the communication buffers as "
                 "soon as they are computed. Keys that ask for any of these, or for the opposite, "
                 "are accepted for compatibility and ignored.",
      .check = check_no_effect},

@@ -75,9 +75,9 @@ constexpr std::array<Rule, 4> kRules = {{
     {.id = "optimizer.keys",
      .summary = "keys of [optimizer] that are given apply to the chosen optimizer (a warning)",
      .explain =
-         "betas and eps are AdamW's and Adam's (and so Muon's, which leaves all but the layers' "
-         "matrices to AdamW); momentum and nesterov are SGD's and Muon's; adjust_lr is Muon's. "
-         "All optimizers read lr, weight_decay, no_decay and group.",
+         "betas and eps apply to AdamW and Adam, and to Muon, which updates all parameters except "
+         "the layers' matrices with AdamW. momentum and nesterov apply to SGD and Muon, adjust_lr "
+         "to Muon. All optimizers read lr, weight_decay, no_decay and group.",
      .check = check_keys},
     {.id = "optimizer.nesterov",
      .summary = "nesterov needs a momentum",
@@ -97,7 +97,7 @@ constexpr std::array<Rule, 4> kRules = {{
      .explain =
          "optimizer.no_decay lists globs over parameters' names, in which `*` also matches dots: "
          "[\"*.bias\", \"*norm*\"]. Parameters that match have a weight_decay of 0; all others "
-         "that of the optimizer.\n\n"
+         "have the optimizer's.\n\n"
          "With a glob that matches nothing, parameters that should not decay would decay.",
      .check = nullptr},
 }};

@@ -4,6 +4,7 @@
 #include "am/base/legal_values.h"
 #include "am/base/text.h"
 #include "am/config/batch.h"
+#include "am/config/field.h"
 #include "am/config/schedule_names.h"
 #include "am/layout/stages.h"
 #include "am/pipeline/csv.h"
@@ -25,7 +26,7 @@ void check_section(const RuleContext& context, Diagnostics& found) {
   for (const char* key :
        {"schedule", "microbatches", "virtual_stages", "split_points", "balance"}) {
     const std::string name = cat("pipeline.", key);
-    if (!context.plan.given(name)) continue;
+    if (!config::is_chosen(context.plan, name)) continue;
     found.warning("pp.section", context.plan.span(name),
                   cat(key, " has no effect with pp_size = 1"),
                   "remove [pipeline], or set pp_size in [mesh]");
@@ -207,11 +208,11 @@ constexpr std::array<Rule, 9> kRules = {{
      .check = check_layers},
     {.id = "pp.even",
      .summary = "the layers divide evenly over the pipeline's stages (reported as a note)",
-     .explain = "Layers that are left over go to the first stages, one each. The others wait for "
-                "them at every micro-batch. That may be intended, since the last stage computes "
-                "the head too; balance = \"cost\" weighs it, and split_points states any split. "
-                "Megatron refuses an uneven split "
-                "unless the counts are given; torchtitan and NeMo AutoModel split as here.",
+     .explain = "Layers that are left over go to the first stages, one each. The other stages wait "
+                "for these at every micro-batch. That may be intended, since the last stage "
+                "computes the head too; balance = \"cost\" weighs it, and split_points states any "
+                "split. Megatron refuses an uneven split unless the counts are given; torchtitan "
+                "and NeMo AutoModel split as here.",
      .check = check_even},
     {.id = "pp.split_points",
      .summary = "split_points are ascending first layers, one for each stage after the first",
@@ -221,10 +222,10 @@ constexpr std::array<Rule, 9> kRules = {{
      .check = check_split_points},
     {.id = "pp.balance",
      .summary = "balance is given only without split_points (a warning)",
-     .explain = "balance = \"cost\" gives stages consecutive layers so that the one with the most "
-                "operations in a forward has as few as can be: a layer counts its matrices and its "
-                "attention at train.seq_len, the last stage the head too. split_points set the "
-                "stages by hand, and take precedence.",
+     .explain = "balance = \"cost\" distributes consecutive layers so that the largest number of "
+                "forward FLOPs of a stage is as small as possible. A layer counts the FLOPs of its "
+                "matrices and of its attention at train.seq_len, and the last stage also those of "
+                "the head. split_points set the stages by hand, and take precedence.",
      .check = check_balance},
     {.id = "pp.microbatches",
      .summary = "the micro-batches of a step are a multiple of pipeline.microbatches",

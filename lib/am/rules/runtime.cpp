@@ -10,13 +10,13 @@ constexpr std::array<Rule, 3> kRules = {{
     {.id = "runtime.unsupported",
      .summary = "the plan uses only what this build of am-run can run",
      .explain =
-         "am-plan draws and measures every plan of the schema. am-run refuses those that it "
-         "cannot run, at the key that asks for it and before any rank starts, and `am-plan "
-         "check` reports the same error. A plan that another framework will run names it: "
-         "[cluster] implementation = \"torchtitan\"; `am-plan check --plan-only` judges only "
-         "the layout of a plan. am-run runs every model family with rotary embeddings of type "
-         "default, linear, llama3, yarn or longrope, and SiLU or GELU. It does not run Falcon's "
-         "ALiBi, non-causal attention, or router jitter.\n\n"
+         "am-plan draws every plan that the schema allows and predicts its time and memory. am-run "
+         "refuses those that it cannot run, at the key that asks for it and before any rank "
+         "starts, and `am-plan check` reports the same error. A plan for another framework names "
+         "it, for example [cluster] implementation = \"torchtitan\". `am-plan check --plan-only` "
+         "checks only the layout of a plan. am-run runs every model family with rotary embeddings "
+         "of type default, linear, llama3, yarn or longrope, and SiLU or GELU. It does not run "
+         "Falcon's ALiBi, non-causal attention, or router jitter.\n\n"
          "The help line names a value that runs.",
      .check = nullptr},
     {.id = "runtime.backend",
@@ -29,7 +29,7 @@ constexpr std::array<Rule, 3> kRules = {{
     {.id = "launch.environment",
      .summary = "the launcher's variables are complete and consistent",
      .explain =
-         "Under torchrun, Slurm, MPI or Kubernetes each process learns its rank and its peers from "
+         "Under torchrun, Slurm, MPI or Kubernetes each process reads its rank and its peers from "
          "environment variables. Some of them without the others, or a rank that is not below the "
          "world's size, would make a job that waits for a rank that never starts.\n\n"
          "Start am-run without those variables to let it start this machine's ranks itself.",

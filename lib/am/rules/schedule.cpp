@@ -20,9 +20,9 @@ constexpr std::array<Rule, 6> kRules = {{
     {.id = "schedule.passes",
      .summary = "a schedule runs every stage once on every micro-batch",
      .explain = "Each stage has one forward (F) for each micro-batch, and either one whole "
-                "backward (B) or its two parts (I and W). A pass that is missing would train on "
-                "less than the batch, one that is there twice would count its gradient twice. The "
-                "numbers of stages and micro-batches are the largest that the file names.",
+                "backward (B) or its two parts (I and W). With a missing pass, training would use "
+                "less than the batch; a repeated pass would count its gradient twice. The numbers "
+                "of stages and micro-batches follow from the largest indices in the file.",
      .check = nullptr},
     {.id = "schedule.order",
      .summary = "a schedule's backwards come after their forwards",

@@ -106,22 +106,21 @@ void check_float32(const RuleContext& context, Diagnostics& found) {
   if (!on_gpu || fsdp2(context) != nullptr) return;
   if (layout::resolve_precision(plan).products != "float32") return;
   const std::string name = config::strategy_name(plan.strategy);
-  found.warning(
-      "strategy.float32", plan.span("strategy.name"),
-      cat(name, " has no mp_policy: it computes in model.dtype = \"float32\""),
-      cat("model.dtype = \"bfloat16\" computes and stores in bfloat16; ",
-          is_ddp(context) ? "autocast_dtype = \"bfloat16\", or fsdp2, computes" : "fsdp2 computes",
-          " in bfloat16 and ", is_ddp(context) ? "store" : "stores", " float32"));
+  found.warning("strategy.float32", plan.span("strategy.name"),
+                cat(name, " has no mp_policy: it computes in model.dtype = \"float32\""),
+                cat("set model.dtype = \"bfloat16\" to compute and store in bfloat16; or ",
+                    is_ddp(context) ? "set autocast_dtype = \"bfloat16\", or " : "",
+                    "use fsdp2, to compute in bfloat16 and store float32"));
 }
 
-// Returns the sizes of the products that a rank computes with a matrix: its outputs, one per slice
-// of a fused matrix, and its input.
+// Returns the sizes that a matrix has on one rank: its input size, and its output size or, for a
+// fused matrix, the output size of each slice.
 std::vector<int64_t> local_sizes(const model::ModuleSpec& module, int64_t tp) {
   const auto local = [&](model::Space space, int64_t size, int64_t grain) {
     const bool cut = space == model::Space::kHeads || space == model::Space::kKeyHeads ||
                      space == model::Space::kWide;
     if (!cut) return size;
-    // Several ranks may hold the same head, which is then whole.
+    // If several ranks share a key head, each of them holds the complete head.
     return space == model::Space::kKeyHeads && size / tp < grain ? grain : ceil_div(size, tp);
   };
   std::vector<int64_t> sizes = {local(module.from, module.in, 1)};
@@ -160,7 +159,7 @@ void check_fp8(const RuleContext& context, Diagnostics& found) {
         found.error(
             "strategy.fp8", span,
             cat("with tp_size = ", plan.mesh.tp_size, ", ", module.name, " [", module.out, ", ",
-                module.in, "] has a product of size ", size, ", which is not a multiple of ",
+                module.in, "] has a size of ", size, " on each rank, which is not a multiple of ",
                 model::kFp8Multiple),
             "fp8 = \"none\", another tp_size, or backend = \"gloo\" to compute on the host");
         return;
@@ -196,9 +195,9 @@ constexpr std::array<Rule, 12> kRules = {{
          "together; ddp reduces only over dp.",
      .check = check_cp},
     {.id = "ep.experts",
-     .summary = "expert parallelism needs a model with experts, whose number it divides",
+     .summary = "expert parallelism needs a model with experts, and ep_size divides their number",
      .explain = "ep_size > 1 places whole experts on different ranks, the same number on each, so "
-                "that it divides the number of experts. A dense model has no experts, and ep_size "
+                "it must divide the number of experts. A dense model has no experts, and ep_size "
                 "would do nothing.",
      .check = check_ep},
     {.id = "hsdp.strategy",
@@ -242,25 +241,25 @@ constexpr std::array<Rule, 12> kRules = {{
      .summary = "a strategy without a mixed-precision policy computes in float32 (a warning)",
      .explain = "fsdp2 has mp_policy, by default bfloat16 with reductions in float32. ddp and "
                 "megatron_fsdp compute in the dtype that they store, model.dtype, which is float32 "
-                "unless the plan says otherwise: on a GPU a fraction of the speed, and a "
-                "prediction that is not comparable with fsdp2's. With autocast_dtype, ddp computes "
+                "by default. On a GPU, float32 has only a fraction of bfloat16's speed, and the "
+                "prediction is not comparable with fsdp2's. With autocast_dtype, ddp computes "
                 "matrix products in 16 bits and keeps its weights in float32. The warning appears "
                 "if [cluster] gpu or the backend names a GPU.",
      .check = check_float32},
     {.id = "strategy.ignored_params",
      .summary = "every glob of ignored_params matches a parameter",
      .explain = "ignored_params lists globs over the names of parameters that FSDP leaves whole on "
-                "every data-parallel rank, as fully_shard's argument does. PyTorch leaves their "
-                "gradients to the user as well; here they are summed over the data-parallel ranks "
-                "when backward is over, so that the copies stay equal.",
+                "every data-parallel rank, as fully_shard's argument does. PyTorch also leaves "
+                "their gradients to the user; automesh sums them over the data-parallel ranks when "
+                "backward is over, so that the copies stay equal.",
      .check = nullptr},
     {.id = "strategy.shard_placement",
      .summary = "every glob of shard_placement matches parameters that its dimension cuts evenly",
      .explain = "shard_placement = { \"model.layers.*.mlp.down_proj.weight\" = 1 } cuts parameters "
-                "on another dimension than 0, as fully_shard's shard_placement_fn does. As there, "
-                "only pieces on dimension 0 may be uneven: every other one is divided by the ranks "
-                "that parameters are sharded over, after the cut over tp. Where several globs "
-                "match, the last one counts.",
+                "on another dimension than 0, as fully_shard's shard_placement_fn does. As in "
+                "PyTorch, shards may be uneven only on dimension 0: any other dimension must be "
+                "divisible by the number of ranks that parameters are sharded over, after the cut "
+                "over tp. If several globs match, the last one applies.",
      .check = nullptr},
 }};
 

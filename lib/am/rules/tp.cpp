@@ -151,8 +151,8 @@ constexpr std::array<Rule, 12> kRules = {{
      .explain =
          "With grouped-query attention there are fewer key/value heads than query heads, and each "
          "rank needs the key/value heads of its own query heads. Heads are not split. With more "
-         "ranks than key/value heads, neighbours hold the same one and sum its gradient: 8 ranks "
-         "and 2 heads are two blocks of 4.\n\n"
+         "ranks than key/value heads, neighbouring ranks hold the same head and sum its gradient: "
+         "with 8 ranks and 2 heads, 4 ranks hold each head.\n\n"
          "Where one matrix holds each key/value head together with its query heads (falcon's new "
          "decoder), the groups are not split, and tp_size must divide num_key_value_heads.",
      .needs = Needs::kLayout,
@@ -161,9 +161,9 @@ constexpr std::array<Rule, 12> kRules = {{
      .summary = "tp_size divides intermediate_size (a warning)",
      .explain =
          "gate_proj and up_proj are cut by rows, down_proj by columns. If tp_size does not divide "
-         "them, the last ranks get a smaller piece or none: the result is correct, the ranks with "
-         "full pieces determine the time, and matrices of odd sizes are slow. Megatron refuses it; "
-         "torch's DTensor, and with it torchtitan and NeMo AutoModel, pads.",
+         "the width, the last ranks get a smaller piece or none: the result is correct, the ranks "
+         "with full pieces determine the time, and matrices of odd sizes are slow. Megatron "
+         "refuses it; torch's DTensor, and with it torchtitan and NeMo AutoModel, pads.",
      .needs = Needs::kLayout,
      .check = check_ffn},
     {.id = "tp.vocab",
@@ -175,20 +175,21 @@ constexpr std::array<Rule, 12> kRules = {{
      .needs = Needs::kLayout,
      .check = check_vocabulary},
     {.id = "tp.hidden",
-     .summary = "tp_size divides hidden_size, where a plan cuts it (a warning)",
-     .explain = "Most plans cut heads, feed-forward and vocabulary and leave the hidden state "
-                "whole. A plan may cut a projection along the hidden size; uneven pieces then cost "
-                "time and padding.",
+     .summary = "tp_size divides hidden_size, if the TP plan cuts along it (a warning)",
+     .explain =
+         "Most TP plans cut heads, feed-forward and vocabulary and leave the hidden state "
+         "whole. A TP plan may cut a projection along the hidden size; uneven pieces then cost "
+         "time and padding.",
      .needs = Needs::kLayout,
      .check = check_hidden},
     {.id = "tp.qk_norm",
      .summary =
          "norms over query and key heads sum their gradients over tp (a note of `am-plan tp`)",
      .explain =
-         "q_norm and k_norm are one weight for all heads, and a tensor-parallel rank normalises "
-         "its own heads only: each rank sees a part of the gradient. automesh sums the parts over "
-         "tp whether or not the plan has a style for the norms. Frameworks that leave out this sum "
-         "let the replicas drift apart, without an error.",
+         "q_norm and k_norm each have one weight for all heads, but a tensor-parallel rank "
+         "normalises only its own heads, so each rank computes only a part of the gradient. "
+         "automesh sums the parts over tp whether or not the plan has a style for the norms. "
+         "Frameworks that leave out this sum let the replicas drift apart, without an error.",
      .check = nullptr},
     {.id = "tp.plan",
      .summary = "strategy.tp_plan names a tensor-parallel plan that can be read",
@@ -204,9 +205,9 @@ constexpr std::array<Rule, 12> kRules = {{
      .summary = "a plan loads a plugin only where that is allowed",
      .explain =
          "Loading a library runs its code with the user's rights. A plan often comes from another "
-         "person, so \"libmine.so:symbol\" in one is loaded only with --allow-plugins on the "
-         "command line, or AM_ALLOW_PLUGINS=1 in the environment; no file can allow it. A plan in "
-         "a checkpoint or a run folder is data and never loads a plugin.",
+         "person, so \"libmine.so:symbol\" is loaded only with --allow-plugins on the command "
+         "line, or AM_ALLOW_PLUGINS=1 in the environment; no file can allow it. A plan in a "
+         "checkpoint or a run folder is data and never loads a plugin.",
      .check = nullptr},
     {.id = "tp.sequence",
      .summary = "sequence_parallel = true is set only with tp_size > 1",
@@ -220,7 +221,7 @@ constexpr std::array<Rule, 12> kRules = {{
                 "\"model.layers.*.mlp.up_proj\". A pattern that matches nothing is a typo, and the "
                 "intended module would silently be replicated, which takes more memory and gains "
                 "no speed.\n\n"
-                "When several patterns match a module, the last one counts.",
+                "If several patterns match a module, the last one applies.",
      .check = nullptr},
     {.id = "tp.style",
      .summary = "every style is known and fits its module",
@@ -235,12 +236,12 @@ constexpr std::array<Rule, 12> kRules = {{
      .summary = "modules that feed each other are cut consistently",
      .explain =
          "q_proj, k_proj and v_proj are cut alike, and o_proj takes their output: colwise, then "
-         "rowwise. The same holds for gate_proj and up_proj before down_proj. One without the "
-         "other would compute with a part of a tensor as if it were the whole.\n\n"
+         "rowwise. The same holds for gate_proj and up_proj before down_proj. If only one of two "
+         "such modules were cut, a part of a tensor would be used as if it were the whole.\n\n"
          "The same holds for gradients. A replicated weight that acts on a part of the heads or of "
-         "the sequence sees only a part of its gradient, which must be summed over tp; one that "
-         "sees all of it must not be summed. With sequence_parallel = true every norm between "
-         "layers takes \"sequence_parallel\".",
+         "the sequence has only a part of its gradient on each rank, and this gradient must be "
+         "summed over tp. The gradient of a weight that acts on all of them must not be summed. "
+         "With sequence_parallel = true every norm between layers takes \"sequence_parallel\".",
      .check = nullptr},
 }};
 

@@ -12,8 +12,8 @@
 namespace am::rules {
 namespace {
 
-// Returns the severity of a schedule that is longer than the job: a warning if the command line
-// (--steps) shortens the job, which is a trial then.
+// Returns the severity of a setting that refers to steps after the job's end: a warning if the
+// command line (--steps) shortens the job for a trial, otherwise an error.
 Severity beyond_steps(const RuleContext& context) {
   const bool trial = context.plan.given("train.max_steps") &&
                      context.plan.span("train.max_steps").file == config::kOverrideFile;
@@ -47,7 +47,7 @@ void check_decay(const RuleContext& context, Diagnostics& found) {
   } else if (scheduler.decay_steps <= scheduler.warmup_steps) {
     found.error("scheduler.decay", where,
                 cat("decay_steps = ", scheduler.decay_steps,
-                    " does not end after warmup_steps = ", scheduler.warmup_steps),
+                    " is not after warmup_steps = ", scheduler.warmup_steps),
                 "set decay_steps to the step that reaches min_lr, or to 0 for max_steps");
   }
 }
@@ -86,6 +86,23 @@ void check_export_every(const RuleContext& context, Diagnostics& found) {
               "export_every needs a format", "export = \"hf\"");
 }
 
+void check_trace(const RuleContext& context, Diagnostics& found) {
+  const config::Plan& plan = context.plan;
+  if (!plan.metrics.trace) return;
+  const int64_t world_size = context.mesh == nullptr ? 0 : context.mesh->world_size();
+  for (const int64_t rank : plan.metrics.trace->ranks) {
+    if (world_size == 0 || rank < world_size) continue;
+    found.error("metrics.trace", plan.span("metrics.trace"),
+                cat("ranks has ", rank, ", but the job has ", world_size, " ranks"),
+                cat("ranks from 0 to ", world_size - 1));
+  }
+  const int64_t steps = plan.train.max_steps;
+  if (!plan.max_steps_apply() || plan.metrics.trace->start <= steps) return;
+  found.add({"metrics.trace", beyond_steps(context), plan.span("metrics.trace"),
+             cat("start = ", plan.metrics.trace->start, " is after max_steps = ", steps),
+             cat("start = ", steps, " or less")});
+}
+
 void check_ema(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   const std::string storage = layout::resolve_precision(plan).storage;
@@ -93,7 +110,7 @@ void check_ema(const RuleContext& context, Diagnostics& found) {
   found.error(
       "optimizer.ema_decay", plan.span("optimizer.ema_decay"),
       cat("the parameters are stored in ", storage, ", in which an average with a decay of ",
-          plan.optimizer.ema_decay, " would lose most of each step"),
+          plan.optimizer.ema_decay, " would lose most of each update"),
       "dtype = \"float32\" in [model]; fsdp2 computes in bfloat16 with mp_policy");
 }
 
@@ -112,7 +129,7 @@ void check_float16(const RuleContext& context, Diagnostics& found) {
   const bool megatron = std::holds_alternative<config::MegatronFSDPConfig>(context.plan.strategy);
   found.error("train.float16", context.plan.span("model.dtype"),
               "parameters that are stored in float16 cannot be trained: AdamW's second moment, and "
-              "its eps of 1e-8, are zero there",
+              "its eps of 1e-8, are zero in float16",
               megatron ? "preserve_fp32_weights = true in [strategy], or dtype = \"bfloat16\""
                        : "dtype = \"float32\"; fsdp2 computes in float16 with mp_policy = { "
                          "param_dtype = \"float16\" }, fsdp2 and ddp with autocast_dtype");
@@ -143,13 +160,13 @@ void check_loss_scale(const RuleContext& context, Diagnostics& found) {
                 "remove the key");
 }
 
-constexpr std::array<Rule, 10> kRules = {{
+constexpr std::array<Rule, 11> kRules = {{
     {.id = "train.float16",
      .summary = "parameters that are trained are not stored in float16",
      .explain =
          "float16 holds nothing below 6e-8. The square of a gradient of 1e-4 is less, and so is "
-         "AdamW's eps: the moments, which are stored as the parameters are, become zero, and the "
-         "update a division by zero. Use mixed precision: parameters and moments in float32 "
+         "AdamW's eps: the moments, which have the dtype of the parameters, become zero, and the "
+         "update divides by zero. Use mixed precision: parameters and moments in float32 "
          "(model.dtype), the computation in float16 (mp_policy.param_dtype or autocast_dtype of "
          "fsdp2, autocast_dtype of ddp; preserve_fp32_weights = true of megatron_fsdp, which "
          "computes in model.dtype), with a loss scale (train.loss_scale) against underflow of the "
@@ -158,9 +175,10 @@ constexpr std::array<Rule, 10> kRules = {{
     {.id = "train.on_nonfinite",
      .summary = "no earlier check ends the job before on_nonfinite applies (a warning)",
      .explain =
-         "train.on_nonfinite says what happens after a step whose loss or gradient norm is not "
-         "finite. megatron_fsdp's check_for_nan_in_grad looks at each rank's gradients as soon as "
-         "they are reduced, and ends the job. To skip such steps or to go on, turn it off.",
+         "train.on_nonfinite selects what happens after a step whose loss or gradient norm is not "
+         "finite. megatron_fsdp's check_for_nan_in_grad checks each rank's gradients as soon as "
+         "they are reduced, and ends the job if one is not finite. To skip such steps or to "
+         "continue after them, set it to false.",
      .check = check_on_nonfinite},
     {.id = "train.loss_scale",
      .summary = "a loss scale is for float16 (a warning)",
@@ -171,8 +189,9 @@ constexpr std::array<Rule, 10> kRules = {{
      .summary = "a moving average is stored in float32",
      .explain =
          "Each step moves the average by (1 - ema_decay) of its distance to the parameter. "
-         "bfloat16 has 8 bits, so that a move below 1/256 of the value is lost: with a decay of "
-         "0.999 the average would not follow. The average has the dtype of the stored parameters.",
+         "bfloat16 has 8 significant bits, so a change below 1/256 of the value is lost: with a "
+         "decay of 0.999 the average would not follow. The average has the dtype of the stored "
+         "parameters.",
      .check = check_ema},
     {.id = "scheduler.warmup",
      .summary = "the warm-up ends within the job",
@@ -199,10 +218,15 @@ constexpr std::array<Rule, 10> kRules = {{
          "checkpoint.every.",
      .check = check_keep_best},
     {.id = "checkpoint.export_every",
-     .summary = "further exports have a format",
+     .summary = "an export every N steps has a format",
      .explain = "export_every = N exports the model every N steps, in the format of "
                 "checkpoint.export, which is \"none\" by default.",
      .check = check_export_every},
+    {.id = "metrics.trace",
+     .summary = "the steps and ranks that are traced exist",
+     .explain = "metrics.trace writes the operations of the steps from start on, on the given "
+                "ranks. A job without these steps or ranks would end without a trace.",
+     .check = check_trace},
     {.id = "checkpoint.resume",
      .summary = "the checkpoint to resume from exists",
      .explain =

@@ -226,8 +226,8 @@ class StepWalk {
   }
 
   void forward(int stage, const Range& range) {
-    // From here on the received tensor is counted in the activations of the stage's first unit,
-    // whose input it is.
+    // From here on, the activations of the stage's first unit include the received tensor, which is
+    // the unit's input.
     if (stage > 0) now_.activations -= hidden_;
     for (size_t i = range.begin; i < range.end; ++i) {
       const UnitBytes& unit = units_[i];
@@ -337,6 +337,12 @@ class StepWalk {
     } else {
       first.unsharded += gradient;
     }
+    if (unit.looked_up && gradient > 0.0 && waiting_gradient_ > 0.0) {
+      // Autograd writes the sum of the embedding's and the tied head's gradients to a third tensor.
+      first.unsharded += gradient;
+      now_.unsharded -= waiting_gradient_;
+      computing.unsharded -= std::exchange(waiting_gradient_, 0.0);
+    }
     record("backward of ", unit.name, "", first);
     if (is_whole_ && unit.fills_buckets && !std::exchange(has_buckets_, true)) {
       packing.communication += step_.bucket_buffers;
@@ -394,7 +400,10 @@ class StepWalk {
   void end_unit(size_t i) {
     const UnitBytes& unit = units_[i];
     // Autograd keeps the tied head's gradient until it is added to the embedding's.
-    if (unit.waits_for_end) now_.unsharded += unit.gradient;
+    if (unit.waits_for_end) {
+      now_.unsharded += unit.gradient;
+      waiting_gradient_ = unit.gradient;
+    }
     // Without overlap, gradients are reduced when backward is over, and their buffers stay live
     // until then.
     if (unit.waits_for_end || !overlaps_) return;
@@ -411,7 +420,7 @@ class StepWalk {
   }
 
   // The buffers of the previous reduction (reducing_) are freed when this reduction has started, so
-  // both are live at this moment.
+  // the buffers of both reductions are live at this moment.
   void reduce_unit(size_t i, std::string_view what, std::string_view how) {
     const UnitBytes& unit = units_[i];
     allocate_reduced(i);
@@ -466,8 +475,9 @@ class StepWalk {
   layout::PrefetchDepths prefetches_;  // zero in a pipeline: its schedule has gather actions
   const std::vector<pipeline::Slot>& list_;
   const std::vector<int64_t> owners_;
-  double hidden_;            // bytes of a message between stages
-  double vocabulary_ = 0.0;  // rank's slice of the vocabulary; 0 on stages without the head
+  double hidden_;                  // bytes of a message between stages
+  double waiting_gradient_ = 0.0;  // gradient of the tied head that is not yet added
+  double vocabulary_ = 0.0;        // size of the rank's slice of the vocabulary; 0 without the head
   std::vector<UnitState> states_;
   std::vector<Range> stages_;   // indices of this rank's units that belong to a stage, [stage]
   std::vector<int> under_way_;  // number of sent messages with live buffers, [index along pp]

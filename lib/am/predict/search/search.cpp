@@ -54,8 +54,8 @@ std::string reason(const StepTime& fast, const StepTime& slow) {
     saved = difference;
     best = &part;
   }
-  if (best == nullptr) return "as fast as the next";
-  return cat("less ", best->name, ": ", format_duration(fast.*best->seconds), " for ",
+  if (best == nullptr) return "as fast as the next layout";
+  return cat("less ", best->name, ": ", format_duration(fast.*best->seconds), " vs. ",
              format_duration(slow.*best->seconds));
 }
 
@@ -64,6 +64,7 @@ class Search {
   Search(const SearchRequest& request, const Calibration& calibration)
       : request_(request),
         calibration_(calibration),
+        gpu_(request.usable_gpu()),
         space_(request, calibration.constants),
         flops_per_token_(model::train_flops_per_token(request.model, request.seq_len)) {}
 
@@ -130,7 +131,7 @@ class Search {
   }
 
   void count_failures(FoundLayout& found) {
-    if (!states_failures(found.plan.cluster)) return;
+    if (!request_.counts_failures()) return;
     const auto losses =
         failure_losses(found.plan, checkpoint_bytes_of(found.plan), request_.gpus, request_.gpu);
     const SaveInterval best = best_interval(found.step_seconds, losses);
@@ -154,8 +155,8 @@ class Search {
     return known->second;
   }
 
-  // Sets result_.pareto. Considers the layouts that were found, and up to kMost candidates from the
-  // Pareto front according to the formulas, whose exact times and memory are computed first.
+  // Sets result_.pareto. Considers the found layouts, and up to kMost candidates from the Pareto
+  // front that the formulas yield. Computes the exact times and memory of these candidates first.
   void find_pareto() {
     constexpr size_t kMost = 6;
     std::sort(candidates_.begin(), candidates_.end(),
@@ -207,7 +208,7 @@ class Search {
     found.peak_bytes = peak_of(stages).components.total();
     if (by_formula) return found;
     const auto bytes = static_cast<double>(found.peak_bytes);
-    if (fit_into(*workload.implementation, bytes, request_.gpu) == Fit::kFits) return found;
+    if (fit_into(*workload.implementation, bytes, gpu_) == Fit::kFits) return found;
     // A candidate may be verified twice, but is counted once.
     if (misfits_.insert(candidate.number).second) space_.drop_misfit(bytes);
     return std::nullopt;
@@ -217,7 +218,8 @@ class Search {
   // fsdp2. For other strategies the layout of all layers is built; this is fast enough, because
   // they have no pipeline and few candidates.
   std::vector<RankMemory> walked_stages(const Candidate& candidate, const config::Plan& plan) {
-    if (std::holds_alternative<config::FSDP2Config>(plan.strategy)) {
+    if (std::holds_alternative<config::FSDP2Config>(plan.strategy) &&
+        !space_.needs_whole_layouts()) {
       return sampled_of(candidate, plan).worst_of_stages(plan);
     }
     Diagnostics found;
@@ -257,6 +259,7 @@ class Search {
 
   const SearchRequest& request_;
   const Calibration& calibration_;
+  const cluster::Gpu gpu_;  // with the memory that layouts may use
   SearchSpace space_;
   double flops_per_token_;
   bool model_runs_ = layout::limits_of_model(request_.model).empty();
@@ -267,11 +270,17 @@ class Search {
   std::map<size_t, double> checkpoint_bytes_;  // DistributedConfig::index() -> checkpoint's bytes
   const std::vector<model::LayerKind> kinds_ = model::layer_kinds(request_.model);
   std::vector<Candidate> candidates_;
-  std::set<size_t> misfits_;  // Candidate::number of each candidate passed to drop_misfit()
+  std::set<size_t> misfits_;  // Candidate::number of each candidate that drop_misfit() counted
   SearchResult result_;
 };
 
 }  // namespace
+
+cluster::Gpu SearchRequest::usable_gpu() const {
+  cluster::Gpu usable = gpu;
+  usable.memory_bytes *= 1.0 - headroom;
+  return usable;
+}
 
 int64_t SearchRequest::batch() const {
   return global_batch_size > 0 ? global_batch_size : default_batch_size(gpus, seq_len);

@@ -43,12 +43,30 @@ struct SearchRequest {
   std::string calibration;  // value of cluster.calibration in the found plans
   int64_t top = 10;         // number of layouts to return
   bool runnable = false;    // return only layouts that am-run supports (layout/runs.h)
+  // Sizes of axes to try; empty: all.
+  std::vector<int64_t> tp_sizes = {}, pp_sizes = {}, cp_sizes = {}, ep_sizes = {};
+  // Plan whose other keys the found plans keep, for example the optimizer and adapters. The members
+  // above replace its model path, GPU, sequence length and batch, and the search its mesh, schedule
+  // and the options of its strategy that candidates vary.
+  std::optional<config::Plan> base = {};
+  // Properties of `base` that candidates do not vary.
+  struct Held {
+    bool dp_replicate = false, micro_batch = false, schedule = false;
+    bool checkpointing = false, sequence_parallel = false;
+  };
+  Held held = {};
   // Values of [cluster] hours_between_failures and storage_gb_per_s in the found plans. If both are
   // more than 0, layouts are ranked by their time including the cost of failures (time/goodput.h),
   // and each found plan gets its best checkpoint.every.
   double hours_between_failures = 0.0;
   double storage_gb_per_s = 0.0;
 
+  double headroom = 0.0;  // fraction of gpu.memory_bytes that stays free
+
+  // Whether layouts are ranked by their time including the cost of failures.
+  bool counts_failures() const { return hours_between_failures > 0.0 && storage_gb_per_s > 0.0; }
+  // Returns the GPU with the memory that layouts may use.
+  cluster::Gpu usable_gpu() const;
   // Returns the number of sequences per step: global_batch_size if it is set, otherwise
   // default_batch_size().
   int64_t batch() const;
@@ -80,7 +98,7 @@ struct SearchResult {
   std::vector<FoundLayout> pareto;
   int64_t batch = 0;       // sequences per step
   int64_t considered = 0;  // number of candidates
-  // Number of candidates that fit by formula and were not found too large by the exact computation.
+  // Number of candidates that fit by formula, minus those that do not fit by exact computation.
   int64_t feasible = 0;
   // Smallest peak bytes of the candidates that do not fit; 0 if all fit.
   int64_t smallest_misfit = 0;

@@ -18,17 +18,9 @@ using Checkpointing = config::ActivationCheckpointing;
 
 constexpr std::array<int64_t, 4> kMicroBatches = {1, 2, 4, 8};
 
-struct ScheduleChoice {
-  const char* name;
-  int64_t virtual_stages;
-};
-constexpr std::array<ScheduleChoice, 5> kSchedules = {{{"1f1b", 1},
-                                                       {"interleaved_1f1b", 2},
-                                                       {"interleaved_1f1b", 4},
-                                                       {"interleaved_zero_bubble", 2},
-                                                       {"zbv_zero_bubble", 2}}};
-
-std::vector<config::DistributedConfig> strategies_named(const std::string& name) {
+// Returns the strategies to try. The one that `base` has keeps its options.
+std::vector<config::DistributedConfig> strategies_named(const std::string& name,
+                                                        const std::optional<config::Plan>& base) {
   std::vector<config::DistributedConfig> all;
   const bool every = name == "all";
   if (every || name == "fsdp2") all.emplace_back(config::FSDP2Config{});
@@ -40,7 +32,25 @@ std::vector<config::DistributedConfig> strategies_named(const std::string& name)
     }
   }
   if (every || name == "ddp") all.emplace_back(config::DDPConfig{});
+  for (config::DistributedConfig& strategy : all) {
+    if (!base || base->strategy.index() != strategy.index()) continue;
+    const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
+    const int64_t stage = megatron == nullptr ? 0 : megatron->zero_dp_strategy;
+    strategy = base->strategy;
+    // Candidates checkpoint all layers or none.
+    if (auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
+      fsdp2->activation_checkpointing_every = 1;
+    }
+    if (megatron != nullptr) {
+      std::get<config::MegatronFSDPConfig>(strategy).zero_dp_strategy = stage;
+    }
+  }
   return all;
+}
+
+// Whether a list of sizes of an axis allows `size`.
+bool allows(const std::vector<int64_t>& sizes, int64_t size) {
+  return sizes.empty() || std::find(sizes.begin(), sizes.end(), size) != sizes.end();
 }
 
 bool is_fsdp2(const config::DistributedConfig& strategy) {
@@ -59,21 +69,65 @@ std::string first_error(const Diagnostics& found) {
 SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& constants)
     : request_(request),
       constants_(constants),
-      strategies_(strategies_named(request.strategy)),
+      gpu_(request.usable_gpu()),
+      strategies_(strategies_named(request.strategy, request.base)),
+      schedules_{{"1f1b", 1},
+                 {"interleaved_1f1b", 2},
+                 {"interleaved_1f1b", 4},
+                 {"interleaved_zero_bubble", 2},
+                 {"zbv_zero_bubble", 2}},
       batch_(request.batch()) {
+  if (request.base) {
+    base_ = *request.base;
+    for (const config::DistributedConfig& strategy : strategies_) {
+      if (strategy.index() == base_.strategy.index()) base_.strategy = strategy;
+    }
+    base_.mesh = {};
+    base_.pipeline.split_points.clear();
+    if (request.held.schedule) {
+      schedules_ = {{base_.pipeline.schedule, base_.pipeline.virtual_stages}};
+    }
+  } else {
+    base_.file = "search.toml";
+  }
   base_.model.path = request.model_path;
   base_.train.seq_len = request.seq_len;
   base_.train.global_batch_size = batch_;
   base_.cluster.gpu = request.gpu_name;
   base_.cluster.implementation = std::string(request.implementation->name);
   base_.cluster.calibration = request.calibration;
-  base_.cluster.hours_between_failures = request.hours_between_failures;
-  base_.cluster.storage_gb_per_s = request.storage_gb_per_s;
+  if (request.counts_failures()) {
+    base_.cluster.hours_between_failures = request.hours_between_failures;
+    base_.cluster.storage_gb_per_s = request.storage_gb_per_s;
+  }
   base_.mesh.world_size = request.gpus;
   base_.mesh.ranks_per_node = static_cast<int64_t>(request.gpu.gpus_per_node);
-  base_.file = "search.toml";
   scratch_ = base_;
   workload_.model = shape_of(request.model);
+  if (request.base) set_choices();
+}
+
+void SearchSpace::set_choices() {
+  for (const config::DistributedConfig& strategy : strategies_) {
+    config::Plan plan = base_;
+    plan.strategy = strategy;
+    const mesh::MeshSizes one_rank;
+    Diagnostics ignored;
+    const auto layout = layout::build_layout(plan, request_.model, one_rank, ignored);
+    const auto sample = layout::build_sample_layout(plan, request_.model, one_rank, ignored);
+    LayoutSummary summary;
+    Workload workload = workload_;
+    if (layout) {
+      summary = summary_of(plan, request_.model, *layout);
+      fill_workload(workload, plan, *layout, one_rank);
+    }
+    const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy);
+    whole_layouts_ = whole_layouts_ || !sample || plan.lora.rank > 0 ||
+                     !plan.model.freeze_params.empty() || !plan.optimizer.groups.empty() ||
+                     (fsdp2 != nullptr && !fsdp2->ignored_params.empty());
+    choices_.push_back({summary.trained, summary.ignored, summary.quantized,
+                        summary.backward_layers, workload.states});
+  }
 }
 
 std::vector<Candidate> SearchSpace::walk(SearchResult& result) {
@@ -97,10 +151,13 @@ void SearchSpace::walk_meshes(int strategy) {
   const int64_t widest = std::min(static_cast<int64_t>(request_.gpu.link_domain), kWidestTp);
   for (const int64_t tp : divisors(request_.gpus)) {
     if (tp > widest || (ddp && tp > 1)) break;
+    if (!allows(request_.tp_sizes, tp)) continue;
     for (const int64_t pp : divisors(request_.gpus / tp)) {
       if (pp > request_.model.num_hidden_layers || (!is_fsdp2(kind) && pp > 1)) break;
+      if (!allows(request_.pp_sizes, pp)) continue;
       for (const int64_t cp : divisors(request_.gpus / tp / pp)) {
         if (cp > kWidestCp || (ddp && cp > 1)) break;
+        if (!allows(request_.cp_sizes, cp)) continue;
         Candidate candidate{.mesh = {.pp = pp, .cp = cp, .tp = tp}, .strategy = strategy};
         walk_data_parallel(candidate);
       }
@@ -121,6 +178,10 @@ void SearchSpace::walk_data_parallel(Candidate candidate) {
       if (shards < dp && dp % shards == 0) replicas.push_back(dp / shards);
     }
   }
+  if (request_.held.dp_replicate) {
+    const int64_t held = request_.base->mesh.dp_replicate_size;
+    replicas.assign(dp % held == 0 ? 1 : 0, held);
+  }
   for (const int64_t replicate : replicas) {
     mesh.dp_replicate = replicate;
     mesh.dp_shard = dp / replicate;
@@ -140,19 +201,26 @@ void SearchSpace::walk_data_parallel(Candidate candidate) {
 }
 
 std::vector<int64_t> SearchSpace::expert_sizes(const mesh::MeshSizes& mesh) const {
-  if (!request_.model.moe) return {1};
+  if (!request_.model.moe) {
+    return allows(request_.ep_sizes, 1) ? std::vector<int64_t>{1} : std::vector<int64_t>();
+  }
   std::vector<int64_t> sizes;
   const int64_t stage = mesh.dp() * mesh.cp * mesh.tp;
   for (const int64_t ep : divisors(request_.model.moe->experts)) {
-    if (stage % ep == 0) sizes.push_back(ep);
+    if (stage % ep == 0 && allows(request_.ep_sizes, ep)) sizes.push_back(ep);
   }
   return sizes;
 }
 
 void SearchSpace::walk_options(Candidate candidate) {
-  const bool fsdp2 = is_fsdp2(strategies_[static_cast<size_t>(candidate.strategy)]);
+  const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
+  const bool fsdp2 = is_fsdp2(strategy);
   for (const bool sequence_parallel : {false, true}) {
     if (sequence_parallel && (candidate.mesh.tp == 1 || !fsdp2)) continue;
+    if (request_.held.sequence_parallel && fsdp2 && candidate.mesh.tp > 1 &&
+        sequence_parallel != std::get<config::FSDP2Config>(strategy).sequence_parallel) {
+      continue;
+    }
     candidate.sequence_parallel = sequence_parallel;
     const Cut& cut = cut_of(candidate);
     if (!cut.refused_by.empty()) {
@@ -162,7 +230,7 @@ void SearchSpace::walk_options(Candidate candidate) {
     // Skips sequence parallelism if the layout does not apply it, because the candidate would equal
     // the one without it.
     if (sequence_parallel && !cut.sample.tp_plan.sequence_parallel) continue;
-    for (const int64_t micro_batch : kMicroBatches) {
+    for (const int64_t micro_batch : micro_batches()) {
       if (micro_batch > 1 && batch_ % (micro_batch * candidate.mesh.dp()) != 0) continue;
       candidate.micro_batch = micro_batch;
       candidate.micro_batches = std::max<int64_t>(1, batch_ / (candidate.mesh.dp() * micro_batch));
@@ -171,8 +239,13 @@ void SearchSpace::walk_options(Candidate candidate) {
   }
 }
 
+std::vector<int64_t> SearchSpace::micro_batches() const {
+  if (request_.held.micro_batch) return {request_.base->train.micro_batch_size};
+  return {kMicroBatches.begin(), kMicroBatches.end()};
+}
+
 void SearchSpace::walk_schedules(Candidate candidate) {
-  for (size_t i = 0; i < kSchedules.size(); ++i) {
+  for (size_t i = 0; i < schedules_.size(); ++i) {
     if (i > 0 && candidate.mesh.pp == 1) break;
     candidate.schedule = static_cast<int>(i);
     set_options(candidate, scratch_);
@@ -196,6 +269,8 @@ void SearchSpace::walk_checkpointing(Candidate candidate) {
   const char* misfit = nullptr;
   for (const auto mode : {Checkpointing::kFull, Checkpointing::kSelective, Checkpointing::kOff}) {
     if (!selects && mode == Checkpointing::kSelective) continue;
+    const bool held = request_.held.checkpointing;
+    if (held && mode != config::checkpointing_of(request_.base->strategy)) continue;
     candidate.checkpointing = mode;
     // Without gradient accumulation, defer_fsdp_grad_sync has no effect and keeps its default,
     // true.
@@ -221,7 +296,7 @@ void SearchSpace::set_mesh(const Candidate& candidate, config::Plan& plan) const
 }
 
 void SearchSpace::set_options(const Candidate& candidate, config::Plan& plan) const {
-  const ScheduleChoice& schedule = kSchedules[static_cast<size_t>(candidate.schedule)];
+  const ScheduleChoice& schedule = schedules_[static_cast<size_t>(candidate.schedule)];
   plan.train.micro_batch_size = candidate.micro_batch;
   plan.pipeline.schedule = schedule.name;
   plan.pipeline.virtual_stages = schedule.virtual_stages;
@@ -257,19 +332,22 @@ std::string SearchSpace::refusal(const mesh::MeshSizes& mesh, const layout::Layo
   return {};
 }
 
-// Builds the sample layout and checks the rules that need a layout, using this sample. One layer of
-// each kind is enough for these rules, because they depend on modules, which are equal in all
-// layers of a kind.
+// Builds the sample layout and checks the rules that need a layout, using this sample. If keys of
+// the plan name single layers, the layout of all layers takes its place. One layer of each kind is
+// enough for these rules, because they depend on modules, which are equal in all layers of a kind.
 const SearchSpace::Cut& SearchSpace::cut_of(const Candidate& candidate) {
+  const auto& schedule = schedules_[static_cast<size_t>(candidate.schedule)];
   const std::tuple key{candidate.strategy, candidate.mesh.tp, candidate.mesh.ep,
-                       candidate.sequence_parallel};
+                       candidate.sequence_parallel, schedule.virtual_stages > 1};
   const auto known = cuts_.find(key);
   if (known != cuts_.end()) return known->second;
   set_options(candidate, scratch_);
   Diagnostics found;
   mesh::MeshSizes sizes{.dp_shard = candidate.mesh.ep, .tp = candidate.mesh.tp};
   sizes.ep = candidate.mesh.ep;
-  auto sample = layout::build_sample_layout(scratch_, request_.model, sizes, found);
+  auto sample = whole_layouts_
+                    ? layout::build_layout(scratch_, request_.model, sizes, found)
+                    : layout::build_sample_layout(scratch_, request_.model, sizes, found);
   Cut cut{.sample = layout::Layout{.mesh = mesh::MeshLayout(sizes)}, .cuts = {}, .refused_by = {}};
   if (sample.has_value()) {
     cut.sample = *std::move(sample);
@@ -288,6 +366,13 @@ void SearchSpace::set_stages(const Candidate& candidate) {
   // Marks all layers as checkpointed; the checkpointing mode, which may be kOff, is set later.
   for (StageSummary& stage : workload_.layout.stages) stage.checkpointed = stage.layers;
   fill_workload(workload_, scratch_, cut.sample, candidate.mesh);
+  if (choices_.empty()) return;
+  const Choices& choices = choices_[static_cast<size_t>(candidate.strategy)];
+  workload_.layout.trained = choices.trained;
+  workload_.layout.ignored = choices.ignored;
+  workload_.layout.quantized = choices.quantized;
+  workload_.layout.backward_layers = choices.backward_layers;
+  workload_.states = choices.states;
 }
 
 const Workload& SearchSpace::workload_of(const Candidate& candidate) {
@@ -311,8 +396,8 @@ const char* SearchSpace::consider(Candidate candidate, const char* misfit) {
   const PeakMemory peak = worst_peak_memory(workload_);
   const bool is_walked = request_.implementation == &cluster::automesh_implementation();
   const double least = peak.total() * (is_walked ? kLeastOfFormula : 1.0);
-  if (fit_into(*workload_.implementation, least, request_.gpu) != Fit::kFits) {
-    misfit = peak.states() + peak.unsharded > 0.7 * request_.gpu.memory_bytes
+  if (fit_into(*workload_.implementation, least, gpu_) != Fit::kFits) {
+    misfit = peak.states() + peak.unsharded > 0.7 * gpu_.memory_bytes
                  ? "parameters, gradients and optimizer do not fit"
                  : "activations and logits do not fit";
     drop(misfit);
@@ -335,7 +420,7 @@ void SearchSpace::note_misfit(double bytes) {
 
 void SearchSpace::drop_misfit(double bytes) {
   --result_->feasible;
-  drop("the exact prediction of the step needs more than the quick estimate");
+  drop("the exact peak memory does not fit, although the quick estimate does");
   note_misfit(bytes);
 }
 

@@ -21,7 +21,7 @@ namespace am::predict {
 struct Candidate {
   mesh::MeshSizes mesh;
   int strategy = 0;  // index into SearchSpace::strategies_
-  int schedule = 0;  // index into kSchedules of search_space.cpp
+  int schedule = 0;  // index into SearchSpace::schedules_
   bool sequence_parallel = false;
   bool defers_reduction = false;  // fsdp2's defer_fsdp_grad_sync
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
@@ -45,13 +45,16 @@ class SearchSpace {
   void drop_misfit(double bytes);
 
   config::Plan plan_of(const Candidate& candidate) const;
+  // Whether keys of request.base may make layers of one kind differ, for example adapters or globs
+  // over parameter names. A sample with one layer of each kind cannot represent them.
+  bool needs_whole_layouts() const { return whole_layouts_; }
   // The returned reference is valid until the next call of workload_of().
   const Workload& workload_of(const Candidate& candidate);
   // Returns a layout with one layer of each kind, sharded by the candidate's tp and ep.
   const layout::Layout& sample_of(const Candidate& candidate) { return cut_of(candidate).sample; }
 
  private:
-  // How a strategy shards each kind of layer on a mesh with given tp and ep.
+  // Layout of each kind of layer under one strategy, on a mesh with given tp and ep.
   struct Cut {
     layout::Layout sample;   // layout of one layer of each kind
     LocalCuts cuts;          // numbers of elements per rank in `sample`
@@ -78,17 +81,35 @@ class SearchSpace {
   std::string refusal(const mesh::MeshSizes& mesh, const layout::Layout* layout,
                       rules::Needs needs) const;
   const Cut& cut_of(const Candidate& candidate);
+  std::vector<int64_t> micro_batches() const;
   void set_stages(const Candidate& candidate);
+  // Sets choices_ and whole_layouts_ from layouts of request_.base on one rank.
+  void set_choices();
+
+  struct ScheduleChoice {
+    std::string name;
+    int64_t virtual_stages;
+  };
 
   const SearchRequest& request_;
   const CostConstants& constants_;
+  const cluster::Gpu gpu_;  // with the memory that layouts may use
   std::vector<config::DistributedConfig> strategies_;
+  std::vector<ScheduleChoice> schedules_;  // pipeline schedules to try
   config::Plan base_;
   config::Plan scratch_;  // base_ with the properties of the candidate that is being evaluated
   int64_t batch_ = 0;
   Workload workload_;
-  // Cached results of cut_of(). Key: index of the strategy, tp, ep, sequence parallelism.
-  std::map<std::tuple<int, int64_t, int64_t, bool>, Cut> cuts_;
+  // For each strategy, the properties of LayoutSummary and Workload that depend on which parameters
+  // are trained, and not on the mesh. Empty without SearchRequest::base: all are trained.
+  struct Choices {
+    double trained, ignored, quantized, backward_layers, states;
+  };
+  std::vector<Choices> choices_;
+  bool whole_layouts_ = false;  // see needs_whole_layouts()
+  // Cached results of cut_of(). Key: index of the strategy, tp, ep, sequence parallelism, and
+  // whether a rank has several pipeline stages.
+  std::map<std::tuple<int, int64_t, int64_t, bool, bool>, Cut> cuts_;
   std::vector<Candidate> candidates_;
   SearchResult* result_ = nullptr;
 };

@@ -13,9 +13,10 @@
 namespace am::predict {
 namespace {
 
-// Sources of the priors. Matmuls of the best shapes reach 0.87 of an A100's peak, 0.80 of an H100's
-// and 0.78 of a B200's. Links: bus bandwidths that nccl-tests reports. Misaligned widths: the
-// models of Anthony et al., 2024, became 39 % faster when their widths were aligned.
+// Measurements on which the priors are based. Matmuls of the best shapes reach 0.87 of an A100's
+// peak, 0.80 of an H100's and 0.78 of a B200's; the priors are lower. Links: bus bandwidths that
+// nccl-tests reports. Misaligned widths: the models of Anthony et al., 2024, became 39 % faster
+// when their widths were aligned.
 constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
     {"gemm_ampere", 0.80, 0.2, "share of an A100's bf16 peak that large matrix products reach"},
     {"gemm_hopper", 0.72, 0.2, "share of an H100's bf16 peak that large matrix products reach"},
@@ -55,7 +56,7 @@ constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
     {"tp_latency", 2e-5, 0.6,
      "seconds added to a tensor-parallel collective each time the ranks double"},
     {"tp_exposed", 0.3, 0.5,
-     "share of tensor parallelism's communication that products do not hide, where they can"},
+     "share of tensor parallelism's communication that is exposed in frameworks that overlap it"},
     {"cp_exposed", 0.4, 0.7, "share of context parallelism's communication that is exposed"},
     {"ep_exposed", 0.8, 0.4, "share of expert parallelism's communication that is exposed"},
     {"fsdp_exposed", 0.3, 0.5,

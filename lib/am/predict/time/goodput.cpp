@@ -68,8 +68,8 @@ SaveInterval best_interval(double step_seconds, const FailureLosses& losses) {
   const auto of = [&](int64_t steps) {
     return expected_goodput(as_double(steps) * step_seconds, losses);
   };
-  // Intervals longer than the mean time between failures need not be tried: there goodput only
-  // falls.
+  // Intervals longer than between_failures + until_saved need not be tried: beyond this length,
+  // goodput only falls.
   int64_t low = 1;
   int64_t high = 1 + static_cast<int64_t>(std::min(
                          1e12, (losses.between_failures + losses.until_saved) / step_seconds));
@@ -85,11 +85,11 @@ SaveInterval best_interval(double step_seconds, const FailureLosses& losses) {
 }
 
 std::optional<JobForecast> forecast(const config::Plan& plan, const layout::Layout& layout,
-                                    const cluster::Gpu& gpu, double step_seconds) {
+                                    const cluster::Gpu& gpu, double step_seconds, int64_t steps) {
   const auto losses = failure_losses(plan, layout, gpu);
   if (!losses) return std::nullopt;
   JobForecast job{.losses = *losses, .planned = {}, .best = best_interval(step_seconds, *losses)};
-  const int64_t all = std::max<int64_t>(1, plan.train.max_steps);
+  const int64_t all = std::max<int64_t>(1, steps);
   job.planned.steps = plan.checkpoint.every > 0 ? plan.checkpoint.every : all;
   job.planned.goodput = expected_goodput(as_double(job.planned.steps) * step_seconds, *losses);
   job.seconds = as_double(all) * step_seconds / job.planned.goodput;

@@ -70,12 +70,13 @@ SaveInterval best_interval(double step_seconds, const FailureLosses& losses);
 // Forecast of a whole job with failures.
 struct JobForecast {
   FailureLosses losses;
-  SaveInterval planned;  // the plan's checkpoint.every; if it is 0, one save after train.max_steps
+  SaveInterval planned;  // the plan's checkpoint.every; if it is 0, one save after the last step
   SaveInterval best;     // result of best_interval()
-  double seconds = 0.0;  // time of train.max_steps steps, failures included, with `planned`
+  double seconds = 0.0;  // time of all steps, failures included, with `planned`
 };
-// Returns nullopt if states_failures() is false.
+// `steps`: number of steps of the job; less than 1 counts as 1. Returns nullopt if
+// states_failures() is false.
 std::optional<JobForecast> forecast(const config::Plan& plan, const layout::Layout& layout,
-                                    const cluster::Gpu& gpu, double step_seconds);
+                                    const cluster::Gpu& gpu, double step_seconds, int64_t steps);
 
 }  // namespace am::predict

@@ -205,7 +205,7 @@ class RowReader {
 
   void read_gpu() {
     const auto gpu = gpus_.find(text("gpu"), where_, found_);
-    if (!gpu) return wrong("gpu", "a name of plans/clusters, or a file of the same form");
+    if (!gpu) return wrong("gpu", "the name of a file in plans/clusters, or such a file's path");
     run_.gpu = *gpu;
     constexpr Legal kAny = {.least = 1.0, .most = 1e6};
     if (!text("nic_gbps").empty()) run_.gpu.nic_bandwidth = number("nic_gbps", kAny) * 1e9 / 8.0;

@@ -73,15 +73,15 @@ void set_interval(const MeasuredRuns& runs, bool own_calibration, Prediction& pr
       return;
     }
     if (!known && evidence.of_implementation > 0) {
-      prediction.basis = cat(
-          "No run of ", who, " with ", kind_of_model(workload), " on ", gpu,
-          " was measured: the interval is that of implementations that were left out of the fit");
+      prediction.basis = cat("No run of ", who, " with ", kind_of_model(workload), " on ", gpu,
+                             " was measured: the interval uses the error for publications that "
+                             "were left out of the fit");
     }
   }
   if (!known && prediction.basis.empty()) {
-    prediction.basis =
-        cat("No run of ", who,
-            " was measured: the interval is that of implementations that were left out of the fit");
+    prediction.basis = cat("No run of ", who,
+                           " was measured: the interval uses the error for publications that were "
+                           "left out of the fit");
   }
   const double spread = known ? calibration.time_90 : calibration.time_90_unseen;
   const double seconds = prediction.time.seconds;
@@ -90,11 +90,15 @@ void set_interval(const MeasuredRuns& runs, bool own_calibration, Prediction& pr
 
 }  // namespace
 
+std::optional<cluster::Gpu> gpu_of(const config::Plan& plan, Diagnostics& found) {
+  const std::string name = plan.cluster.gpu.empty() ? kAssumedGpu : plan.cluster.gpu;
+  return cluster::find_gpu(name, plan.resolve("."), plan.span("cluster.gpu"), found);
+}
+
 std::optional<Assumptions> assumptions_of(const config::Plan& plan, Diagnostics& found) {
   Assumptions assumptions;
   assumptions.gpu_is_assumed = plan.cluster.gpu.empty();
-  const std::string name = assumptions.gpu_is_assumed ? kAssumedGpu : plan.cluster.gpu;
-  auto gpu = cluster::find_gpu(name, plan.resolve("."), plan.span("cluster.gpu"), found);
+  auto gpu = gpu_of(plan, found);
   if (plan.cluster.calibration.empty()) {
     assumptions.calibration = default_calibration();
   } else {
@@ -170,7 +174,7 @@ std::optional<Prediction> predict_step(const config::Plan& plan, const model::Mo
   prediction.time = estimate_step_time(workload, gpu, calibration.constants);
   if (!is_in_range(prediction.time)) {
     found.error("predict.range", Span{plan.file, 0, 0, 1, {}},
-                "the step is out of range: its seconds or bytes are more than can be counted",
+                "the predicted time or communication of a step is too large to represent",
                 "use a smaller train.seq_len, train.micro_batch_size or train.global_batch_size");
     return std::nullopt;
   }

@@ -20,7 +20,11 @@
 
 namespace am::predict {
 
-// The GPU and the calibration that the plan's `[cluster]` names. Defaults: an H100, and the
+// Returns the GPU that the plan's `[cluster]` names; an H100 if it names none. Returns nullopt if
+// the GPU cannot be read, after adding a diagnostic "cluster.gpu".
+std::optional<cluster::Gpu> gpu_of(const config::Plan& plan, Diagnostics& found);
+
+// The GPU of gpu_of(), and the calibration that the plan's `[cluster]` names; by default the
 // built-in calibration.
 struct Assumptions {
   cluster::Gpu gpu;
@@ -47,8 +51,8 @@ struct Prediction {
   Assumptions assumptions;
   Workload workload;
   StepTime time;
-  // Absent if no run of this kind of model on this GPU was measured: the prediction's error is then
-  // unknown.
+  // Absent if no runs were read, or if the built-in calibration is used and has no run of this kind
+  // of model on this GPU: the prediction's error is then unknown.
   std::optional<Interval> interval;
   std::string basis;  // a sentence about missing measurements; empty if none are missing
   std::vector<NearestRun> nearest;
@@ -77,7 +81,7 @@ double peak_flops(const Workload& workload, const cluster::Gpu& gpu);
 ComputeFormat peak_format(const Workload& workload, const cluster::Gpu& gpu);
 
 // Formats the time of a step with three digits or more, in seconds up to some thousands, so that
-// layouts can be told apart: "63.1 s", "1204 s".
+// layouts can be distinguished: "63.1 s", "1204 s".
 std::string step_time_text(double seconds);
 
 }  // namespace am::predict

@@ -1,0 +1,212 @@
+#include "search_request.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <utility>
+#include <vector>
+
+#include "am/base/file.h"
+#include "am/base/number.h"
+#include "am/base/text.h"
+#include "am/config/model_names.h"
+#include "am/layout/layout.h"
+
+namespace am_plan {
+namespace {
+
+// Returns the sizes in a list such as "1,2,4". Throws Error(kUsage) for anything else.
+std::vector<int64_t> sizes_in(const std::string& list, const char* option) {
+  std::vector<int64_t> sizes;
+  for (const std::string& word : am::split(list, ',')) {
+    const auto size = am::parse_integer(word);
+    if (!size || *size < 1) {
+      throw am::Error(am::ErrorKind::kUsage,
+                      am::cat(option, " ", list, " is not a list of sizes, each at least 1"),
+                      am::cat("for example: ", option, " 1,2,4"));
+    }
+    sizes.push_back(*size);
+  }
+  return sizes;
+}
+
+// Returns the fraction of --headroom, from 0 to below 1.
+double headroom_of(const std::string& text) {
+  if (text.empty()) return 0.0;
+  const auto fraction = am::parse_number(text);
+  if (fraction && *fraction >= 0.0 && *fraction < 1.0) return *fraction;
+  throw am::Error(am::ErrorKind::kUsage,
+                  am::cat("--headroom ", text, " is not a fraction from 0 to below 1"),
+                  "for example: --headroom 0.1");
+}
+
+void require_gpus(const SearchOptions& options, const am::predict::SearchRequest& request) {
+  if (options.min_gpus ? options.gpus == 0 : request.gpus > 0) return;
+  throw am::Error(am::ErrorKind::kUsage, "either --gpus N or --min-gpus must be given",
+                  "--min-gpus searches on the smallest number of GPUs that is enough");
+}
+
+void require_rates(const SearchOptions& options, const am::predict::SearchRequest& request) {
+  const bool given = options.hours_between_failures > 0 || options.storage_gb_per_s > 0;
+  if (options.goal == "goodput" ? request.counts_failures() : !given) return;
+  throw am::Error(
+      am::ErrorKind::kUsage,
+      "--goal goodput, --hours-between-failures and --storage-gb-per-s must be given together",
+      "am-plan search --goal goodput --hours-between-failures 50700 "
+      "--storage-gb-per-s 100 ...");
+}
+
+// Sets the properties of the plan that --fix names. Throws Error(kUsage) for other keys.
+void hold(const std::string& keys, am::predict::SearchRequest& request) {
+  using Request = am::predict::SearchRequest;
+  using Mesh = am::config::MeshSection;
+  struct Axis {
+    const char* key;
+    int64_t Mesh::*size;
+    std::vector<int64_t> Request::*sizes;
+  };
+  constexpr std::array<Axis, 4> kAxes = {{{"mesh.tp_size", &Mesh::tp_size, &Request::tp_sizes},
+                                          {"mesh.pp_size", &Mesh::pp_size, &Request::pp_sizes},
+                                          {"mesh.cp_size", &Mesh::cp_size, &Request::cp_sizes},
+                                          {"mesh.ep_size", &Mesh::ep_size, &Request::ep_sizes}}};
+  struct Property {
+    const char* key;
+    bool Request::Held::*held;
+  };
+  constexpr std::array<Property, 5> kProperties = {
+      {{"mesh.dp_replicate_size", &Request::Held::dp_replicate},
+       {"train.micro_batch_size", &Request::Held::micro_batch},
+       {"pipeline.schedule", &Request::Held::schedule},
+       {"strategy.activation_checkpointing", &Request::Held::checkpointing},
+       {"strategy.sequence_parallel", &Request::Held::sequence_parallel}}};
+  std::vector<std::string> legal;
+  for (const Axis& axis : kAxes) legal.emplace_back(axis.key);
+  for (const Property& property : kProperties) legal.emplace_back(property.key);
+  for (const std::string& key : am::split(keys, ',')) {
+    bool known = false;
+    for (const Axis& axis : kAxes) {
+      if (key != axis.key) continue;
+      request.*axis.sizes = {request.base->mesh.*axis.size};
+      known = true;
+    }
+    for (const Property& property : kProperties) {
+      if (key != property.key) continue;
+      request.held.*property.held = true;
+      known = true;
+    }
+    if (!known) {
+      throw am::Error(am::ErrorKind::kUsage,
+                      am::cat("--fix ", key, ": the search does not vary it"),
+                      am::cat("legal: ", am::join(legal, ", ")));
+    }
+  }
+}
+
+// Returns a name unchanged, and a path of the command line as an absolute path, because paths in a
+// plan refer to the plan's folder.
+std::string seen_from_anywhere(const std::string& name) {
+  if (!am::looks_like_path(name)) return name;
+  return std::filesystem::absolute(name).lexically_normal().string();
+}
+
+// Sets the GPU and the implementation. Returns false after adding the errors of the GPU's file.
+bool set_hardware(const SearchOptions& options, const std::optional<am::config::Plan>& base,
+                  am::predict::SearchRequest& request, am::Diagnostics& found) {
+  const am::config::ClusterSection cluster = base ? base->cluster : am::config::ClusterSection{};
+  const std::string implementation =
+      options.implementation.empty() ? cluster.implementation : options.implementation;
+  request.implementation = am::cluster::find_implementation(implementation);
+  if (request.implementation == nullptr) {
+    throw am::Error(am::ErrorKind::kUsage,
+                    am::cat("--implementation ", implementation, " is not known"),
+                    "`am-plan explain cluster.implementation`");
+  }
+  request.gpu_name = !options.gpu.empty()   ? seen_from_anywhere(options.gpu)
+                     : !cluster.gpu.empty() ? cluster.gpu
+                                            : std::string("h100-sxm");
+  const std::string beside = options.gpu.empty() && base ? base->resolve(".").string() : ".";
+  auto gpu = am::cluster::find_gpu(request.gpu_name, beside, {}, found);
+  if (!gpu) return false;
+  request.gpu = *std::move(gpu);
+  request.calibration =
+      options.calibration.empty() ? cluster.calibration : seen_from_anywhere(options.calibration);
+  const auto rate = [&](int64_t given, double in_plan) {
+    return given > 0 ? static_cast<double>(given) : options.goal == "goodput" ? in_plan : 0.0;
+  };
+  request.hours_between_failures =
+      rate(options.hours_between_failures, cluster.hours_between_failures);
+  request.storage_gb_per_s = rate(options.storage_gb_per_s, cluster.storage_gb_per_s);
+  return true;
+}
+
+// Sets the number of GPUs, the size of the batch and the strategy.
+void set_work(const SearchOptions& options, const std::optional<am::config::Plan>& base,
+              am::predict::SearchRequest& request) {
+  const int64_t positions = std::max<int64_t>(1, request.model.max_position_embeddings);
+  request.seq_len = options.seq_len > 0 ? options.seq_len
+                    : base              ? base->train.seq_len
+                                        : std::min<int64_t>(4096, positions);
+  request.gpus = options.gpus;
+  if (base && options.gpus == 0) {
+    am::Diagnostics ignored;
+    const auto mesh = am::layout::resolve_mesh(*base, 0, ignored);
+    request.gpus = mesh ? mesh->world_size() : base->mesh.world_size;
+  }
+  request.global_batch_size = options.global_batch_size > 0 ? options.global_batch_size
+                              : base                        ? base->train.global_batch_size
+                                                            : 0;
+  request.strategy = !options.strategy.empty() ? options.strategy
+                     : base                    ? am::config::strategy_name(base->strategy)
+                                               : std::string("fsdp2");
+}
+
+// Sets what the search does not vary: keys of the plan, and sizes of axes. Requires request.base
+// if there are keys.
+void set_limits(const SearchOptions& options, am::predict::SearchRequest& request) {
+  if (!options.fixed.empty()) hold(options.fixed, request);
+  const auto set_sizes = [](const std::string& list, const char* option, auto& sizes) {
+    if (!list.empty()) sizes = sizes_in(list, option);
+  };
+  set_sizes(options.tp, "--tp", request.tp_sizes);
+  set_sizes(options.pp, "--pp", request.pp_sizes);
+  set_sizes(options.cp, "--cp", request.cp_sizes);
+  set_sizes(options.ep, "--ep", request.ep_sizes);
+  request.headroom = headroom_of(options.headroom);
+}
+
+}  // namespace
+
+std::optional<am::predict::SearchRequest> request_of(const SearchOptions& options,
+                                                     const PlanOptions& plan,
+                                                     am::Diagnostics& found) {
+  std::optional<am::config::Plan> base;
+  if (!plan.files.empty()) {
+    base = am::config::load_plan(plan.files.front(), plan.overrides, found);
+    if (!base) return std::nullopt;
+  } else if (options.model.empty() || !options.fixed.empty() || !plan.overrides.empty()) {
+    throw am::Error(
+        am::ErrorKind::kUsage,
+        options.model.empty() ? "a search needs a PLAN, or --model" : "--set and --fix need a PLAN",
+        "am-plan search plan.toml, or am-plan search --model llama-3.1-8b --gpus 8");
+  }
+  const std::filesystem::path model_path = options.model.empty()
+                                               ? base->resolve(base->model.path)
+                                               : am::config::model_path(options.model);
+  auto model = am::model::load_config(model_path, found);
+  if (!model) return std::nullopt;
+  am::predict::SearchRequest request{.model = *std::move(model)};
+  request.model_path = !options.model.empty()
+                           ? std::filesystem::absolute(model_path).lexically_normal().string()
+                           : base->model.path;
+  if (!set_hardware(options, base, request, found)) return std::nullopt;
+  set_work(options, base, request);
+  request.top = options.top;
+  request.runnable = options.runnable;
+  request.base = std::move(base);
+  set_limits(options, request);
+  require_rates(options, request);
+  require_gpus(options, request);
+  return request;
+}
+
+}  // namespace am_plan

@@ -1,0 +1,41 @@
+// Options of `am-plan search`, and the request to the search that they describe.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "am/predict/search/search.h"
+#include "options.h"
+
+namespace am_plan {
+
+struct SearchOptions {
+  std::string model;
+  int64_t gpus = 0;
+  bool min_gpus = false;
+  std::string tp, pp, cp, ep;     // lists of sizes, for example "1,2,4"; empty: all
+  std::string headroom;           // fraction of a GPU's memory that stays free; empty: 0
+  std::string gpu;                // empty: the plan's, or h100-sxm
+  int64_t seq_len = 0;            // sequence length; 0: 4096, or the model's limit if that is less
+  int64_t global_batch_size = 0;  // sequences per step; 0: predict::default_batch_size() decides
+  int64_t top = 10;
+  std::string strategy;        // empty: the plan's, or fsdp2
+  std::string implementation;  // empty: the plan's, or automesh
+  std::string fixed;           // keys of the plan that layouts keep
+  std::string calibration;
+  std::string write;
+  bool runnable = false;
+  std::string goal = "step";
+  int64_t hours_between_failures = 0;
+  int64_t storage_gb_per_s = 0;
+};
+
+// Returns the request that the options describe. With a plan, its values hold for the options that
+// are not given. Returns nullopt after adding the errors of the files to `found`. Throws
+// Error(kUsage) if options are illegal, contradict each other or are missing.
+std::optional<am::predict::SearchRequest> request_of(const SearchOptions& options,
+                                                     const PlanOptions& plan,
+                                                     am::Diagnostics& found);
+
+}  // namespace am_plan
