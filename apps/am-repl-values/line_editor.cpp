@@ -170,9 +170,7 @@ class EditLineEditor : public LineEditor {
     }
     std::mbstate_t state = {};
     while (true) {
-      std::array<pollfd, 2> inputs = {pollfd{STDIN_FILENO, POLLIN, 0},
-                                      pollfd{options_.interrupts->fd(), POLLIN, 0}};
-      const int ready = options_.interrupts->came() ? 0 : ::poll(inputs.data(), inputs.size(), -1);
+      // All signals so far are handled before poll(): a later one makes fd() readable.
       if (options_.interrupts->came()) {
         if (!std::exchange(done_, true)) {  // first redraws the line without its hint
           out = kDrawHint;
@@ -181,12 +179,24 @@ class EditLineEditor : public LineEditor {
         interrupted_ = true;
         return -1;
       }
-      if (options_.interrupts->take_resize()) {
+      const bool resized = options_.interrupts->take_resize();
+      const bool continued = options_.interrupts->take_continued();
+      if (continued) {
+        // The shell has changed the mode of the terminal, and the cursor is on a new line. libedit
+        // does nothing if the requested mode is the last one that it set, so another mode is set
+        // first.
+        ::el_set(editor_, EL_PREP_TERM, 0);
+        ::el_set(editor_, EL_PREP_TERM, 1);
+      }
+      if (resized || continued) {  // a stopped process receives no SIGWINCH
         ::el_resize(editor_);
         ::el_set(editor_, EL_REFRESH);
         continue;
       }
-      if (ready < 0 && errno == EINTR) continue;
+      std::array<pollfd, 2> inputs = {pollfd{STDIN_FILENO, POLLIN, 0},
+                                      pollfd{options_.interrupts->fd(), POLLIN, 0}};
+      const int ready = ::poll(inputs.data(), inputs.size(), -1);
+      if ((ready < 0 && errno == EINTR) || inputs[1].revents != 0) continue;
       char byte = 0;
       if (ready < 0 || ::read(STDIN_FILENO, &byte, 1) <= 0) return 0;
       const size_t length = std::mbrtowc(&out, &byte, 1, &state);
@@ -203,8 +213,8 @@ class EditLineEditor : public LineEditor {
     return {info->buffer, static_cast<size_t>(info->cursor - info->buffer)};
   }
 
-  // Returns the hint for the words before the cursor, at most half a window wide. It ends with a
-  // blank, because libedit ignores colour sequences that no character follows.
+  // Returns the hint for the words before the cursor, at most half a window wide. A coloured hint
+  // ends with a blank, because libedit ignores colour sequences that no character follows.
   char* hint() {
     const int columns = am::term::terminal_width(STDOUT_FILENO, options_.style.width) / 2;
     hint_ = done_ ? std::string() : am::inspect::hint(before_cursor(), columns);

@@ -37,6 +37,7 @@
 #include "repl/options.h"
 #include "repl/script.h"
 #include "repl/shell.h"
+#include "repl/terminal_screen.h"
 
 namespace am_repl {
 namespace {
@@ -51,7 +52,9 @@ bool is_interactive(const Options& options) {
 values::OpenOptions open_options(const Options& options, Interrupts& interrupts) {
   values::OpenOptions open;
   open.session = session_options(options);
-  open.session.interrupted = [&interrupts] { return interrupts.came(); };
+  open.session.interrupted = [&interrupts] {
+    return interrupts.came() || TerminalScreen::leaves();
+  };
   open.overrides = options.overrides;
   open.nproc = options.nproc;
   open.write = options.write;

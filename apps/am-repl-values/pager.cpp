@@ -1,7 +1,6 @@
 #include "pager.h"
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,11 +12,12 @@
 #include <cstring>
 #include <string_view>
 
+#include "am/base/child_process.h"
+#include "am/base/descriptor.h"
+#include "am/base/error.h"
 #include "am/term/printable.h"
 #include "am/term/style.h"
 #include "common/output.h"
-
-extern char** environ;
 
 namespace am_repl {
 namespace {
@@ -49,43 +49,28 @@ bool fits(const std::string& text) {
 bool run_pager(const char* command, const std::string& text) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO);
-  // While the pager runs, Ctrl-C must reach the pager and not end this process. Therefore the pager
-  // starts with an empty signal mask and the default action.
-  posix_spawnattr_t attributes;
-  posix_spawnattr_init(&attributes);
-  sigset_t none, defaults;
-  sigemptyset(&none);
-  sigemptyset(&defaults);
-  sigaddset(&defaults, SIGINT);
-  sigaddset(&defaults, SIGPIPE);
-  posix_spawnattr_setsigmask(&attributes, &none);
-  posix_spawnattr_setsigdefault(&attributes, &defaults);
-  posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  am::Descriptor input(ends[0]);
+  am::Descriptor output(ends[1]);
   ::setenv("LESS", "FRX", /*overwrite=*/0);
-  const char* arguments[] = {"sh", "-c", command, nullptr};
   pid_t pid = 0;
-  const int failed = ::posix_spawn(&pid, "/bin/sh", &actions, &attributes,
-                                   const_cast<char* const*>(arguments), environ);
-  posix_spawnattr_destroy(&attributes);
-  posix_spawn_file_actions_destroy(&actions);
-  ::close(ends[0]);
-  if (failed != 0) {
-    ::close(ends[1]);
+  try {
+    // The pager stays in this process's group, so that Ctrl-C reaches the pager too. Ctrl-C does
+    // not end this process, because the prompt handles SIGINT (interrupts.h).
+    pid = am::start_child({.argv = {"/bin/sh", "-c", command}, .input_fd = input.get()});
+  } catch (const am::Error&) {
     return false;
   }
+  input = am::Descriptor();  // otherwise write() would not fail when the pager has ended
   // If the user quits the pager early, write() must fail instead of ending this process by SIGPIPE.
   auto* const before = std::signal(SIGPIPE, SIG_IGN);
   const std::string safe = am::term::printable_lines(text);
   for (std::string_view rest = safe; !rest.empty();) {
-    const ssize_t count = ::write(ends[1], rest.data(), rest.size());
+    const ssize_t count = ::write(output.get(), rest.data(), rest.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) break;
     rest.remove_prefix(static_cast<size_t>(count));
   }
-  ::close(ends[1]);
+  output = am::Descriptor();
   int status = 0;
   while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
   }

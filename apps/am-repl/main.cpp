@@ -16,11 +16,14 @@
 #include "am/base/text.h"
 #include "am/frameworks/open_weights.h"
 #include "am/inspect/command.h"
+#include "am/inspect/completion.h"
 #include "am/inspect/runs.h"
 #include "am/inspect/stored_catalog.h"
 #include "am/inspect/target.h"
 #include "am/inspect/words.h"
 #include "am/term/printable.h"
+#include "common/command_line.h"
+#include "common/completions.h"
 #include "common/output.h"
 #include "repl/options.h"
 #include "repl/script.h"
@@ -36,9 +39,10 @@ using namespace am;
 // or runs a file that may contain such commands.
 bool needs_torch_program(const std::string& input) {
   const inspect::Command* command = inspect::command_of(input);
-  return command != nullptr &&
-         (command->reads_values() || command->as<inspect::InJob>() != nullptr ||
-          command->name == "source");
+  if (command == nullptr) return false;
+  const auto* in_console = command->as<inspect::InConsole>();
+  return command->reads_values() || command->as<inspect::InJob>() != nullptr ||
+         (in_console != nullptr && in_console->of_job) || command->name == "source";
 }
 
 // Returns the script if this program can run all its commands; nothing if am-repl-values must run
@@ -52,16 +56,18 @@ std::optional<std::string> own_script(const Options& options) {
   return std::any_of(all.begin(), all.end(), needs_torch_program) ? std::nullopt : script;
 }
 
-// An interpreter for scripts that read runs alone.
+// Interpreter for scripts whose commands read only run folders, for example metrics, and no
+// tensors.
 class NoTensors : public inspect::Interpreter {
  public:
   explicit NoTensors(const term::Style& style) : style_(style) {}
   const inspect::SessionFacts& facts() const override { return facts_; }
   inspect::Outcome run(const std::string& input) override {
     if (auto outcome = inspect::execute_without_session(input, style_)) return *std::move(outcome);
-    return inspect::failed(input, {},
-                           Error(ErrorKind::kUsage, cat("`", input, "` needs one target"),
-                                 "several targets are runs, for `metrics`, `plot` and `compare`"));
+    return inspect::failed(
+        input, {},
+        Error(ErrorKind::kUsage, cat("`", input, "` needs one target"),
+              "several targets are only for the commands `metrics`, `plot` and `compare`"));
   }
 
  private:
@@ -69,7 +75,7 @@ class NoTensors : public inspect::Interpreter {
   inspect::SessionFacts facts_;
 };
 
-// Returns whether all commands of the script read the runs, and none a tensor.
+// Returns whether all commands of the script read only run folders, and no tensors.
 bool reads_runs_alone(const Options& options, const std::string& script) {
   if (runs_of(options).empty()) return false;
   const std::vector<std::string> all = inspect::split_commands(script, true).commands;
@@ -82,8 +88,8 @@ int run(const Options& options, char** argv, Json* report) {
     return run_to_end(*console, from_text(*text), options, report);
   }
   if (!options.more_runs.empty()) {
-    throw Error(ErrorKind::kUsage, "several targets need commands that read runs",
-                "-c compare, or -c 'plot loss'");
+    throw Error(ErrorKind::kUsage, "several targets need commands that compare runs",
+                "for example -c compare, or -c 'plot loss'");
   }
   const auto script = own_script(options);
   if (!script) am_apps::become_torch_program("am-repl-values", argv);
@@ -103,6 +109,48 @@ int run(const Options& options, char** argv, Json* report) {
   return run_to_end(*console, from_text(*script), options, report);
 }
 
+am_apps::CommandDescription describe_tool() {
+  return am_apps::description_of([](int argc, char** argv) {
+    Options options;
+    parse_options(argc, argv, {}, options);
+  });
+}
+
+// Returns the names of the target's parameters, which complete the commands of -c; none if the
+// target cannot be opened.
+inspect::SessionFacts facts_of_target(const std::string& given) {
+  inspect::SessionFacts facts;
+  try {
+    const inspect::Target target = inspect::find_target(expand_home(given));
+    if (target.kind == inspect::TargetKind::kPlan) {
+      facts.parameters = am_apps::parameter_names(target.path.string());
+    } else if (target.kind == inspect::TargetKind::kWeights) {
+      const auto source = frameworks::open_tensor_source(target.path, stored::OnDamage::kReport);
+      for (const auto& tensor : source->tensors()) facts.parameters.push_back(tensor.name);
+    }
+  } catch (const Error&) {
+    return facts;
+  }
+  return facts;
+}
+
+// Returns the targets, or commands of a session, that complete a value of the command line.
+am_apps::Words values_of(const am_apps::Asked& asked) {
+  am_apps::Words out;
+  const std::string& name = asked.option.names.back();
+  if (name == "TARGET" || name == "RUNS") {
+    for (const auto& path : inspect::targets_in("runs")) out.add(path.string());
+  } else if (name == "--command") {
+    inspect::SessionFacts facts;
+    if (!asked.arguments.empty()) facts = facts_of_target(asked.arguments.front());
+    const inspect::Completion found = inspect::complete(asked.typed, facts);
+    for (const std::string& each : found.candidates) {
+      out.add(asked.typed.substr(0, found.begin) + each);
+    }
+  }
+  return out;
+}
+
 }  // namespace
 }  // namespace am_repl
 
@@ -111,6 +159,10 @@ int main(int argc, char** argv) {
   // process.
   std::signal(SIGXFSZ, SIG_IGN);
   am::guard_mapped_files();
+  if (const auto answered =
+          am_apps::answer_shell(argc, argv, am_repl::describe_tool, am_repl::values_of)) {
+    return *answered;
+  }
   am_repl::Options options;
   if (const auto status = am_repl::parse_options(argc, argv, &am_apps::library_versions, options)) {
     return *status;

@@ -2,11 +2,18 @@
 
 #include <unistd.h>
 
+#include <filesystem>
+#include <iostream>
+#include <vector>
+
 #include "am/base/home.h"
 #include "am/base/text.h"
 #include "am/inspect/answers.h"
 #include "am/inspect/command.h"
+#include "am/inspect/target.h"
+#include "am/term/printable.h"
 #include "common/command_line.h"
+#include "common/completions.h"
 #include "common/description.h"
 #include "common/man_page.h"
 
@@ -50,6 +57,32 @@ std::string manual(const CLI::App& app) {
 
 }  // namespace
 
+namespace {
+
+// Prints the targets in the current folder and in runs/. Returns the exit status: kUnusable if
+// there are none.
+int list_targets(bool json) {
+  std::vector<std::filesystem::path> targets = am::inspect::targets_in("runs");
+  for (const auto& path : am::inspect::targets_in(".")) {
+    if (path != "./runs") targets.push_back(path.lexically_normal());
+  }
+  am::Json names = am::Json::array();
+  for (const auto& path : targets) names.push_back(path.string());
+  if (json) {
+    am_apps::print(am::Json{{"targets", names}});
+  } else {
+    for (const am::Json& name : names) {
+      am_apps::print(am::term::echo(name.get<std::string>()) + "\n");
+    }
+  }
+  if (!targets.empty()) return am_apps::kFine;
+  std::cerr << "am-repl: TARGET is required, and neither this folder nor runs/ contains one; see "
+               "--help\n";
+  return am_apps::kUnusable;
+}
+
+}  // namespace
+
 std::optional<int> parse_options(int argc, char** argv,
                                  const std::function<std::string()>& libraries, Options& options) {
   std::vector<std::string> sets;
@@ -60,9 +93,10 @@ std::optional<int> parse_options(int argc, char** argv,
   app.footer(kExamples);
   app.set_version_flag("--version",
                        [&] { return am::cat("am-repl ", AM_VERSION, "\n", libraries()); });
-  app.add_option("TARGET", options.target,
-                 "A checkpoint folder, a run folder, a plan, or tcp://HOST:PORT")
-      ->required();
+  auto* target = app.add_option(
+      "TARGET", options.target,
+      "A checkpoint folder, a run folder, a plan, or tcp://HOST:PORT. Without it, the "
+      "targets in this folder and in runs/ are listed");
   app.add_option("RUNS", options.more_runs, "Further run folders, for `compare` and `plot`");
   auto* inline_commands =
       app.add_option("-c,--command", commands, "Run these, separated by ; or newlines, and end")
@@ -83,12 +117,15 @@ std::optional<int> parse_options(int argc, char** argv,
       ->type_name("FILE");
   app.add_flag("--force", options.force,
                "Run commands even if they need more memory than this machine has available");
+  app.add_flag("--keep-going", options.keep_going,
+               "Run the other commands of a script after one that fails or finds a problem");
   app.add_flag("--write", options.write,
                "Allow commands that change a running job (save, set optimizer.lr); the default is "
                "read-only");
   app.add_flag_callback(
       "--man", [&] { throw CLI::CallForVersion(manual(app), 0); },
       "Print the manual page, with all commands of a session");
+  am_apps::add_completions(app);
   app.add_flag_callback(
       "--schema",
       [&] { throw CLI::CallForVersion(am::dump_json(am::inspect::answers_schema()), 0); },
@@ -96,6 +133,13 @@ std::optional<int> parse_options(int argc, char** argv,
   am_apps::add_plugins(app, flags);
   am_apps::add_color(app, flags);
   if (const auto status = am_apps::parse(app, argc, argv)) return status;
+  if (options.target.empty()) {
+    const bool has_commands = inline_commands->count() > 0 || from_file->count() > 0 ||
+                              (!flags.json && ::isatty(STDIN_FILENO) == 0);
+    if (target->count() == 0 && !has_commands) return list_targets(flags.json);
+    std::cerr << "am-repl: TARGET is required\n";
+    return am_apps::kUnusable;
+  }
   if (inline_commands->count() > 0) options.commands = commands;
   if (from_file->count() > 0) options.script = script;
   if (!options.tokenizer.empty() && options.tokenizer != "bytes") {
@@ -106,6 +150,10 @@ std::optional<int> parse_options(int argc, char** argv,
   options.output = am_apps::Output::of(flags.json, flags.color_mode());
   if (am::term::can_redraw(STDERR_FILENO)) {
     options.progress = std::make_shared<am::inspect::Progress>();
+  }
+  if (!options.output.json && am::term::can_redraw(STDOUT_FILENO)) {
+    options.live_text = std::make_shared<am::inspect::LiveText>();
+    options.live_text->print = [](const std::string& text) { am_apps::print(text); };
   }
   return std::nullopt;
 }

@@ -22,12 +22,15 @@ struct Options {
   std::string tokenizer;  // "bytes" or the path of a tokenizer; empty: that of the target
   std::string token;      // file with the secret for attaching to a job at tcp://
   std::vector<am::config::Override>
-      overrides;       // values of the option --set, which change keys of a plan
-  int64_t nproc = 0;   // number of ranks of a plan; 0: the plan's world size
-  bool write = false;  // whether commands may change a running job
-  bool force = false;  // run commands that may exceed this machine's memory
+      overrides;            // values of the option --set, which change keys of a plan
+  int64_t nproc = 0;        // number of ranks of a plan; 0: the plan's world size
+  bool write = false;       // whether commands may change a running job
+  bool keep_going = false;  // run the rest of a script after a failed command
+  bool force = false;       // run commands that may exceed this machine's memory
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   am_apps::Output output;
+  // Prints text of a command while it runs; null if stdout is not a terminal.
+  std::shared_ptr<am::inspect::LiveText> live_text;
   // Progress of the running command, which the progress line shows; null if stderr is not a
   // terminal.
   std::shared_ptr<am::inspect::Progress> progress;

@@ -11,6 +11,7 @@
 #include "am/term/printable.h"
 #include "common/output.h"
 #include "repl/progress_line.h"
+#include "repl/terminal_screen.h"
 
 namespace am_repl {
 
@@ -29,6 +30,7 @@ inspect::SessionOptions session_options(const Options& options) {
   session.force = options.force;
   session.tokenizer = options.tokenizer;
   session.progress = options.progress.get();
+  session.live_text = options.live_text;
   return session;
 }
 
@@ -41,7 +43,11 @@ std::unique_ptr<inspect::Console> console_of(std::unique_ptr<inspect::Interprete
   auto console = std::make_unique<inspect::Console>(
       std::move(opened), inspect::ConsoleOptions{.style = options.output.out,
                                                  .for_programs = options.output.json,
-                                                 .runs = runs_of(options)});
+                                                 .runs = runs_of(options),
+                                                 .live_text = options.live_text,
+                                                 .keep_going = options.keep_going,
+                                                 .target = options.target,
+                                                 .open_screen = TerminalScreen::open});
   const std::string& note = console->facts().note;
   if (!note.empty()) std::cerr << term::echo_lines(note) << "\n";
   return console;
@@ -56,16 +62,15 @@ inspect::Runs runs_of(const Options& options) {
     if (run) runs.push_back(*run);
     if (run || targets.size() == 1) continue;
     throw Error(ErrorKind::kUsage, cat(target, ": not the folder of a run"),
-                "several targets are run folders, each with a metrics.jsonl");
+                "each of several targets must be a run folder, with a metrics.jsonl");
   }
   return runs;
 }
 
 int run_to_end(inspect::Console& console, const Source& script, const Options& options,
                Json* report) {
-  return run_script(console, script, options.output,
-                    report != nullptr ? &(*report)["results"] : nullptr,
-                    options.script.value_or(""));
+  return run_script(console, script, options.output, report,
+                    {options.script.value_or(""), options.keep_going});
 }
 
 int reported(const Options& options, const std::function<int(Json* report)>& run) {

@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <deque>
 #include <iostream>
 #include <optional>
 #include <utility>
@@ -47,6 +48,8 @@ bool show(const Outcome& outcome, const am_apps::Output& output, am::Json* resul
           const std::string& place, const Print& print) {
   if (results != nullptr) {
     results->push_back(am::inspect::to_json(outcome));
+  } else if (outcome.result.printed) {
+    // Nothing is left to print.
   } else if (!outcome.error) {
     print ? print(outcome.result.text) : am_apps::print(outcome.result.text);
   } else {
@@ -58,7 +61,7 @@ bool show(const Outcome& outcome, const am_apps::Output& output, am::Json* resul
 Source from_text(std::string text) {
   return [text = std::move(text), done = false](std::string& out) mutable {
     if (std::exchange(done, true)) return false;
-    out += text;
+    out += text + "\n";  // the newline ends the last command
     return true;
   };
 }
@@ -78,35 +81,75 @@ Source from_file_descriptor(int fd) {
   };
 }
 
+namespace {
+
+struct ScriptCommand {
+  int64_t line;
+  std::string text;
+};
+
+// Reports which commands of a script were not run because the script ended early, if any.
+void report_end(const Outcome& last, const std::deque<ScriptCommand>& rest,
+                const am_apps::Output& output, am::Json* report) {
+  if (rest.empty()) return;
+  if (report != nullptr) {
+    for (const ScriptCommand& each : rest) (*report)["not_run"].push_back(each.text);
+    return;
+  }
+  constexpr size_t kMost = 5;
+  std::vector<std::string> names;
+  for (size_t i = 0; i < rest.size() && i < kMost; ++i) names.push_back("`" + rest[i].text + "`");
+  if (rest.size() > kMost) names.push_back(am::cat(rest.size() - kMost, " more"));
+  const std::string found = last.error ? "" : am::cat("`", last.input, "` found a problem; ");
+  std::cerr << am::term::echo_lines(am::cat(found, "not run: ", am::join(names, ", "))) << "\n"
+            << output.err.paint(am::term::Role::kHelp, "help") << ": --keep-going runs them too\n";
+}
+
+}  // namespace
+
 int run_script(Interpreter& interpreter, const Source& source, const am_apps::Output& output,
-               am::Json* results, const std::string& name) {
+               am::Json* report, const ScriptOptions& options) {
+  am::Json* results = report == nullptr ? nullptr : &(*report)["results"];
   am::inspect::CommandReader reader;
-  int64_t number = 0;
-  const auto run_all = [&](const std::vector<std::string>& commands) -> std::optional<int> {
-    for (const std::string& command : commands) {
-      const Outcome outcome = interpreter.run(command);
-      const std::string place =
-          name.empty() ? std::string() : am::cat(name, ":", number, ": `", command, "`: ");
-      if (!show(outcome, output, results, place)) return outcome.ok() ? 0 : 1;
-    }
-    return std::nullopt;
+  std::deque<ScriptCommand> waiting;
+  int64_t line = 0;
+  int status = am_apps::kFine;
+  bool over = false;
+  const auto add = [&](std::vector<std::string> commands) {
+    for (std::string& command : commands) waiting.push_back({line, std::move(command)});
   };
-  bool more = true;
-  while (more) {
+  const auto run_waiting = [&] {
+    while (!over && !waiting.empty()) {
+      const ScriptCommand command = std::move(waiting.front());
+      waiting.pop_front();
+      const Outcome outcome = interpreter.run(command.text);
+      const std::string place = options.name.empty() ? std::string()
+                                                     : am::cat(options.name, ":", command.line,
+                                                               ": `", command.text, "`: ");
+      show(outcome, output, results, place);
+      if (outcome.error) status = am_apps::kInvalid;
+      if (outcome.result.failed && status == am_apps::kFine) status = am_apps::kFound;
+      over = outcome.result.quit || (!outcome.ok() && !options.keep_going);
+      if (over && !outcome.ok()) report_end(outcome, waiting, output, report);
+    }
+  };
+  for (bool more = true; more && !over;) {
     std::string piece;
     more = source(piece);
-    // Runs the commands line by line, so that an error can cite its line number.
     for (size_t first = 0; first < piece.size();) {
       const size_t end = std::min(piece.find('\n', first), piece.size() - 1) + 1;
-      ++number;
-      if (const auto status = run_all(reader.add(piece.substr(first, end - first)))) return *status;
+      ++line;
+      add(reader.add(piece.substr(first, end - first)));
       first = end;
     }
+    run_waiting();
   }
-  if (const auto status = run_all(reader.finish())) return *status;
-  if (!reader.open_quote()) return 0;
+  if (over) return status;
+  add(reader.finish());
+  run_waiting();
+  if (over || !reader.open_quote()) return status;
   show(open_quote(reader.rest()), output, results);
-  return 1;
+  return am_apps::kInvalid;
 }
 
 }  // namespace am_repl

@@ -17,12 +17,18 @@ Source from_text(std::string text);
 // Returns a Source that reads from the descriptor. It throws am::Error(kIo) on a read error.
 Source from_file_descriptor(int fd);
 
-// Runs the commands of the script until one fails or is `quit`. Returns the exit status: 0, or 1
-// after a failed command. If `name`, the file of the script, is not empty, error messages begin
-// with it and a line number. If `results` is not null, the JSON of each outcome is appended to it
-// and nothing is printed.
+struct ScriptOptions {
+  std::string name = {};    // file of the script; error messages begin with it and a line number
+  bool keep_going = false;  // run the other commands after one that fails or finds a problem
+};
+
+// Runs the commands of the script until one fails, finds a problem (Result::failed) or is `quit`,
+// and names the commands that were not run. Returns the exit status: kInvalid if a command failed,
+// otherwise kFound if one found a problem, otherwise 0. If `report` is not null, the JSON of each
+// outcome is appended to its list "results", commands that were not run are listed in "not_run",
+// and no result is printed.
 int run_script(am::inspect::Interpreter& interpreter, const Source& source,
-               const am_apps::Output& output, am::Json* results, const std::string& name = {});
+               const am_apps::Output& output, am::Json* report, const ScriptOptions& options = {});
 
 // Prints the outcome of a command or, if `results` is not null, appends its JSON to `results`. An
 // error message begins with `place`. `print` prints the text of a result; if it is empty, the text

@@ -3,6 +3,7 @@
 import csv
 import io
 import json
+import re
 import os
 import subprocess
 import tempfile
@@ -55,6 +56,41 @@ class ConsoleTest(unittest.TestCase):
         self.assertEqual(results[0]["filters"], ["tail"])
         self.assertEqual(results[1]["norms"], [{"count": 21}])
 
+    def test_filters_keep_the_columns_and_cells_of_the_command(self):
+        columns = self.repl(MODEL, "ls").stdout.splitlines()[0].split()
+        lines = self.repl(MODEL, "ls | sort size | head 2").stdout.splitlines()
+        self.assertEqual(lines[0].split(), columns)
+        self.assertEqual(len(lines), 4)
+        self.assertEqual(lines[2].split()[-2:], ["12.12", "KiB"])
+        (self.path / "plan.toml").write_text(PLAN)
+        out = self.repl(self.path / "plan.toml", "checksum | grep norm | head 2 | select name copies").stdout
+        self.assertEqual(out.splitlines()[0].split(), ["name", "copies"])
+        self.assertIn("2 copies, equal", out)
+        self.assertNotIn("entries", out)
+
+    def test_every_table_is_the_same_behind_a_pipe(self):
+        (self.path / "plan.toml").write_text(PLAN)
+        norms = "model.norm.weight model.layers.0.input_layernorm.weight"
+        commands = ("ls", "stats", "norms", f"hist {norms}", f"show {norms}", "top")
+        for command in commands:
+            with self.subTest(command):
+                whole = self.repl(self.path / "plan.toml", command).stdout.splitlines()
+                piped = self.repl(self.path / "plan.toml", command + " | head 100000").stdout.splitlines()
+                self.assertEqual([" ".join(line.split()) for line in piped],
+                                 [" ".join(line.split()) for line in whole[:len(piped)]])
+                self.assertGreaterEqual(len(piped), 2)
+        names = self.repl(MODEL, "experts --of AB | sort busiest", "--tokenizer", "bytes", status=1).stderr
+        self.assertIn("no experts", names)
+
+    def test_rows_of_a_list_in_each_row_are_filtered(self):
+        (self.path / "plan.toml").write_text(PLAN)
+        commands = "step; collectives 0 | tail 3; collectives | where bytes >= 0 | select rank op | count"
+        results = check_answers(self.repl(self.path / "plan.toml", commands, "--json").stdout)["results"]
+        last = results[1]["collectives"]
+        self.assertEqual({row["rank"] for row in last}, {0})
+        self.assertEqual(len(last), 3)
+        self.assertGreater(results[2]["collectives"][0]["count"], 6)
+
     def test_an_output_file_is_kept_and_whole(self):
         (self.path / "kept").write_text("mine")
         done = self.repl(MODEL, "output kept; ls", status=1)
@@ -80,9 +116,18 @@ class ConsoleTest(unittest.TestCase):
         self.assertEqual({each["compared"] for each in results[1]["parameters"]}, {2})
         self.assertEqual(results[3]["norms"][0]["numel"], 8 * 32)
         page = (self.path / "r.html").read_text()
-        self.assertEqual(page.count("<h2>"), 4)
+        self.assertEqual(page.count("<h2 id="), 4)
         self.assertEqual(page.count("</svg>"), 1)
+        self.assertEqual(page.count("<details>"), 1)  # the picture's numbers
         self.assertTrue((self.path / "hist.svg").read_text().startswith("<svg"))
+
+    def test_a_report_says_what_was_opened_and_leaves_out_settings(self):
+        self.repl(MODEL, "mode csv; let w = lm_head.weight; mode table; stats w; report r.html")
+        page = (self.path / "r.html").read_text()
+        self.assertEqual(re.findall('<h2 id="c[0-9]+">([^<]*)</h2>', page), ["stats w"])
+        self.assertIn('<a href="#c0">stats w</a>', page)
+        self.assertIn(str(MODEL), page)
+        self.assertRegex(page, r"20\d\d-\d\d-\d\d \d\d:\d\d UTC by am-repl ")
 
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """am-repl with problematic files: mistyped, inconsistent, too large, not regular files, or changed
 while in use."""
 
+import ast
 import json
 import os
 import shutil
@@ -88,6 +89,56 @@ class ExportTest(FilesCase):
         self.assertEqual(done.returncode, 1, done.stderr)
         self.assertIn("model.safetensors: cannot write: File too large", done.stderr)
         self.assertFalse((self.path / "out").exists())
+
+
+class TensorFilesTest(FilesCase):
+    """Tensors and slices written to files of their own, for notebooks."""
+
+    def npy(self, path):
+        """Returns dtype, shape and values of a .npy file, read by its documented format."""
+        data = path.read_bytes()
+        self.assertEqual(data[:8], b"\x93NUMPY\x01\x00")
+        (size,) = struct.unpack("<H", data[8:10])
+        self.assertEqual((10 + size) % 64, 0)
+        header = ast.literal_eval(data[10:10 + size].decode("latin1"))
+        self.assertFalse(header["fortran_order"])
+        values = struct.unpack(f"<{(len(data) - 10 - size) // 4}f", data[10 + size:])
+        return header["descr"], header["shape"], list(values)
+
+    def test_a_tensor_for_numpy(self):
+        done = self.answer(self.model, "print model.norm.weight[:4] --to norm.npy; print model.norm.weight[:4]")
+        self.assertEqual(done[0]["tensors"], ["model.norm.weight[:4]"])
+        dtype, shape, values = self.npy(self.path / "norm.npy")
+        self.assertEqual((dtype, shape), ("<f4", (4,)))
+        self.assertEqual(values, [struct.unpack("<f", struct.pack("<f", v))[0] for v in done[1]["values"]])
+        self.refuse(self.model, "-c", "print model.norm.weight --to norm.npy", says=("norm.npy", "--force"))
+        self.refuse(self.model, "-c", "print *norm* --to all.npy", says=("a .npy file has one tensor",))
+        self.refuse(self.model, "-c", "print model.norm.weight --to norm.txt", says=("must end in .npy or .safetensors",))
+
+    def test_some_tensors_as_safetensors(self):
+        self.answer(self.model, "export norms.safetensors --only *norm.weight")
+        (kept,) = self.answer("norms.safetensors", "ls")
+        (whole,) = self.answer(self.model, "ls *norm.weight")
+        self.assertEqual(kept["parameters"], whole["parameters"])
+        (same,) = self.answer("norms.safetensors", f"diff {self.model}", )
+        self.assertEqual({row["status"] for row in same["parameters"]}, {"equal", "only there"})
+        self.refuse(self.model, "-c", "export norms.safetensors --only *norm.weight", says=("exists already",))
+        self.refuse(self.model, "-c", "export one.safetensors --only lm_head --dtype bf16", says=("not possible with --only",))
+        self.answer(self.model, "export two.safetensors --only 'model.norm.weight  lm_head.weight '")
+        self.assertEqual(len(self.answer("two.safetensors", "ls")[0]["parameters"]), 2)
+        self.assertEqual(sorted(p.name for p in self.path.iterdir() if "partial" in p.name), [])
+
+    def test_ranks_are_refused_together(self):
+        (self.path / "plan.toml").write_text(
+            f'[model]\npath = "{self.model}"\nweights = "{self.model}/model.safetensors"\n[mesh]\nworld_size = 2\n'
+            '[strategy]\nname = "fsdp2"\n[train]\nseq_len = 16\n')
+        (self.path / "taken.safetensors").write_text("mine")
+        for file in ("taken.safetensors", "nowhere/new.safetensors", "nowhere/new.npy"):
+            self.refuse(self.path / "plan.toml", "-c", f"print model.norm.weight --to {file}", says=(Path(file).name,))
+        self.assertEqual((self.path / "taken.safetensors").read_text(), "mine")
+        self.answer(self.path / "plan.toml", "print *norm* --to new.safetensors; print lm_head.weight --to new.npy")
+        (same,) = self.answer("new.safetensors", f"diff {self.model}")
+        self.assertEqual({row["status"] for row in same["parameters"]}, {"equal", "only there"})
 
 
 class TextOrFileTest(FilesCase):
@@ -226,7 +277,7 @@ class LyingFoldersTest(FilesCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         for text in says:
             self.assertIn(text, done.stderr)
-        self.assertEqual(self.repl(folder, "-c", "verify").returncode, 1)
+        self.assertEqual(self.repl(folder, "-c", "verify").returncode, 3)
         self.refuse(folder, "-c", "export out", says=("is damaged", "model.safetensors.index.json"))
 
     def test_an_index_that_names_a_pipe(self):
@@ -247,7 +298,7 @@ class LyingFoldersTest(FilesCase):
         (self.path / "runs" / "bad" / "loop").symlink_to("loop")  # a link that cannot be resolved
         done = self.repl("runs", "-c", "ls")
         self.assertEqual(done.returncode, 2, done.stderr)
-        self.assertIn("in it: runs/model, runs/run-2, runs/run-10\n", done.stderr)
+        self.assertIn("these can be opened: runs/model, runs/run-2, runs/run-10\n", done.stderr)
         done = self.repl("runs/run-2", "-c", "ls")
         self.assertIn("looked for: *.safetensors", done.stderr)
 
@@ -274,7 +325,7 @@ class ShrinkingTest(FilesCase):
             process.stdout.readline()
         os.truncate(weights, 4000)
         out, err = process.communicate("stats\n", timeout=30)
-        self.assertEqual(process.returncode, 1, (out, err))
+        self.assertEqual(process.returncode, 3, (out, err))
         self.assertIn("model.safetensors: became smaller while it was open", out)
         self.assertIn("4000 now", out)
 
@@ -434,12 +485,12 @@ kind = "synthetic"
         (damage,) = self.damage(target)
         self.assertEqual(damage["where"], where)
         self.assertIn(what, damage["what"])
-        left = self.stats(target, status=1)
+        left = self.stats(target, status=3)
         lost = {row["name"] for row in left["unread"]}
         self.assertTrue(lost)
         self.assertEqual(left["stats"], [row for row in self.whole["stats"] if row["name"] not in lost])
         verify = self.repl(target, "-c", "verify", "--json")
-        self.assertEqual(verify.returncode, 1)
+        self.assertEqual(verify.returncode, 3)
         problems = check_answers(verify.stdout)["results"][0]["problems"]
         self.assertEqual(problems[0]["where"], where)
         self.assertLessEqual(lost, {problem["where"] for problem in problems})

@@ -18,7 +18,7 @@ ANSWERED = (
 )
 REFUSED = ("ls nothing", "ls --optimizer", "show nothing", "ls --values", "ls | sort nothing", "show", "fits nowhere", "ls --bytes", "mode xml",
            "ls | stats", "frobnicate", "show 'open", "help nothing")
-# Commands that am-repl passes to am-repl-values, whose messages do not depend on the caller.
+# Commands that am-repl passes to am-repl-values. Its messages are the same without am-repl.
 HANDED_ON = ("ls; stats nothing", "source nothing", "step", "status")
 
 

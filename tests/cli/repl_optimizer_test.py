@@ -6,7 +6,8 @@ import unittest
 from cli_support import run_tool
 from run_support import DATA, RunTest, plan_text
 
-# Formats for each model. OLMo-core has no names for experts, torchtitan none for Mixtral.
+# Export formats of each model. The export to OLMo-core does not support experts, and the one to
+# torchtitan does not support Mixtral.
 FORMATS = {
     "llama": ("dcp", "torchtitan", "olmo", "megatron"),
     "qwen3_moe": ("dcp", "torchtitan", "megatron"),
@@ -65,7 +66,8 @@ class OptimizerTest(RunTest):
         self.train(self.plan_of("llama", more), "groups")
         _, said = self.export(self.checkpoint("groups", 2), "torchtitan", "one-group")
         self.assertIn("note: the parameters have different settings, but torchtitan uses those of tok_embeddings", said)
-        # Megatron has no weight decay for norms either; embeddings without it are another matter.
+        # Megatron does not decay norms either, so nothing is lost. It decays embeddings, so a note is
+        # printed if the plan does not.
         self.assertNotIn("note:", self.export(self.checkpoint("groups", 2), "megatron", "two-groups")[1])
         self.train(self.plan_of("llama", more.replace("norm", "embed")), "embed")
         script = f"mode json; export {self.path}/again --format megatron --optimizer"
@@ -83,10 +85,10 @@ class OptimizerTest(RunTest):
             self.assertIn("lm_head.weight has the optimizer state momentum_buffer", result.err)
             self.assertFalse((self.path / "out").exists())
         folder, _ = self.export(self.checkpoint("sgd", 2), "dcp", "dcp")
-        # SGD counts no updates, so its states alone do not tell the step.
+        # SGD's states have no count of updates, from which the step could be read.
         done = self.train(sgd, "sgd-after", "--resume", folder)
         self.assertIn("a checkpoint of another program at step 0", done.stdout + done.stderr)
-        # AdamW finds no states of its own in that checkpoint.
+        # That checkpoint has no states of AdamW.
         failed = self.am_run(plan, "--run-dir", "other", "--resume", folder)
         self.assertNotEqual(failed.returncode, 0)
         self.assertIn("has no optimizer state exp_avg of", failed.stderr)

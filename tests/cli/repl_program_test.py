@@ -63,7 +63,7 @@ class ProgramJob(AttachCase):
     def test_a_replica_that_differs_is_found(self):
         self.start_program("ddp", "--diverge", 1, 40, ranks=3)
         self.wait_for(lambda: self.status()["step"] > 41)
-        found = self.repl("run", "checksum", status=1)[0]
+        found = self.repl("run", "checksum", status=3)[0]
         rows = {row["name"]: row for row in found["parameters"]}
         self.assertTrue(rows["norm.weight"]["equal"])
         self.assertFalse(rows["w"]["equal"])
@@ -83,7 +83,7 @@ class ProgramJob(AttachCase):
         self.wait_for(lambda: self.status()["paused"] is not None)
         self.assertEqual(self.status()["step"], steps[2] + 300)
         refused = self.repl("run", "save", status=1, options=["--write"])[0]["error"]["message"]
-        self.assertIn("this job's own program", refused)
+        self.assertIn("only the program of this job", refused)
         client.stdin.close()
         self.assertEqual(job.wait(timeout=60), 0, job.stderr.read())
 

@@ -1,12 +1,13 @@
 """am-repl at a terminal: prompt, completion, history, Ctrl-C."""
 # ctest: waits
 
+import os
 import re
 import time
 import unittest
 from pathlib import Path
 
-from repl_terminal import MODEL, PROMPT, TerminalCase
+from repl_terminal import BIN, MODEL, PROMPT, Terminal, TerminalCase
 
 PLAN = f"""
 [model]
@@ -96,6 +97,26 @@ class PromptTest(TerminalCase):
         self.assertIn("float32", terminal.expect(re.escape(PROMPT)))
         self.end(terminal)
 
+    def test_the_prompt_is_back_after_control_z_and_fg(self):
+        shell = Terminal(["/bin/bash", "--norc", "--noprofile", "-i"], self.folder.name, {"PS1": "shell> "})
+        self.addCleanup(os.close, shell.fd)
+        shell.expect("shell> ")
+        shell.type(f"{BIN}/am-repl {MODEL}\r")
+        shell.expect(re.escape(PROMPT))
+        shell.type("sho")
+        shell.expect("sho")
+        shell.type("\x1a")
+        shell.expect("shell> ")
+        shell.type("fg\r")
+        shell.expect(re.escape(PROMPT) + "sho")
+        shell.type("w model.no\t\t\r")  # the terminal reads single keys again: Tab completes
+        shell.expect(r"\[32\], 32 elements")
+        shell.expect(re.escape(PROMPT))
+        shell.type("quit\r")
+        shell.expect("shell> ")
+        shell.type("exit\r")
+        shell.wait()
+
     def test_control_c_cancels_the_line(self):
         terminal = self.open()
         terminal.type("show nothing")
@@ -110,7 +131,7 @@ class PromptTest(TerminalCase):
         terminal = self.open()
         terminal.type("generate AB --tokens 1000000\r")
         terminal.expect("1000000")
-        time.sleep(0.5)
+        self.assertGreater(len(terminal.expect("(.|\n){200}")), -1)  # the text appears while it grows
         terminal.type("\x03")
         terminal.expect("interrupted")
         terminal.expect(re.escape(PROMPT))

@@ -109,7 +109,7 @@ class PythonJob(AttachCase):
     def test_a_replica_that_differs_is_found(self):
         self.start_python("ddp", diverge="1:5", nap=0.02)
         self.wait_for(lambda: self.status()["step"] > 6)
-        found = self.repl("run", "checksum embed.weight", status=1)[0]["parameters"][0]
+        found = self.repl("run", "checksum embed.weight", status=3)[0]["parameters"][0]
         self.assertEqual(found["first_difference"]["ranks"], [1])
 
     def test_a_rank_that_hangs_shows_its_line_and_what_the_others_wait_for(self):

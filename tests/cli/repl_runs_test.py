@@ -4,7 +4,7 @@ import json
 import math
 
 from cli_support import run_tool
-from run_support import RunTest
+from run_support import SOURCE, RunTest
 
 PLAN = """[model]
 path = "model"
@@ -15,6 +15,17 @@ seq_len = 16
 max_steps = {steps}
 [optimizer]
 lr = {lr}
+"""
+
+LLAMA_8B = f"""[model]
+path = "{SOURCE}/plans/models/llama-3.1-8b"
+[mesh]
+world_size = 8
+[train]
+seq_len = 4096
+max_steps = 8
+[cluster]
+gpu = "h100-sxm"
 """
 
 
@@ -46,6 +57,30 @@ class RunsTest(RunTest):
         self.assertIn("grad_norm", self.ask("run", "-c", "metrics").out.splitlines()[0])
         error = self.ask("run", "-c", "metrics los_", status=1).err
         self.assertIn("did you mean `loss`?", error)
+        error = self.ask("run", "-c", "metrics validation_loss/web", status=1).err
+        self.assertIn("no [[validation.set]]", error)
+
+    def test_the_losses_of_validation_sets_are_drawn(self):
+        run = self.make_run("run", [3.0, 2.5, 2.0], **{"validation_loss/web": [None, 2.75, 2.25]})
+        with open(run / "plan.toml", "a", encoding="utf-8") as plan:
+            plan.write('[validation]\nevery = 1\n[[validation.set]]\nname = "web"\npath = "web.txt"\n')
+        self.assertIn("validation_loss/web\n", self.ask("run", "-c", "plot validation_loss/web").out)
+        error = self.ask("run", "-c", "plot validation_loss/code", status=1).err
+        self.assertIn("its sets have validation_loss/web", error)
+
+    def test_a_report_shows_the_curves_and_the_plan_of_a_run(self):
+        run = self.make_run("run", [3.0, 2.5, 2.0], validation_loss=[None, 2.75, 2.25])
+        self.make_run("other", [3.0, 2.0, 1.0])
+        self.ask("run", "-c", "report run.html")
+        page = (self.path / "run.html").read_text()
+        self.assertIn("<h2 id=\"c0\">plot loss grad_norm validation_loss</h2>", page)
+        self.assertEqual(page.count("<polyline"), 3)
+        for part in ("step 3, loss 2", "max_steps = 3", "plan.toml"):
+            self.assertIn(part, page)
+        self.ask("run", "other", "-c", "report both.html")
+        both = (self.path / "both.html").read_text()
+        self.assertIn("compare</h2>", both)
+        self.assertGreater(both.count("<polyline"), 6)
 
     def test_a_curve_at_rest_is_drawn_without_weights(self):
         self.make_run("run", [4.0 / (i + 1) for i in range(200)])
@@ -94,6 +129,68 @@ class RunsTest(RunTest):
             file.writelines(line % (i + 1, 3.0 + math.sin(i / 1e5)) for i in range(1_000_000))
         text = self.ask("run", "-c", "plot loss").out
         self.assertTrue(text.splitlines()[-1].endswith("1e+06"), text)
+
+    def test_a_run_is_compared_with_another(self):
+        # The comparison leaves out the first three steps, except for the time of saves.
+        of_step = [9.0] * 3 + [0.5] * 7
+        self.make_run("fast", [2.0] * 10, data_seconds=[0.0] * 10, waiting_seconds=[0.1] * 10,
+                      peak_memory_bytes=[2 << 20] * 10, saving_seconds=[0.0] * 10)
+        run = self.make_run("slow", [2.0] * 10, step_seconds=of_step, data_seconds=[5.0] * 3 + [0.25] * 7,
+                            waiting_seconds=[0.0] * 3 + [0.1] * 7, peak_memory_bytes=[1 << 20] * 10,
+                            saving_seconds=[0.0] * 9 + [1.0])
+        answer = json.loads(run_tool("am-run", "compare", run, "fast", "--json", cwd=self.path).out)
+        rows = {row["part"]: (row["run"], row["other"]) for row in answer["rows"]}
+        self.assertEqual(answer["steps"], 7)
+        self.assertEqual(rows["step_seconds"], (0.5, 0.5))
+        self.assertAlmostEqual(rows["compute_seconds"][0], 0.15)
+        self.assertAlmostEqual(rows["compute_seconds"][1], 0.4)
+        self.assertEqual(rows["saving_seconds"], (0.1, 0.0))
+        self.assertEqual(rows["peak_memory_bytes"], (1 << 20, 2 << 20))
+        self.assertEqual([each["part"] for each in answer["longer"]], ["data_seconds", "saving_seconds"])
+        text = run_tool("am-run", "compare", run, "fast", cwd=self.path).out
+        self.assertIn("longer than in the other run: data, by 250 ms per step", text)
+        missing = run_tool("am-run", "compare", "nowhere", cwd=self.path)
+        self.assertEqual(missing.status, 2)
+        self.assertIn("no metrics.jsonl", missing.err)
+
+    def test_a_run_is_compared_with_its_prediction(self):
+        plan = self.path / "plan.toml"
+        plan.write_text(LLAMA_8B)
+        cost = json.loads(run_tool("am-plan", "cost", plan, "--json").out)
+        memory = json.loads(run_tool("am-plan", "memory", plan, "--json").out)
+        seconds = cost["step_seconds"]
+        peak = memory["peak_bytes"]
+        run = self.make_run("run", [2.0] * 8, step_seconds=[seconds + 0.5] * 8, data_seconds=[0.5] * 8,
+                            waiting_seconds=[0.25] * 8, peak_memory_bytes=[peak] * 8,
+                            peak_reserved_bytes=[peak] * 8)
+        (run / "plan.toml").write_text(LLAMA_8B)
+        answer = json.loads(run_tool("am-run", "compare", run, "--json", cwd=self.path).out)
+        rows = {row["part"]: (row["run"], row["plan"]) for row in answer["rows"]}
+        self.assertEqual(rows["step_seconds"][1], seconds)
+        self.assertEqual(rows["peak_memory_bytes"], (peak, peak))
+        for value in rows["compute_seconds"]:
+            self.assertAlmostEqual(value, seconds)
+        self.assertNotIn("waiting_seconds", rows)
+        self.assertEqual([each["part"] for each in answer["longer"]], ["data_seconds"])
+        # A launcher may have set the number of ranks. The computation of another run takes longer.
+        text = LLAMA_8B.replace("world_size = 8\n", "")
+        slow = self.make_run("slow", [2.0] * 8, step_seconds=[3 * seconds] * 8, data_seconds=[0.0] * 8,
+                             tokens_per_second=[80.0] * 8, tokens_per_second_per_rank=[10.0] * 8,
+                             waiting_seconds=[0.25] * 8, peak_memory_bytes=[peak] * 8, peak_reserved_bytes=[peak] * 8)
+        (slow / "plan.toml").write_text(text)
+        for other in ((), (run,)):
+            answer = json.loads(run_tool("am-run", "compare", slow, *other, "--json", cwd=self.path).out)
+            self.assertEqual([each["part"] for each in answer["longer"]], ["compute_seconds"])
+        # For a run without GPUs, only memory is predicted: a rank's memory on a host.
+        rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+        for row in rows:
+            del row["peak_reserved_bytes"]
+        (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+        answer = json.loads(run_tool("am-run", "compare", run, "--json", cwd=self.path).out)
+        rows = {row["part"]: row["plan"] for row in answer["rows"]}
+        self.assertIsNone(rows["step_seconds"])
+        self.assertNotEqual(rows["peak_memory_bytes"], peak)
+        self.assertIn("CPUs", answer["notes"][0])
 
     def test_am_run_lists_runs(self):
         self.make_run("runs/old", [4.0, 3.0])

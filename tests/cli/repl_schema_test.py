@@ -6,7 +6,7 @@ import unittest
 
 from answer_schema import answer_schema, check_answers, problems
 from attach_support import AttachCase
-from run_support import BIN, plan_text
+from run_support import BIN, DATA, plan_text
 
 AT_REST = (
     "help", "help stats", "info", "mesh", "ls", "ls --optimizer", "ls --values", "tree", "show *norm.weight",
@@ -18,13 +18,15 @@ AT_REST = (
     "let", "set", "set digits 5", "tokens '!\"#' --special", "loss '!\"#'", "logprob '!\"#'", "generate '!\"#' --tokens 3",
     "grad model.norm.weight --of '!\"#'", "unshard model.norm.weight", "unshard all", "reshard model.norm.weight",
     "reshard", "verify", "fits {plan}", "same {step}", "diff {step}", "drift {step}", "export out",
+    "export one.safetensors --only *norm*", "print model.norm.weight --to one.npy",
     "mode table", "source commands.am", "report report.html", "output", "quit")
 ON_RANKS = (
     "info", "mesh", "show model.norm.weight", "where model.norm.weight", "stats", "checksum model.norm.weight", "memory",
     "step", "collectives", "collectives 0", "grad model.norm.weight", "optim model.norm.weight",
-    "unshard model.norm.weight", "reshard", "set")
+    "unshard model.norm.weight", "reshard", "set", "acts", "attention")
 IN_A_JOB = (
-    "status", "ranks", "info", "pause", "step 2", "stack 0", "collectives", "stats model.norm.weight", "checksum",
+    "status", "ranks", "info", "pause", "step 2", "stack 0", "stragglers", "dashboard", "collectives",
+    "stats model.norm.weight", "checksum",
     "unshard model.norm.weight", "break when loss < 0", "break", "break off", "tripwire nan", "tripwire", "tripwire off",
     "set optimizer.lr 0.001", "save", "continue", "watch loss --times 2", "watch rms *norm* --times 1", "detach")
 WRONG = ("stats nothing", "ls | sort nothing", "shwo", "step x")
@@ -48,6 +50,7 @@ class SchemaTest(AttachCase):
         shutil.copytree(self.path / "done", self.path / "again")
         seen |= self.answers("done", ("metrics loss", "plot loss", "compare loss"), "again")
         seen |= self.answers(plan, ON_RANKS)
+        seen |= self.answers(DATA / "hf" / "mixtral", ("experts --of AB", "acts --of AB"), "--tokenizer", "bytes")
         job = self.start_job()
         seen |= self.answers("run", IN_A_JOB, "--write")
         self.stop(job)

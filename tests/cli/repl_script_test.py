@@ -77,10 +77,41 @@ class ScriptTest(ReplTest):
         self.assertEqual([result["ok"] for result in results], [True, False])
         self.assertIn("sohw", results[1]["error"]["message"])
         self.assertIn("show", results[1]["error"]["help"])
-        self.assert_fails(self.repl(self.model, "-c", "sohw x; info"), 1, "did you mean `show`?")
+        self.assert_fails(self.repl(self.model, "-c", "sohw x; info"), 1, "did you mean `show`?", "not run: `info`")
+
+    def test_a_finding_has_a_status_and_names_what_was_not_run(self):
+        weights = self.path / "llama" / "model.safetensors"
+        os.truncate(weights, weights.stat().st_size - 4)
+        done = self.repl(self.model, "-c", "verify; ls model.norm.weight; info")
+        self.assert_fails(done, 3, "`verify` found a problem; not run: `ls model.norm.weight`, `info`", "--keep-going")
+        self.assertNotIn("model type", done.stdout)
+        done = self.repl(self.model, "--json", "-c", "verify; info")
+        self.assertEqual(json.loads(done.stdout)["not_run"], ["info"])
+        done = self.repl(self.model, "--keep-going", "-c", "verify; info")
+        self.assertEqual(done.returncode, 3)
+        self.assertIn("model type", done.stdout)
+        done = self.repl(self.model, "--keep-going", "-c", "verify; shwo; info")
+        self.assert_fails(done, 1, "did you mean `show`?")
+        self.assertIn("model type", done.stdout)
 
     def test_an_open_quote_is_an_error(self):
         self.assert_fails(self.repl(self.model, stdin="info\nloss 'AB\n"), 1, "ends inside a quote")
+
+    def test_commands_without_a_target_are_an_error(self):
+        for arguments in (("-c", "verify"), ("", "-c", "verify"), ("--json", "-c", "verify"), ()):
+            done = self.repl(*arguments, stdin="verify\n")
+            self.assert_fails(done, 2, "TARGET is required")
+        done = self.repl("--json", cwd=self.path)
+        self.assertEqual((done.returncode, json.loads(done.stdout)), (0, {"targets": ["llama"]}))
+
+    def test_source_keeps_going_too(self):
+        script = self.path / "checks.am"
+        script.write_text("shwo\ninfo\n")
+        done = self.repl(self.model, "--keep-going", "-c", f"source {script}; ls model.norm.weight")
+        self.assertEqual(done.returncode, 3, done.stderr)
+        self.assertIn("checks.am:1: there is no command `shwo`", done.stdout)
+        self.assertIn("model type", done.stdout)
+        self.assertIn("1 parameter,", done.stdout)
 
     def test_quit_ends_a_script(self):
         self.assertEqual(len(self.results(self.model, "-c", "info; quit; sohw")), 2)
@@ -128,7 +159,7 @@ class BadInputTest(ReplTest):
         empty.mkdir()
         self.assert_fails(self.repl(empty, "-c", "ls"), 2, "safetensors", "step-N", "plan")
         # For a folder of folders, the message names those that can be opened.
-        self.assert_fails(self.repl(self.path, "-c", "ls"), 2, f"in it: {self.path / 'llama'}")
+        self.assert_fails(self.repl(self.path, "-c", "ls"), 2, f"these can be opened: {self.path / 'llama'}")
         (self.path / "file").write_text("hello")
         self.assert_fails(self.repl(self.path / "file", "-c", "ls"), 2, "neither a plan nor weights")
 

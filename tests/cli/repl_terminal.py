@@ -50,7 +50,7 @@ class Terminal:
         """Waits for the pattern and drops everything up to its end; returns the text before it."""
         deadline = time.time() + timeout
         while True:
-            # A carriage return and a column move return the cursor after a hint.
+            # After a hint, a carriage return and a column move put the cursor back.
             plain = re.sub(r"\r\x1b\[[0-9]+G|\x1b\[[0-9;?]*[A-Za-z@]|\x1b[=>]", "", self.text)
             found = re.search(pattern, plain)
             if found:

@@ -130,8 +130,8 @@ class WeightsTest(RunTest):
             self.ask(source, f"export {out} --format {form}")
             self.assertLessEqual(wanted, {each.name for each in out.iterdir()})
             self.assertEqual(self.loss(out), self.loss(source))
-        # An export of a run, whose plan names the tokenizer. Files of the model's own tokenizer are
-        # not added.
+        # The plan of a run names the tokenizer: an export has this tokenizer, and not that of the
+        # model's folder.
         tokenizer = self.path / "tokens" / "tokenizer.json"
         tokenizer.parent.mkdir()
         shutil.copy(source / "tokenizer.json", tokenizer)
@@ -160,7 +160,7 @@ class WeightsTest(RunTest):
         result = self.am_run(plan, "--run-dir", self.path / "run")
         self.assertEqual(result.returncode, 0, result.stderr)
         loss = self.loss(self.path / "run")
-        # The adapters change the result: B is 0 before the first step.
+        # The trained adapters change the loss. (Untrained ones do not, because their B is 0.)
         self.assertNotEqual(loss, self.loss(DATA / "loop" / "model"))
         exported = self.path / "merged"
         merged = self.write_plan(plan_text(

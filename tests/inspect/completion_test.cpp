@@ -46,7 +46,7 @@ TEST_CASE("modules are offered where they are taken", "[inspect]") {
 }
 
 TEST_CASE("options, settings and help complete too", "[inspect]") {
-  CHECK(offered("generate x --t") == Strings{"--temperature", "--tokens", "--top-k"});
+  CHECK(offered("generate x --t") == Strings{"--temperature", "--tokens", "--top-k", "--top-p"});
   CHECK(offered("set d") == Strings{"digits", "dtype"});
   CHECK(offered("mode t") == Strings{"table"});
   CHECK(offered("watch grad") == Strings{"grad_norm"});

@@ -5,7 +5,7 @@
 #include <catch2/catch.hpp>
 #include <set>
 
-#include "am/values/checksum.h"
+#include "am/tensor/checksum.h"
 #include "support/temporary_folder.h"
 #include "values/changed_file.h"
 #include "values/session_fixture.h"
@@ -18,7 +18,7 @@ namespace {
 
 uint64_t whole_checksum(const at::Tensor& values) {
   const Shape shape = values.sizes().vec();
-  return checksum(values, mesh::Box::whole(shape), shape);
+  return tensor::checksum(values, mesh::Box::whole(shape), shape);
 }
 
 // Changes one element of the shard of one rank.
@@ -54,8 +54,8 @@ TEST_CASE("checksums of parts add up to the whole's, for every dtype", "[inspect
     uint64_t sum = 0;
     for (const auto& [from, rows] : {std::pair<int64_t, int64_t>{0, 2}, {2, 3}}) {
       for (const auto& [column, columns] : {std::pair<int64_t, int64_t>{0, 4}, {4, 3}}) {
-        sum += checksum(values.narrow(0, from, rows).narrow(2, column, columns),
-                        {{from, 0, column}, {rows, 6, columns}}, shape);
+        sum += tensor::checksum(values.narrow(0, from, rows).narrow(2, column, columns),
+                                {{from, 0, column}, {rows, 6, columns}}, shape);
       }
     }
     CHECK(sum == whole_checksum(values));
@@ -78,8 +78,9 @@ TEST_CASE("one flipped bit, exchanged values, signs of zero and shapes change a 
   sums.insert(whole_checksum(exchanged));
   sums.insert(whole_checksum(at::cat({at::full({1}, -0.0), values.narrow(0, 1, 999)})));
   CHECK(sums.size() == 7);
-  CHECK(checksum_text(1, {2, 3}, at::kFloat) != checksum_text(1, {3, 2}, at::kFloat));
-  CHECK(checksum_text(1, {2, 3}, at::kInt) != checksum_text(1, {2, 3}, at::kFloat));
+  CHECK(tensor::checksum_text(1, {2, 3}, at::kFloat) !=
+        tensor::checksum_text(1, {3, 2}, at::kFloat));
+  CHECK(tensor::checksum_text(1, {2, 3}, at::kInt) != tensor::checksum_text(1, {2, 3}, at::kFloat));
 }
 
 TEST_CASE("a checksum does not depend on the layout", "[inspect]") {
@@ -115,7 +116,7 @@ TEST_CASE("checksum names the replica that differs and where", "[inspect]") {
   }
   CHECK(find_named(outcomes[0].result.json["parameters"], name)["first_difference"] ==
         Json{{"index", {7, 5}}, {"ranks", {1}}, {"against", 0}});
-  CHECK_THAT(outcomes[0].result.text, Catch::Contains("1 of 21 differ"));
+  CHECK_THAT(outcomes[0].result.text, Catch::Contains("1 of 21 tensors differ"));
   CHECK(outcomes[1].ok());
 }
 

@@ -110,7 +110,7 @@ std::string mesh_picture(const ReportInput& input) {
                  title);
   }
   const double rows = std::ceil(static_cast<double>(shown) / static_cast<double>(columns));
-  std::string note = "<p>Squares are ranks, blocks are nodes, colours are pipeline positions.";
+  std::string note = "<p>Squares are ranks, blocks are nodes, colours are indices along pp.";
   if (shown < mesh.world_size()) {
     note += cat(" The first ", shown, " of ", mesh.world_size(), " ranks.");
   }
@@ -121,7 +121,7 @@ std::string mesh_picture(const ReportInput& input) {
 
 std::string mesh_table(const ReportInput& input) {
   const mesh::MeshSizes& sizes = input.layout.mesh.sizes();
-  std::string text = "<table><tr><th>axis<th>ranks<th>apart<th></tr>\n";
+  std::string text = "<table><tr><th>axis<th>ranks<th>stride<th></tr>\n";
   int64_t stride = 1;
   for (size_t i = mesh::kAxes.size(); i-- > 0;) {
     const int64_t size = sizes.size(mesh::kAxes[i]);
@@ -266,8 +266,8 @@ std::string pareto_picture(const ReportInput& input) {
   body += rect(x(own_bytes) - 6, y(input.prediction.time.seconds) - 6, 12, 12, kColours[1],
                "this plan");
   return svg(kWidth + 2 * kMargin, kHeight + 40, body) +
-         cat("<p>Circles: the fastest layouts of each amount of memory, of ", search.considered,
-             " considered. The square is this plan.</p>\n");
+         cat("<p>Circles: for each amount of memory, the fastest of the ", search.considered,
+             " layouts that were considered. The square is this plan.</p>\n");
 }
 
 }  // namespace

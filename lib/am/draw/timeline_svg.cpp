@@ -40,8 +40,8 @@ struct LegendEntry {
 constexpr std::array<LegendEntry, 4> kLegend = {
     {{pipeline::Kind::kForward, "forward"},
      {pipeline::Kind::kBackward, "backward"},
-     {pipeline::Kind::kBackwardInput, "of the input"},
-     {pipeline::Kind::kBackwardWeight, "of the weights"}}};
+     {pipeline::Kind::kBackwardInput, "input gradient"},
+     {pipeline::Kind::kBackwardWeight, "weight gradient"}}};
 
 class SvgWriter {
  public:

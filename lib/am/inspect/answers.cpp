@@ -11,8 +11,9 @@ namespace {
 // JSON types, by name, that the answers of several commands use. `Answer` is any entry of the list
 // "results".
 constexpr std::string_view kShared =
-    "{results: [Answer], diagnostics?: [Diagnostic] (of the plan), error?: Error (of the "
-    "target)};Diagnostic = {rule: string, severity: 'error' | 'warning' | 'note', file: string, "
+    "{results: [Answer], not_run?: [string] (commands behind the one that failed), diagnostics?: "
+    "[Diagnostic] (of the plan), error?: Error (of the target)};Diagnostic = {rule: string, "
+    "severity: 'error' | 'warning' | 'note', file: string, "
     "line: integer, column: integer, message: string, help: string};Entry = {command: string, "
     "input: string (as it was typed), ok: boolean};Error = {message: string, help: string};Failed "
     "= {..Entry, error: Error};Mesh = {dims: [string] (from outer to inner), sizes: "

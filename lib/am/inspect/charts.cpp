@@ -25,9 +25,9 @@ constexpr double kLetter = 6.6;  // width of a letter of 11 px, rounded up
 constexpr const char* kChartStyle = R"(<style>
 text { font: 11px ui-monospace, monospace; fill: #24292f; }
 .title { font: 600 14px ui-sans-serif, system-ui, sans-serif; }
-.bar { fill: #4c8eda; } .cell { fill: #0b5394; } .bad { fill: #d1242f; }
+.bar { fill: #4c8eda; } .cell { fill: #0b5394; } .warm { fill: #bf5b04; } .bad { fill: #d1242f; }
 .frame { fill: none; stroke: #57606a; stroke-opacity: 0.5; }
-@media (prefers-color-scheme: dark) { text { fill: #d0d7de; } .cell { fill: #79b8ff; } }
+@media (prefers-color-scheme: dark) { text { fill: #d0d7de; } .cell { fill: #79b8ff; } .warm { fill: #f0883e; } }
 </style>
 )";
 
@@ -96,19 +96,24 @@ std::string grid_svg(const std::string& title, const Grid& grid) {
     for (int64_t column = 0; column < grid.width; ++column) {
       const double value = grid.at(row, column);
       const bool usable = std::isfinite(value);
-      out += box(usable ? "cell" : "bad", kEdge + static_cast<double>(column) * kCell,
-                 kHead + static_cast<double>(row) * kCell, kCell, kCell,
-                 usable ? grid.share(row, column) : 1.0,
+      const double largest = grid.largest();
+      const double opacity = !grid.diverging ? grid.share(row, column)
+                             : largest > 0.0 ? std::abs(value) / largest
+                                             : 0.0;
+      const char* kind = grid.diverging && value > 0.0 ? "warm" : "cell";
+      out += box(usable ? kind : "bad", kEdge + static_cast<double>(column) * kCell,
+                 kHead + static_cast<double>(row) * kCell, kCell, kCell, usable ? opacity : 1.0,
                  usable ? format_general(value, 4) : "not finite");
     }
   }
   out += box("frame", kEdge, kHead, static_cast<double>(grid.width) * kCell,
              static_cast<double>(grid.height) * kCell, 1.0, title);
-  return out +
-         text_line(
-             kEdge, height - kEdge,
-             cat("light ", format_general(grid.low, 4), ", dark ", format_general(grid.high, 4))) +
-         "</svg>\n";
+  const std::string legend =
+      grid.diverging
+          ? cat("blue ", format_general(-grid.largest(), 4), ", white 0, orange ",
+                format_general(grid.largest(), 4))
+          : cat("light ", format_general(grid.low, 4), ", dark ", format_general(grid.high, 4));
+  return out + text_line(kEdge, height - kEdge, legend) + "</svg>\n";
 }
 
 namespace {
@@ -117,8 +122,9 @@ constexpr double kPlotWidth = 640.0;
 constexpr double kPlotHeight = 180.0;
 constexpr std::array<const char*, 4> kCurveColours = {"#2f81f7", "#e16f24", "#1a7f37", "#a371f7"};
 
-// Returns the points of a polyline. Of many points, only the lowest and the highest of each pixel
-// column are kept. A value that is not finite begins a new line.
+// Returns the curve as polylines, each as the text of SVG's attribute "points". For each pixel
+// column, only the lowest and the highest point are kept. A polyline ends at a value that is not
+// finite.
 std::vector<std::string> polylines(const term::Curve& curve, const term::PlotRange& range,
                                    double left, double top) {
   const double width = std::max(range.x_high - range.x_low, 1e-300);

@@ -2,6 +2,8 @@
 // and dark pages.
 #pragma once
 
+#include <algorithm>
+#include <cmath>
 #include <string>
 #include <vector>
 
@@ -26,6 +28,7 @@ struct Grid {
   std::vector<double> cells;  // values of the cells, a row-major matrix [height, width]
   double low = 0.0;
   double high = 0.0;
+  bool diverging = false;  // true: negative values are blue, positive ones orange
 
   double at(int64_t row, int64_t column) const {
     return cells[static_cast<size_t>(row * width + column)];
@@ -33,21 +36,23 @@ struct Grid {
   // Returns the position of the value of the cell between `low` (0) and `high` (1); 0 if both are
   // equal.
   double share(int64_t row, int64_t column) const;
+  // Returns the larger magnitude of `low` and `high`.
+  double largest() const { return std::max(std::abs(low), std::abs(high)); }
 };
 std::string grid_svg(const std::string& title, const Grid& grid);
 
-// A box of curves over one horizontal axis.
+// A plot of several curves over one horizontal axis.
 struct CurveBox {
   std::string title;
   std::vector<term::Curve> curves;
 };
-// Returns a picture of the boxes below each other.
+// Returns a picture of the plots, one below the other.
 std::string curves_svg(const std::vector<CurveBox>& boxes);
 
 // Implements the option --svg of commands: writes the picture to the file on rank 0 and reports the
 // path in result.text. An existing file is overwritten only with --force.
 void write_picture(Session& session, const Arguments& arguments, Result& result);
-// As above, for the console: relative paths begin at the current folder.
+// Overload for the console, where relative paths begin at the current folder.
 void write_picture(const Arguments& arguments, Result& result);
 
 }  // namespace am::inspect

@@ -189,9 +189,8 @@ ParsedCommand parse_filter(const std::string& stage) {
     names.emplace_back(command->name);
   }
   const auto near = nearest(words.front(), names);
-  throw Error(
-      ErrorKind::kUsage, cat("`", words.front(), "` cannot follow a pipe"),
-      near ? cat("did you mean `", *near, "`?") : cat("behind `|` stand ", join(names, ", ")));
+  throw Error(ErrorKind::kUsage, cat("`", words.front(), "` cannot follow a pipe"),
+              near ? cat("did you mean `", *near, "`?") : cat("these can: ", join(names, ", ")));
 }
 
 Outcome failed(const std::string& input, const std::string& command, const Error& error) {

@@ -3,11 +3,11 @@
 // this table.
 //
 //   Outcome outcome = execute(session, "stats *.norm.weight");
-//   std::cout << (outcome.ok() ? outcome.result.text : outcome.error->message);
+//   std::cout << (outcome.error ? outcome.error->message : outcome.result.text);
 //
 // The table is in commands/rows_*.cpp. Functions of commands that read values of tensors are not in
 // the table: a session receives them when it is opened (values/commands/functions.cpp). Thus a
-// program without libtorch knows these commands, but cannot run them.
+// program without libtorch lists these commands, but cannot run them.
 #pragma once
 
 #include <functional>
@@ -70,21 +70,41 @@ struct Arguments {
   double number(std::string_view option, double fallback, double low, double high) const;
 };
 
+enum class RowKind { kText, kCount, kNumber, kBytes };
+
+struct RowColumn {
+  std::string key;    // key of the field in the JSON object of a row
+  std::string title;  // title of the column; empty: `key` is the title
+  RowKind kind = RowKind::kText;
+};
+
+// The table in which an answer shows its rows, so that filters behind a pipe can draw it again.
+struct RowTable {
+  std::vector<RowColumn> columns;  // empty: one column for each field of the JSON rows
+  // The rows as the table shows them, one for each JSON row, in the same order. Null: the JSON
+  // rows.
+  Json shown = nullptr;
+  int digits = 6;  // number of significant digits
+};
+
 struct Result {
   Json json = Json::object();  // fields of the JSON answer
   // The answer as text that ends with a newline. May be empty if
   // Session::for_programs() is true, because the text is then not printed.
   std::string text;
-  std::string svg;    // the answer as a picture; empty for commands that draw none
-  bool quit = false;  // set if the session ends after this command
-  // Set if a check, for example `verify`, found a problem. A script stops then as after an error.
+  std::string svg;  // the answer as a picture; empty for commands that draw none
+  RowTable table;
+  bool printed = false;  // set if `text` was printed while the command ran (Session::live_text)
+  bool quit = false;     // set if the session ends after this command
+  // Set if a check, for example `verify`, found a problem. A script then stops, as after an error.
   bool failed = false;
 };
 
 class Console;
 
 using TextFunction = Result(const term::Style& style, const Arguments& arguments);
-using RowsFunction = void(Json& rows, const Arguments& arguments);
+// Changes the rows of an answer. A change of the JSON rows must be made in `table` too.
+using RowsFunction = void(Json& rows, RowTable& table, const Arguments& arguments);
 using Runs = std::vector<run_folder::RunFolder>;
 using RunsFunction = Result(const Runs& runs, const Arguments& arguments, const term::Style& style);
 using PictureFunction = Result(const Json& rows, const Arguments& arguments,
@@ -98,8 +118,8 @@ struct OnRanks {
   RankFunction& function;
 };
 
-// Runs on all ranks of the session and reads values of tensors, with the function
-// Session::value_function().
+// Runs on all ranks of the session and reads values of tensors. Session::value_function() returns
+// the function.
 struct OnValues {};
 
 // Runs without a session, for example `help`, even while the ranks are busy.
@@ -116,6 +136,7 @@ struct BehindPipe {
 // Runs in the console (console.h).
 struct InConsole {
   ConsoleFunction& function;
+  bool of_job = false;  // whether the session must be attached to a running job
 };
 
 // Reads the metrics and plans of the session's runs, in the console.
@@ -156,8 +177,11 @@ struct Command {
   // Draws the rows of another command's answer, if this command may follow a pipe too; null: it may
   // not.
   PictureFunction* of_rows = nullptr;
+  // Key of a list in each row of the answer. Behind a pipe, the entries of these lists are the
+  // rows, each with the other fields of its outer row. Empty: the rows contain no such list.
+  std::string_view nested_rows = {};
 
-  // Whether the command is a filter or a picture of rows.
+  // Whether the command may follow a pipe, as a filter or to draw rows.
   bool can_follow_pipe() const { return as<BehindPipe>() != nullptr || of_rows != nullptr; }
   // Returns the operands and options, for example "PARAM [--bins N]"; may be empty.
   std::string takes() const;
@@ -173,10 +197,10 @@ struct Command {
   bool reads_values() const;
 };
 
-// Returns all commands, in the order of `help`. A program that links only libautomesh_core can run
-// only the commands that read no values of tensors.
+// Returns all commands, in the order of the table. A program that links only libautomesh_core can
+// run only the commands that read no values of tensors.
 std::span<const Command* const> commands();
-// Returns the command that has this name in `name` or `also`, or null.
+// Returns the command that has this name in `name` or `also`; null if there is none.
 const Command* find_command(std::string_view name);
 // Returns the command that has this name in `name` or `also`. If there is none, throws
 // Error(kUsage), whose hint is the nearest name.
@@ -192,8 +216,8 @@ struct ParsedCommand {
 // Parses a command line without running it. Throws Error(kUsage) for an unknown command, an unknown
 // option or a wrong number of words.
 ParsedCommand parse_command(const std::string& input);
-// Parses what follows a pipe: a filter or a picture. Throws the errors of parse_command(), and
-// Error(kUsage) for a command that may not follow a pipe.
+// Parses the text after a pipe: a filter, or a command that draws rows. Throws the errors of
+// parse_command(), and Error(kUsage) for a command that may not follow a pipe.
 ParsedCommand parse_filter(const std::string& stage);
 
 struct CommandError {

@@ -16,17 +16,6 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Adds to `out` the names that begin with `word`, each truncated after the next dot. For example,
-// the word "model.la" adds "model.layers.".
-void add_by_segment(const std::vector<std::string>& names, std::string_view word, bool is_module,
-                    std::set<std::string>& out) {
-  for (const std::string& name : names) {
-    if (!starts_with(name, word) || (is_module && name.size() == word.size())) continue;
-    const size_t dot = name.find('.', word.size());
-    out.insert(dot == std::string::npos ? name : name.substr(0, dot + 1));
-  }
-}
-
 void add_paths(std::string_view word, std::set<std::string>& out) {
   const size_t slash = word.rfind('/');
   const std::string folder(slash == std::string_view::npos ? "" : word.substr(0, slash + 1));
@@ -69,12 +58,15 @@ void add_operands(const Command& command, std::string_view word, const SessionFa
   add_starting(split(command.keywords, ' '), word, out);
   switch (command.completes) {
     case Operand::kParameter:
-      add_by_segment(facts.parameters, word, false, out);
+      out.merge(by_segment(facts.parameters, word));
       break;
-    case Operand::kModule:
-      add_by_segment(facts.parameters, word, false, out);
-      add_by_segment(facts.modules, word, true, out);
+    case Operand::kModule: {
+      std::set<std::string> modules = by_segment(facts.modules, word);
+      modules.erase(std::string(word));
+      out.merge(modules);
+      out.merge(by_segment(facts.parameters, word));
       break;
+    }
     case Operand::kPath:
       add_paths(word, out);
       break;
@@ -152,6 +144,16 @@ std::optional<Typed> typed(std::string_view line) {
 }
 
 }  // namespace
+
+std::set<std::string> by_segment(const std::vector<std::string>& names, std::string_view word) {
+  std::set<std::string> out;
+  for (const std::string& name : names) {
+    if (!starts_with(name, word)) continue;
+    const size_t dot = name.find('.', word.size());
+    out.insert(dot == std::string::npos ? name : name.substr(0, dot + 1));
+  }
+  return out;
+}
 
 Completion complete(std::string_view line, const SessionFacts& facts) {
   Completion completion;

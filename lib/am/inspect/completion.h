@@ -3,6 +3,7 @@
 // modules up to the next dot.
 #pragma once
 
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -20,6 +21,10 @@ struct Completion {
 
 // Returns the possible completions of the last word of `line`, the text before the cursor.
 Completion complete(std::string_view line, const SessionFacts& facts);
+
+// Returns the names that begin with `word`, each up to the next dot, sorted. For example, the word
+// "model.la" gives "model.layers.".
+std::set<std::string> by_segment(const std::vector<std::string>& names, std::string_view word);
 
 // Returns a hint about the text that may follow `line`, the text before the cursor: the operands
 // and options of its command, for example "[NAMES] [--by parameter|layer]", or a description of the

@@ -1,18 +1,24 @@
 #include "am/inspect/console.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
+#include <vector>
 
+#include "am/base/date.h"
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/home.h"
 #include "am/base/text.h"
+#include "am/base/units.h"
 #include "am/draw/markup.h"
 #include "am/inspect/charts.h"
 #include "am/inspect/commands/table.h"
 #include "am/inspect/rows.h"
 #include "am/inspect/runs.h"
 #include "am/inspect/words.h"
+#include "am/observe/metric_series.h"
+#include "am/run_folder/job_record.h"
 
 namespace am::inspect {
 namespace {
@@ -29,6 +35,22 @@ void require_runs(const Runs& runs, const std::string& command) {
               "am-repl RUN, where RUN has a metrics.jsonl");
 }
 
+// Replaces the rows of an answer by the entries of a list in each row, under the key `nested`. Each
+// entry begins with the other fields of its outer row. Returns the new rows.
+Json* flatten(Json& answer, const Json& rows, const std::string& nested) {
+  Json flat = Json::array();
+  for (const Json& outer : rows) {
+    Json fields = outer;
+    fields.erase(nested);
+    for (const Json& inner : outer.at(nested)) {
+      flat.push_back(fields);
+      flat.back().update(inner);
+    }
+  }
+  answer = {{nested, std::move(flat)}};
+  return &answer[nested];
+}
+
 }  // namespace
 
 void Console::apply(Outcome& outcome, const std::string& stage) const {
@@ -40,10 +62,17 @@ void Console::apply(Outcome& outcome, const std::string& stage) const {
         ErrorKind::kUsage, cat("`", outcome.command, "` prints no rows"),
         cat("`", parsed.command->name, "` needs the rows of a command such as ls or stats"));
   }
+  const Command* command = find_command(outcome.command);
+  if (outcome.filters.empty() && command != nullptr && !command->nested_rows.empty()) {
+    rows = flatten(outcome.result.json, *rows, std::string(command->nested_rows));
+  }
   outcome.filters.emplace_back(parsed.command->name);
   if (filter != nullptr) {
-    filter->function(*rows, parsed.arguments);
-    outcome.result.text = draw_rows(*rows, columns_of(*rows), options_.style, 6);
+    RowTable& table = outcome.result.table;
+    filter->function(*rows, table, parsed.arguments);
+    outcome.result.text = draw_rows(table.shown.is_null() ? *rows : table.shown,
+                                    table.columns.empty() ? columns_of(*rows) : table.columns,
+                                    options_.style, table.digits);
     return;
   }
   Result picture = parsed.command->of_rows(*rows, parsed.arguments, options_.style);
@@ -64,6 +93,7 @@ constexpr const char* kReportHead = R"(<!doctype html>
 <meta name="viewport" content="width=device-width">
 <style>body{font:15px/1.5 system-ui,sans-serif;max-width:80em;margin:2em auto;padding:0 1em}
 h1{font-size:1.4em}h2{font:600 1em ui-monospace,monospace;margin-top:2em}
+dl{display:grid;grid-template-columns:max-content 1fr;gap:0 1em}dd{margin:0}li{font-family:ui-monospace,monospace}
 pre{overflow-x:auto;font:13px/1.35 ui-monospace,monospace}svg{max-width:100%;height:auto}
 @media(prefers-color-scheme:dark){body{background:#111;color:#ddd}}</style>
 )";
@@ -116,10 +146,14 @@ Outcome Console::answer(const std::string& input) {
     const std::vector<std::string> stages = split_pipes(input);
     // The filters are parsed first, so that a syntax error is reported before anything runs.
     for (size_t i = 1; i < stages.size(); ++i) parse_filter(stages[i]);
-    // A curve of all steps is drawn without a row for each of them.
+    // `metrics | plot KEY` reads the metrics directly, instead of a row for each step.
     const bool draws = stages.size() == 2 && trim(stages.front()) == "metrics" &&
                        plots_metrics(stages.back()) && !options_.runs.empty();
     const size_t first = draws ? 1 : 0;
+    if (options_.live_text) {
+      options_.live_text->on =
+          stages.size() == 1 && mode_ == OutputMode::kTable && output_.empty() && depth_ == 0;
+    }
     outcome = first_stage(stages[first]);
     outcome.input = input;
     if (outcome.error) return outcome;
@@ -153,9 +187,37 @@ Outcome Console::first_stage(const std::string& input) {
   return outcome;
 }
 
+Result Console::dashboard() {
+  constexpr auto kInterval = std::chrono::seconds(1);
+  constexpr int kRows = 24;  // lines of a dashboard that is not on a terminal
+  DashboardData data;
+  if (!options_.runs.empty()) data.read_losses(options_.runs.front().metrics_file());
+  data.update(*inner_);
+  Result result;
+  const auto screen =
+      options_.open_screen && !options_.for_programs ? options_.open_screen() : nullptr;
+  if (screen) {
+    term::Style style = options_.style;
+    const auto goes_on = [&] {
+      style.width = screen->columns();
+      screen->draw(dashboard_text(data, screen->rows(), style));
+      return screen->wait(kInterval);
+    };
+    // If the user interrupts an update while the job does not answer, the update may throw, which
+    // ends the dashboard.
+    while (goes_on()) data.update(*inner_);
+    result.printed = true;
+  }
+  result.json = data.to_json();
+  result.text = dashboard_text(data, kRows, options_.style);
+  return result;
+}
+
 void Console::remember(const Outcome& outcome) {
   if (outcome.command == "report" || outcome.command == "source") return;
   Result result = outcome.result;
+  // Commands that change the session, for example `mode csv`, print nothing.
+  if (result.text.empty() && result.svg.empty() && !options_.for_programs) return;
   if (result.text.empty() && options_.for_programs) {
     if (const Json* rows = rows_in(result.json)) {
       result.text = draw_rows(*rows, columns_of(*rows), term::Style::plain(), 6);
@@ -198,12 +260,12 @@ Result Console::source(const std::filesystem::path& path) {
       result.text += outcome.result.text;
       result.quit = outcome.result.quit;
       if (outcome.error) {
-        throw Error(outcome.error->kind,
-                    cat(path.string(), ":", number, ": ", outcome.error->message),
-                    outcome.error->hint);
+        const std::string message = cat(path.string(), ":", number, ": ", outcome.error->message);
+        if (!options_.keep_going) throw Error(outcome.error->kind, message, outcome.error->hint);
+        result.text += cat("error: ", message, "\n");
       }
-      result.failed = outcome.result.failed;
-      if (result.quit || result.failed) return false;
+      result.failed = result.failed || !outcome.ok();
+      if (result.quit || (result.failed && !options_.keep_going)) return false;
     }
     return true;
   };
@@ -220,14 +282,61 @@ Result Console::source(const std::filesystem::path& path) {
   return result;
 }
 
+// Adds the answers that describe the session's runs to the page: curves of the first run's metrics,
+// the comparison of several runs, and the first run's plan.
+void Console::show_runs() {
+  if (options_.runs.empty()) return;
+  const run_folder::RunFolder& run = options_.runs.front();
+  std::vector<std::string> commands;
+  if (const auto keys = changing_metrics(run); !keys.empty()) {
+    commands.push_back(cat("plot ", join(keys, " ")));
+  }
+  if (options_.runs.size() > 1) commands.insert(commands.begin(), "compare");
+  for (const std::string& command : commands) {
+    const Outcome outcome = answer(command);
+    if (!outcome.error) remember(outcome);
+  }
+  std::error_code missing;
+  if (std::filesystem::exists(run.plan_file(), missing)) {
+    shown_.push_back({run.plan_file().filename().string(), read_file(run.plan_file()), {}});
+  }
+}
+
 Result Console::report(const std::filesystem::path& path, bool forced) {
   require_free_path(path, forced);
-  const std::string title = cat("am-repl: ", facts().title);
+  if (shown_.empty()) show_runs();
+  const std::string title =
+      cat("am-repl: ", facts().title.empty() ? options_.target : facts().title);
   std::string page = cat(kReportHead, "<title>", draw::escaped(title),
-                         "</title></head><body>\n<h1>", draw::escaped(title), "</h1>\n");
-  for (const Shown& shown : shown_) {
-    page += cat("<h2>", draw::escaped(shown.input), "</h2>\n<pre>", escaped_lines(shown.text),
-                "</pre>\n", shown.svg);
+                         "</title></head><body>\n<h1>", draw::escaped(title), "</h1>\n<dl>");
+  std::vector<std::pair<std::string, std::string>> facts = {{"target", options_.target}};
+  for (const auto& run : options_.runs) {
+    const auto series = observe::read_series(run.metrics_file(), {"loss"});
+    if (series.steps.empty()) continue;
+    facts.emplace_back(
+        "last step", cat(run.root().string(), ": step ", static_cast<int64_t>(series.steps.back()),
+                         ", loss ", format_general(series.values.front().back(), 5)));
+    if (const auto record = run_folder::read_record(run); record && record->time.total() > 0.0) {
+      facts.emplace_back("goodput", run_folder::goodput_text(record->time));
+    }
+  }
+  facts.emplace_back("written", cat(utc_date("%Y-%m-%d %H:%M UTC"), " by am-repl ", AM_VERSION));
+  for (const auto& [name, value] : facts) {
+    page += cat("<dt>", name, "</dt><dd>", draw::escaped(value), "</dd>");
+  }
+  page += "</dl>\n<nav><ol>\n";
+  for (size_t i = 0; i < shown_.size(); ++i) {
+    page += cat("<li><a href=\"#c", i, "\">", draw::escaped(shown_[i].input), "</a></li>\n");
+  }
+  page += "</ol></nav>\n";
+  for (size_t i = 0; i < shown_.size(); ++i) {
+    const Shown& shown = shown_[i];
+    const std::string text = cat("<pre>", escaped_lines(shown.text), "</pre>\n");
+    page += cat("<h2 id=\"c", i, "\">", draw::escaped(shown.input), "</h2>\n");
+    // Beside a picture, the text shows the same values.
+    page += shown.svg.empty()
+                ? text
+                : cat(shown.svg, "\n<details><summary>as text</summary>", text, "</details>\n");
   }
   write_file_atomically(path, page + "</body></html>\n");
   Result result;

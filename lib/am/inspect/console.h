@@ -1,5 +1,5 @@
-// Adds to an interpreter what a console offers: pipes, output modes, files of commands, and files
-// that receive the answers. The console processes the answers of commands and does not access
+// Adds the features of a console to an interpreter: pipes, output modes, files of commands, and
+// files that receive the answers. The console processes the answers of commands and does not access
 // ranks.
 //
 //   Console console(std::move(interpreter), {.style = style});   // from values::open_target()
@@ -7,11 +7,13 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "am/inspect/dashboard.h"
 #include "am/inspect/interpreter.h"
 
 namespace am::inspect {
@@ -22,8 +24,13 @@ std::optional<OutputMode> parse_output_mode(std::string_view name);
 
 struct ConsoleOptions {
   term::Style style;
-  bool for_programs = false;  // the caller uses only the JSON of answers
-  Runs runs = {};             // the run folders that the session was opened for
+  bool for_programs = false;                      // the caller uses only the JSON of answers
+  Runs runs = {};                                 // the run folders that the session was opened for
+  std::shared_ptr<LiveText> live_text = nullptr;  // SessionOptions::live_text of the session
+  bool keep_going = false;                        // source() continues after a command that fails
+  std::string target = {};  // path or address that the session was opened for, for report()
+  // Returns the user's terminal for dashboard(), or null; may be empty.
+  std::function<std::unique_ptr<Screen>()> open_screen = {};
 };
 
 class Console : public Interpreter {
@@ -45,8 +52,12 @@ class Console : public Interpreter {
   void set_output(const std::filesystem::path& path, bool forced);
   // Runs the commands in the file until one fails or is `quit`. Returns all answers as one result.
   Result source(const std::filesystem::path& path);
+  // Shows the dashboard of a job on the user's terminal until the user leaves, and returns its last
+  // state. Without a terminal, returns its current state.
+  Result dashboard();
   // Writes the commands and answers of the session (the last 16 MiB) to an HTML page. Throws
-  // Error(kUsage) if the path exists and `forced` is false.
+  // Error(kUsage) if the path exists and `forced` is false. If a session with runs has no answers
+  // yet, the page contains the curves of all metrics, the comparison of several runs, and the plan.
   Result report(const std::filesystem::path& path, bool forced);
 
  private:
@@ -62,6 +73,7 @@ class Console : public Interpreter {
   // Applies the filter, or draws the picture, that follows a pipe.
   void apply(Outcome& outcome, const std::string& stage) const;
   void remember(const Outcome& outcome);
+  void show_runs();
 
   std::unique_ptr<Interpreter> inner_;
   ConsoleOptions options_;

@@ -1,6 +1,13 @@
 #include "am/inspect/layers.h"
 
 #include <algorithm>
+#include <cstdint>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "am/base/number.h"
+#include "am/base/text.h"
 
 namespace am::inspect {
 
@@ -16,6 +23,74 @@ std::string layer_of(std::string_view name) {
     first = dot + 1;
   }
   return std::string(name.substr(0, name.rfind('.')));
+}
+
+namespace {
+
+// Returns ascending numbers as ranges: "0-31", or "{0-3,7}" if there are several.
+std::string ranges_text(const std::vector<int64_t>& numbers) {
+  std::vector<std::string> ranges;
+  for (size_t i = 0; i < numbers.size();) {
+    size_t end = i + 1;
+    while (end < numbers.size() && numbers[end] == numbers[end - 1] + 1) ++end;
+    ranges.push_back(cat(numbers[i], end - i > 1 ? cat("-", numbers[end - 1]) : ""));
+    i = end;
+  }
+  return ranges.size() == 1 ? ranges.front() : cat("{", join(ranges, ","), "}");
+}
+
+}  // namespace
+
+std::vector<NamedRow> fold_layers(const std::vector<NamedRow>& rows) {
+  struct Fold {
+    std::string before, behind, text;  // parts of the name around the number; text of the rows
+    std::vector<int64_t> numbers;
+    std::string first;  // name of the first row
+    std::vector<size_t> members;
+  };
+  std::vector<Fold> folds;
+  std::map<std::tuple<std::string, std::string, std::string>, size_t> index;
+  for (size_t i = 0; i < rows.size(); ++i) {
+    const NamedRow& row = rows[i];
+    const std::string layer = layer_of(row.name);
+    const size_t digits = layer.rfind('.') + 1;  // 0 if the name has no dot
+    const auto number = parse_integer(std::string_view(layer).substr(digits));
+    if (!number) {
+      folds.push_back({{}, {}, row.text, {}, row.name, {i}});
+      continue;
+    }
+    const std::string before = layer.substr(0, digits), behind = row.name.substr(layer.size());
+    const auto [place, fresh] = index.try_emplace({before, behind, row.text}, folds.size());
+    if (fresh) folds.push_back({before, behind, row.text, {}, row.name, {}});
+    folds[place->second].numbers.push_back(*number);
+    folds[place->second].members.push_back(i);
+  }
+  std::vector<NamedRow> out;
+  for (Fold& fold : folds) {
+    out.push_back({fold.numbers.size() < 2
+                       ? fold.first
+                       : cat(fold.before, ranges_text(fold.numbers), fold.behind),
+                   fold.text, std::move(fold.members)});
+  }
+  return out;
+}
+
+std::vector<NamedRow> fold_numbers(const std::vector<NamedRow>& rows) {
+  std::vector<NamedRow> folded = fold_layers(rows);
+  for (size_t before = rows.size(); folded.size() < before;) {
+    before = folded.size();
+    std::vector<NamedRow> again = fold_layers(folded);
+    for (NamedRow& row : again) {
+      std::vector<size_t> members;
+      for (const size_t member : row.members) {
+        const std::vector<size_t>& inner = folded[member].members;
+        members.insert(members.end(), inner.begin(), inner.end());
+      }
+      row.members = std::move(members);
+    }
+    folded = std::move(again);
+  }
+  return folded;
 }
 
 }  // namespace am::inspect

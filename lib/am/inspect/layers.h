@@ -1,8 +1,9 @@
-// Determines the layer of a parameter from its name, for the option `--by layer` of commands.
+// Layers in the names of parameters: the layer of a name, and names of many layers in one row.
 #pragma once
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace am::inspect {
 
@@ -10,5 +11,18 @@ namespace am::inspect {
 // contains no number, returns the module of the parameter, for example "model.norm", or the whole
 // name if it has no dot.
 std::string layer_of(std::string_view name);
+
+struct NamedRow {
+  std::string name;
+  std::string text;
+  // In the result of fold_layers(): the indices of the rows that this row replaces.
+  std::vector<size_t> members = {};
+};
+// Replaces rows that have the same text and differ only in the first number of their names by one
+// row, for example "model.layers.0-31.mlp.up_proj.weight", at the position of the first of them.
+std::vector<NamedRow> fold_layers(const std::vector<NamedRow>& rows);
+// Like fold_layers(), but for rows that differ in any numbers of their names, for example also in
+// those of experts: "model.layers.0-31.mlp.experts.0-7.up_proj.weight".
+std::vector<NamedRow> fold_numbers(const std::vector<NamedRow>& rows);
 
 }  // namespace am::inspect

@@ -70,12 +70,36 @@ std::optional<Json> receive_message(int socket) {
   return json;
 }
 
+namespace {
+
+Json packed(const RowTable& table) {
+  Json columns = Json::array();
+  for (const RowColumn& each : table.columns) {
+    columns.push_back({each.key, each.title, static_cast<int>(each.kind)});
+  }
+  return {{"columns", columns}, {"shown", table.shown}, {"digits", table.digits}};
+}
+
+RowTable unpacked(const Json& json) {
+  RowTable table;
+  for (const Json& each : json.value("columns", Json::array())) {
+    table.columns.push_back({each.at(0).get<std::string>(), each.at(1).get<std::string>(),
+                             static_cast<RowKind>(each.at(2).get<int>())});
+  }
+  table.shown = json.value("shown", Json());
+  table.digits = json.value("digits", table.digits);
+  return table;
+}
+
+}  // namespace
+
 Json pack(const Outcome& outcome) {
   Json message = {{"input", outcome.input}, {"command", outcome.command}};
   if (!outcome.error) {
     message["json"] = outcome.result.json;
     message["text"] = outcome.result.text;
     message["svg"] = outcome.result.svg;
+    message["table"] = packed(outcome.result.table);
     message["quit"] = outcome.result.quit;
     message["failed"] = outcome.result.failed;
   } else {
@@ -99,6 +123,7 @@ Outcome unpack(const Json& message) {
   outcome.result.json = message.value("json", Json::object());
   outcome.result.text = message.value("text", "");
   outcome.result.svg = message.value("svg", "");
+  outcome.result.table = unpacked(message.value("table", Json::object()));
   outcome.result.quit = message.value("quit", false);
   outcome.result.failed = message.value("failed", false);
   return outcome;

@@ -10,14 +10,21 @@ namespace {
 constexpr std::string_view kStatePrefix = "optim.state.";
 
 // Returns a setting from param_groups that are stored with one named value per setting. The name
-// contains the parameter or the index of the group, for example "optim.param_groups.0.lr". Returns
-// null if the setting is not stored.
+// contains the parameter or the index of the group, for example "optim.param_groups.0.lr". The
+// files do not record which of several numbered groups contains the parameter. Returns null if the
+// setting is not stored, or if its values in the numbered groups differ.
 Json group_value(const Session& session, const std::string& parameter, const char* key) {
   const TensorCatalog& view = session.view();
-  for (const std::string& group : {parameter, std::string("0")}) {
-    for (const char* prefix : {"optim.param_groups.", "optimizer.param_groups."}) {
-      Json value = view.value(cat(prefix, group, ".", key));
-      if (!value.is_null()) return value;
+  for (const char* prefix : {"optim.param_groups.", "optimizer.param_groups."}) {
+    const auto value = [&](const std::string& group) {
+      return view.value(cat(prefix, group, ".", key));
+    };
+    if (Json own = value(parameter); !own.is_null()) return own;
+    Json first = value("0");
+    for (int64_t group = 1; !first.is_null(); ++group) {
+      const Json next = value(cat(group));
+      if (next.is_null()) return first;
+      if (next != first) return nullptr;
     }
   }
   return nullptr;

@@ -1,12 +1,15 @@
-// Counts the bytes that a command has read. Reading threads update the counts; another thread
-// displays them.
+// Feedback of a command while it runs: the number of bytes that it has read, and its text.
 #pragma once
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <string>
 
 namespace am::inspect {
 
+// Counts the bytes that a command has read. Reading threads update the counts; another thread
+// displays them.
 class Progress {
  public:
   // Sets both counts to zero at the start of a command. The command may call expect() later.
@@ -23,6 +26,12 @@ class Progress {
 
  private:
   std::atomic<int64_t> total_ = 0, done_ = 0;
+};
+
+// Shows the text of a command while the command runs.
+struct LiveText {
+  std::function<void(const std::string& text)> print;
+  bool on = true;  // false if the answer of the running command goes to a pipe or a file
 };
 
 }  // namespace am::inspect

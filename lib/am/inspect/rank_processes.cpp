@@ -73,7 +73,7 @@ struct SocketPair {
   SocketPair() {
     int fds[2];
     if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, fds) != 0) {
-      throw Error(ErrorKind::kRuntime, cat("cannot make a socket: ", std::strerror(errno)));
+      throw Error(ErrorKind::kRuntime, cat("cannot create a socket: ", std::strerror(errno)));
     }
     ours = fds[0];
     theirs = ::fcntl(fds[1], F_DUPFD, 10);  // a descriptor above those of the standard streams
@@ -110,7 +110,7 @@ std::string how_it_ended(pid_t pid) {
     (info.si_code == CLD_EXITED ? exit.exit_status : exit.signal) = info.si_status;
     return cat(" has ended: ", launch::end_text(exit));
   }
-  return " has gone";
+  return " has closed its connection";
 }
 
 }  // namespace
@@ -385,8 +385,8 @@ Outcome RankProcesses::run(const std::string& input) {
     outcome.error = {
         ErrorKind::kUsage,
         cat("given up: ", missing_text(), " has not finished `", pending_->input, "`"),
-        "`help` and `quit` need no rank; any other command waits for it, and Ctrl-C then ends "
-        "the session"};
+        "`help` and `quit` need no rank; any other command first waits for this one, and Ctrl-C "
+        "then ends the session"};
     return outcome;
   };
   if (pending_) {  // the ranks may still run an abandoned command

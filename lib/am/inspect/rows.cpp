@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/term/table.h"
@@ -40,9 +41,24 @@ void Rows::sort_down(const std::string& key) {
 
 void Rows::give(Result& result, const std::string& name, const Session& session) const {
   result.json[name] = rows_;
+  result.table = {.columns = columns_, .digits = session.digits()};
   if (!session.for_programs()) {
     result.text = draw_rows(rows_, columns_, session.style(), session.digits());
   }
+}
+
+void Rows::give_shown(Result& result, const std::string& name, const Session& session,
+                      const Json& shown) const {
+  give(result, name, session);
+  if (session.for_programs()) return;
+  result.text = draw_rows(shown, columns_, session.style(), session.digits());
+}
+
+void Rows::give(Result& result, const std::string& name, const Session& session, Json rows) const {
+  AM_ASSERT(rows.size() == rows_.size(), "the table and the JSON differ in their number of rows");
+  give(result, name, session);
+  result.json[name] = std::move(rows);
+  result.table.shown = rows_;
 }
 
 std::string cell_text(const Json& value, RowKind kind, int digits) {

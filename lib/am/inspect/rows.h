@@ -14,14 +14,6 @@
 
 namespace am::inspect {
 
-enum class RowKind { kText, kCount, kNumber, kBytes };
-
-struct RowColumn {
-  std::string key;    // key of the field in the JSON object of a row
-  std::string title;  // title of the column; empty: `key` is the title
-  RowKind kind = RowKind::kText;
-};
-
 class Rows {
  public:
   explicit Rows(std::vector<RowColumn> columns) : columns_(std::move(columns)) {}
@@ -34,6 +26,11 @@ class Rows {
   // Sets result.json[name] to the rows. Sets result.text to the table, but not if
   // session.for_programs() is true.
   void give(Result& result, const std::string& name, const Session& session) const;
+  // Like give(), but draws the rows `shown` in the table, instead of the rows of the JSON answer.
+  void give_shown(Result& result, const std::string& name, const Session& session,
+                  const Json& shown) const;
+  // Like give(), but sets result.json[name] to `rows`, one JSON object for each row of the table.
+  void give(Result& result, const std::string& name, const Session& session, Json rows) const;
 
  private:
   std::vector<RowColumn> columns_;

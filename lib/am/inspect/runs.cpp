@@ -1,10 +1,14 @@
 #include "am/inspect/runs.h"
 
 #include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "am/base/text.h"
+#include "am/config/plan.h"
 #include "am/inspect/words.h"
 #include "am/observe/metric_series.h"
+#include "am/observe/metrics.h"
 
 namespace am::inspect {
 
@@ -49,6 +53,36 @@ std::vector<std::string> run_names(const Runs& runs) {
   return names;
 }
 
+std::vector<std::string> validation_keys(const run_folder::RunFolder& run) {
+  std::vector<std::string> keys;
+  std::error_code missing;
+  if (!fs::exists(run.plan_file(), missing)) return keys;
+  Diagnostics ignored;
+  if (const auto plan = config::load_draft(run.plan_file(), {}, ignored)) {
+    for (const auto& set : plan->validation.sets) {
+      keys.push_back(cat(observe::kValidationPrefix, set.name));
+    }
+  }
+  return keys;
+}
+
+std::vector<std::string> changing_metrics(const run_folder::RunFolder& run) {
+  std::vector<std::string> keys = observe::metric_keys();
+  for (std::string& key : validation_keys(run)) keys.push_back(std::move(key));
+  for (const char* derived : {"time", "tokens_seen", "tokens_per_second_per_rank"}) {
+    std::erase(keys, derived);
+  }
+  const auto series = observe::read_series(run.metrics_file(), keys);
+  std::vector<std::string> changing;
+  for (size_t i = 0; i < keys.size(); ++i) {
+    std::vector<double> values = series.values[i];
+    std::erase_if(values, [](double value) { return !std::isfinite(value); });
+    const auto other = [&](double value) { return value != values.front(); };
+    if (std::any_of(values.begin(), values.end(), other)) changing.push_back(keys[i]);
+  }
+  return changing;
+}
+
 bool plots_metrics(const std::string& input) {
   const Command* command = command_of(input);
   if (command == nullptr || command->name != "plot") return false;
@@ -57,7 +91,8 @@ bool plots_metrics(const std::string& input) {
     const auto& keys = observe::metric_keys();
     return !arguments.words.empty() &&
            std::all_of(arguments.words.begin(), arguments.words.end(), [&](const auto& word) {
-             return std::find(keys.begin(), keys.end(), word) != keys.end();
+             return starts_with(word, observe::kValidationPrefix) ||
+                    std::find(keys.begin(), keys.end(), word) != keys.end();
            });
   } catch (const Error&) {
     return false;
@@ -67,7 +102,8 @@ bool plots_metrics(const std::string& input) {
 bool needs_only_runs(const std::string& input) {
   const Command* command = command_of(input);
   if (command == nullptr) return false;
-  return command->as<OfRuns>() != nullptr || plots_metrics(split_pipes(input).front());
+  return command->as<OfRuns>() != nullptr || command->name == "report" ||
+         plots_metrics(split_pipes(input).front());
 }
 
 }  // namespace am::inspect

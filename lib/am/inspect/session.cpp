@@ -146,10 +146,13 @@ void Session::require_memory(int64_t bytes, const std::string& what, bool forced
   }
 }
 
+bool Session::any_interrupted() {
+  const auto ranks = view_->gather_numbers({is_interrupted() ? 1 : 0});
+  return std::any_of(ranks.begin(), ranks.end(), [](const auto& rank) { return rank[0] != 0; });
+}
+
 void Session::check_interrupt() {
-  for (const auto& rank : view_->gather_numbers({is_interrupted() ? 1 : 0})) {
-    if (rank[0] != 0) throw Error(ErrorKind::kUsage, "interrupted");
-  }
+  if (any_interrupted()) throw Error(ErrorKind::kUsage, "interrupted");
 }
 
 std::vector<std::string> module_names(const std::vector<HeldParameter>& parameters) {

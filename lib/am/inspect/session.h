@@ -31,6 +31,7 @@ struct SessionOptions {
   std::function<launch::MemoryInfo()> memory;  // for tests: replaces the measured memory
   std::function<bool()> interrupted;  // whether the user wants to stop the command; may be empty
   Progress* progress = nullptr;       // counts bytes that a command reads; must outlive the session
+  std::shared_ptr<LiveText> live_text;  // null: the text of a command appears at its end
 };
 
 struct Arguments;
@@ -86,6 +87,8 @@ class Session {
   int digits() const { return digits_; }
   void set_digits(int digits) { digits_ = digits; }
 
+  // Returns whether the user interrupted any rank. Collective.
+  bool any_interrupted();
   // Throws Error(kUsage) on all ranks if the user interrupted any of them. Collective: a long loop
   // must call check_interrupt() on every rank at the same points.
   void check_interrupt();
@@ -95,8 +98,13 @@ class Session {
   // Returns whether the user interrupted this rank. If so, the rank can skip local work until its
   // next check_interrupt(), which throws.
   bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
-  // Report the number of bytes that the running command will read, and has read, in this process.
-  // saw_bytes() may be called from any thread.
+  // Returns the function that prints text while the command runs; null if none may be printed.
+  const std::function<void(const std::string&)>* live_text() const {
+    return options_.live_text && options_.live_text->on ? &options_.live_text->print : nullptr;
+  }
+  // Report the progress of the running command in this process: expect_bytes() sets the number of
+  // bytes that the command will read, and saw_bytes() adds bytes that it has read. saw_bytes() may
+  // be called from any thread.
   void expect_bytes(int64_t bytes) const {
     if (options_.progress != nullptr) options_.progress->expect(bytes);
   }

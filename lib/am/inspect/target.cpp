@@ -1,6 +1,7 @@
 #include "am/inspect/target.h"
 
 #include <algorithm>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -9,6 +10,8 @@
 #include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/frameworks/open_weights.h"
+#include "am/inspect/runs.h"
+#include "am/run_folder/job_record.h"
 #include "am/run_folder/step_folders.h"
 
 namespace am::inspect {
@@ -85,22 +88,30 @@ bool looks_openable(const fs::path& path) {
   }
 }
 
-// Returns the names of the entries of a folder that am-repl can open, as the text of a hint; empty
-// if there are none.
+// Returns targets_in() as the text of a hint; empty if there are none.
 std::string openable_in(const fs::path& folder) {
-  constexpr size_t kMostEntries = 1000;  // largest number of entries that are examined
   constexpr size_t kShown = 6;
   std::vector<std::string> names;
-  size_t entries = 0;
-  for (const auto& entry : fs::directory_iterator(folder)) {
-    if (++entries > kMostEntries) break;
-    if (looks_openable(entry.path())) names.push_back(entry.path().string());
-  }
+  for (const fs::path& path : targets_in(folder)) names.push_back(path.string());
   if (names.empty()) return {};
-  std::sort(names.begin(), names.end(), natural_less);
   const size_t more = names.size() - std::min(names.size(), kShown);
   names.resize(names.size() - more);
-  return cat("in it: ", join(names, ", "), more == 0 ? "" : cat(" and ", more, " more"));
+  return cat("these can be opened: ", join(names, ", "),
+             more == 0 ? "" : cat(" and ", more, " more"));
+}
+
+// Throws Error(kFormat) for the folder of a run that has saved no checkpoint.
+[[noreturn]] void throw_without_checkpoint(const run_folder::RunFolder& run) {
+  const std::string root = run.root().string();
+  std::string message = cat(root, ": this run has saved no checkpoint");
+  const auto record = run_folder::read_record(run);
+  const Json cause = record ? record->cause : Json();
+  if (cause.contains("message") && cause["message"].is_string()) {
+    message += cat("; its job failed: ", cause["message"].get<std::string>());
+  }
+  throw Error(ErrorKind::kFormat, message,
+              cat("am-repl ", root, " -c metrics shows its steps; am-repl ",
+                  run.plan_file().string(), " opens its plan"));
 }
 
 Target recognize(const fs::path& path) {
@@ -112,6 +123,7 @@ Target recognize(const fs::path& path) {
     if (frameworks::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
     if (const auto newest = newest_in(path / "checkpoints")) return *newest;
     if (const auto newest = newest_in(path)) return *newest;
+    if (const auto run = run_of(path)) throw_without_checkpoint(*run);
     const std::string below = openable_in(path);
     throw Error(ErrorKind::kFormat, cat(path.string(), ": nothing in this folder can be opened"),
                 below.empty() ? kKinds : below);
@@ -128,6 +140,21 @@ Target recognize(const fs::path& path) {
 }
 
 }  // namespace
+
+std::vector<fs::path> targets_in(const fs::path& folder) {
+  constexpr size_t kMostEntries = 1000;  // largest number of entries that are examined
+  std::vector<fs::path> found;
+  size_t entries = 0;
+  std::error_code unreadable;
+  for (const auto& entry : fs::directory_iterator(folder, unreadable)) {
+    if (++entries > kMostEntries) break;
+    if (looks_openable(entry.path())) found.push_back(entry.path());
+  }
+  std::sort(found.begin(), found.end(), [](const fs::path& a, const fs::path& b) {
+    return natural_less(a.string(), b.string());
+  });
+  return found;
+}
 
 Target find_target(const fs::path& path, const fs::path& token) {
   constexpr std::string_view kTcp = "tcp://";

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "am/control/place.h"
 
@@ -20,14 +21,18 @@ enum class TargetKind { kWeights, kPlan, kJob };
 struct Target {
   TargetKind kind = TargetKind::kWeights;
   std::filesystem::path path;
-  std::string note;  // remark on what is opened instead of the path; may be empty
+  std::string note;  // remark for the user, for example which checkpoint is opened; may be empty
   std::optional<control::JobAddress> job;  // address of the job; set for kJob only
 };
 
 // Determines the kind of `path`. `token` is the file with the token of a job at tcp://. Throws
 // Error(kIo) if the path does not exist, and Error(kFormat), with a hint that lists the valid
 // kinds, if the path has no valid kind. Throws Error(kUsage), with advice on how to reach the job,
-// if the job runs on another machine.
+// if the job runs on another machine and does not accept connections over TCP.
 Target find_target(const std::filesystem::path& path, const std::filesystem::path& token = {});
+
+// Returns the plans, checkpoints and run folders in a folder, in natural order; empty if the folder
+// has none or cannot be read. Examines at most 1,000 entries.
+std::vector<std::filesystem::path> targets_in(const std::filesystem::path& folder);
 
 }  // namespace am::inspect

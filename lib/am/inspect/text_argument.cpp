@@ -56,7 +56,7 @@ std::string read_text(const fs::path& path) {
     throw Error(ErrorKind::kIo,
                 cat(path.string(), ": has ", format_bytes(size), "; the limit for a text is ",
                     format_bytes(kLongestText)),
-                "cut a part out of it, for example with `head -c`");
+                "use a part of the file, for example the output of `head -c`");
   }
   return read_file(path);
 }

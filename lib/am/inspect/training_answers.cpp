@@ -20,15 +20,6 @@ int64_t steps_in(const Arguments& arguments) {
               "for example: step 10");
 }
 
-std::optional<int64_t> rank_in(const Arguments& arguments, int64_t world_size) {
-  if (arguments.words.empty() || arguments.words.front() == "all") return std::nullopt;
-  const auto number = parse_integer(arguments.words.front());
-  if (number && *number >= 0 && *number < world_size) return number;
-  throw Error(ErrorKind::kUsage, cat("there is no rank `", arguments.words.front(), "`"),
-              world_size == 1 ? std::string("there is only rank 0")
-                              : cat("there are ranks 0 to ", world_size - 1));
-}
-
 Result step_result(const observe::StepMetrics& last, std::string_view then) {
   Result result;
   result.json = {{"step", last.step},

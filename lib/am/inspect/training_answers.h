@@ -3,7 +3,6 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <string_view>
 
@@ -16,9 +15,6 @@ namespace am::inspect {
 // Returns the number of steps in the first word, or 1 if there is no word. Throws Error(kUsage) if
 // the word is not a valid number.
 int64_t steps_in(const Arguments& arguments);
-// Returns the rank in the first word; nothing if the word is "all" or missing. Throws Error(kUsage)
-// if the word is not a rank below `world_size`.
-std::optional<int64_t> rank_in(const Arguments& arguments, int64_t world_size);
 
 // Returns the answer of the command `step`: the metrics of the last step, followed by the text
 // `then`.

@@ -49,7 +49,7 @@ class Replay : public torch::autograd::Node {
       leaves.push_back(inputs_[i].unpack().detach().requires_grad_(task_should_compute_output(i)));
     }
     Tensors roots = run_again(leaves);
-    AM_ASSERT(roots.size() == gradients.size(), "a segment returns the same both times");
+    AM_ASSERT(roots.size() == gradients.size(), "both runs return equally many outputs");
     for (size_t i = roots.size(); i-- > 0;) {
       if (gradients[i].defined() && roots[i].requires_grad()) continue;
       roots.erase(roots.begin() + static_cast<std::ptrdiff_t>(i));
@@ -88,7 +88,7 @@ class Replay : public torch::autograd::Node {
 }  // namespace
 
 Tensors RecomputeTape::next(size_t count) {
-  AM_ASSERT(turn_ + count <= values_.size(), "a segment asks for the same both times");
+  AM_ASSERT(turn_ + count <= values_.size(), "both runs read equally many values");
   const auto first = values_.begin() + static_cast<std::ptrdiff_t>(turn_);
   turn_ += count;
   return {first, first + static_cast<std::ptrdiff_t>(count)};
@@ -96,7 +96,7 @@ Tensors RecomputeTape::next(size_t count) {
 
 Tensors RecomputeTape::multiply(const Linear& linear, const at::Tensor& x,
                                 const std::vector<Recompute>& again) {
-  AM_ASSERT(again.size() == linear.outputs(), "each output of a product is kept, or is not");
+  AM_ASSERT(again.size() == linear.outputs(), "each output of a product has one mode");
   if (run_ == Run::kSecond) {
     const Tensors known = next(again.size());
     const bool any = std::any_of(known.begin(), known.end(),
@@ -125,7 +125,7 @@ Tensors RecomputeTape::multiply(const Linear& linear, const at::Tensor& x,
 Tensors RecomputeTape::chosen(size_t count, const std::function<Tensors()>& choose) {
   if (run_ == Run::kSecond) return next(count);
   Tensors made = choose();
-  AM_ASSERT(made.size() == count, "a choice of so many tensors");
+  AM_ASSERT(made.size() == count, "`choose` returns `count` tensors");
   if (run_ == Run::kFirst) values_.insert(values_.end(), made.begin(), made.end());
   return made;
 }

@@ -310,7 +310,7 @@ at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_
 
 at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& positions_BT,
                                const at::Tensor& hidden_BTD) {
-  AM_ASSERT(hidden_BTD.defined() != range_.embedding, "hidden states come from the stage before");
+  AM_ASSERT(hidden_BTD.defined() != range_.embedding, "only later stages read hidden_BTD");
   if (range_.embedding) tensor::check_tokens(ids_BT, "token id", config_.vocab_size);
   if (dropout_) {
     dropout_->rows.sequences = ids_BT.size(0);

@@ -18,7 +18,7 @@ void append(at::Tensor& kept_BGCX, const at::Tensor& x_BGtX, int64_t first, int6
   sizes[kPositionDim] = capacity;
   if (!kept_BGCX.defined() || kept_BGCX.sizes() != sizes ||
       kept_BGCX.scalar_type() != x_BGtX.scalar_type()) {
-    AM_ASSERT(first == 0, "the sequences that follow have the shape of those before");
+    AM_ASSERT(first == 0, "cached sequences keep their shape and dtype");
     kept_BGCX = at::empty(sizes, x_BGtX.options());
   }
   kept_BGCX.narrow(kPositionDim, first, count).copy_(x_BGtX);
@@ -29,7 +29,7 @@ void append(at::Tensor& kept_BGCX, const at::Tensor& x_BGtX, int64_t first, int6
 KeyValueCache::KeyValueCache(Decoder& decoder, int64_t capacity)
     : decoder_(decoder), capacity_(capacity) {
   for (DecoderLayer& layer : decoder.layers()) {
-    AM_ASSERT(!layer.self_attn.core, "a cache of keys is of whole sequences");
+    AM_ASSERT(!layer.self_attn.core, "a key/value cache requires whole sequences on a rank");
     Layer& own = *layers_.emplace_back(std::make_unique<Layer>());
     layer.self_attn.core = std::make_shared<const AttentionCore>(
         [this, &own](const Qkv& heads, const AttentionParams& params,

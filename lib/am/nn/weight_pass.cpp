@@ -23,12 +23,12 @@ WeightPassPtr& in_force() {
 }  // namespace
 
 void WeightPass::owe(const at::Tensor& weight, Product product) {
-  AM_ASSERT(postpones_, "a product is owed while backward postpones it");
+  AM_ASSERT(postpones_, "owe() requires a backward that postpones");
   deferred_.push_back({torch::autograd::impl::gradient_edge(weight), std::move(product)});
 }
 
 void WeightPass::settle() {
-  AM_ASSERT(!postpones_, "what backward owes is settled after it");
+  AM_ASSERT(!postpones_, "settle() runs after the postponing backward");
   std::vector<DeferredWeightGrad> deferred = std::exchange(deferred_, {});
   for (DeferredWeightGrad& each : deferred) {
     at::Tensor gradient;

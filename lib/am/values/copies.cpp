@@ -7,9 +7,9 @@
 
 #include "am/mesh/indices.h"
 #include "am/stored/row_blocks.h"
+#include "am/tensor/checksum.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
-#include "am/values/checksum.h"
 
 namespace am::values {
 namespace {
@@ -22,7 +22,8 @@ constexpr int64_t kHashed = int64_t{1} << 22;
 void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const Shape& shape) {
   stored::for_each_row_block(part.box, kHashed, [&](const mesh::Box& block) {
     if (session.is_interrupted()) return;
-    copy.sum += checksum(tensor::view_box(part.values, part.box.offset, block), block, shape);
+    copy.sum +=
+        tensor::checksum(tensor::view_box(part.values, part.box.offset, block), block, shape);
   });
   session.saw_bytes(static_cast<int64_t>(part.values.nbytes()));
 }
@@ -68,7 +69,8 @@ at::Tensor held_part(Session& session, const inspect::Picked& picked, const mesh
   return held;
 }
 
-// Returns the values of `box`, which lies in the shard `part_box`, in the result of held_part().
+// Returns the values at `box`, which lies in the shard `part_box`. `held`: the result of
+// held_part() for this shard; if it is undefined, so is the result.
 at::Tensor values_at(const at::Tensor& held, const mesh::Box& part_box, const mesh::Box& box) {
   return held.defined() ? tensor::view_box(held, part_box.offset, box) : held;
 }
@@ -93,8 +95,8 @@ CopyDifference parted(const CopiesOfPart& part) {
   return difference;
 }
 
-// Returns the first index at which the row of some rank in `all` [ranks, n] differs from the row of
-// the majority.
+// Returns the first index at which the row of a rank in difference.ranks differs from the row of
+// rank difference.against; n if there is none. `all`: [ranks, n].
 int64_t first_unequal(const at::Tensor& all, const CopyDifference& difference) {
   int64_t first = all.size(1);
   for (const int64_t rank : difference.ranks) {
@@ -116,7 +118,7 @@ void find_index(Session& session, const inspect::Picked& picked, const mesh::Box
   stored::for_each_row_block(part_box, kCompared, [&](const mesh::Box& block) {
     const at::Tensor own = values_at(held, part_box, block);
     blocks.push_back(block);
-    sums.push_back(own.defined() ? static_cast<int64_t>(checksum(own, block, shape)) : 0);
+    sums.push_back(own.defined() ? static_cast<int64_t>(tensor::checksum(own, block, shape)) : 0);
   });
   const at::Tensor all =
       values_of(session).gather(at::tensor(sums, at::TensorOptions(at::kLong))).contiguous();
@@ -128,7 +130,7 @@ void find_index(Session& session, const inspect::Picked& picked, const mesh::Box
   const int64_t words =
       block.numel() * (c10::isComplexType(tensor::scalar_type(picked.parameter->dtype)) ? 2 : 1);
   const at::Tensor bits =
-      own.defined() ? bits_of(own) : at::zeros({words}, at::TensorOptions(at::kLong));
+      own.defined() ? tensor::bits_of(own) : at::zeros({words}, at::TensorOptions(at::kLong));
   const int64_t word = first_unequal(values_of(session).gather(bits.contiguous()), difference);
   difference.index =
       mesh::coordinates_of(mesh::flat_index(block, shape, word * block.numel() / words), shape);

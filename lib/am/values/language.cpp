@@ -212,6 +212,18 @@ double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids) {
   return view.gather(own).sum().item<double>() / static_cast<double>(predictions);
 }
 
+void forward_window(Session& session, const std::vector<int64_t>& ids) {
+  const int64_t window = window_length(session);
+  if (ids.empty() || std::ssize(ids) > window) {
+    throw Error(ErrorKind::kUsage,
+                cat("the text has ", ids.size(), " tokens; 1 to ", window, " are possible here"));
+  }
+  run_forward(session, [&](parallel::ParallelModel& model) {
+    session.check_interrupt();
+    logits_of(session, model, ids);
+  });
+}
+
 std::vector<double> log_probabilities(Session& session, const std::vector<int64_t>& ids) {
   std::vector<double> result;
   for_each_window(
@@ -235,8 +247,13 @@ int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, doubl
   const auto [values, ids] = logits.topk(kept);  // in descending order
   const at::Tensor cumulative = at::softmax(values / options.temperature, 0).cumsum(0).contiguous();
   const double* begin = cumulative.const_data_ptr<double>();
-  const double* chosen = std::upper_bound(begin, begin + kept, uniform);
-  return ids[std::min(chosen - begin, kept - 1)].item<int64_t>();
+  const double* end = begin + kept;
+  if (options.top_p < 1.0) {  // keeps the first ids up to the one that reaches top_p
+    end = std::min(std::lower_bound(begin, end, options.top_p) + 1, end);
+    uniform *= *(end - 1);
+  }
+  const double* chosen = std::upper_bound(begin, end, uniform);
+  return ids[std::min(chosen, end - 1) - begin].item<int64_t>();
 }
 
 std::vector<int64_t> end_tokens(Session& session) {
@@ -272,8 +289,8 @@ std::string chat_prompt(Session& session, const std::string& message) {
   return chat_template.render(request).text;
 }
 
-std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prompt,
-                              const GenerateOptions& options) {
+Generated generate(Session& session, const std::vector<int64_t>& prompt,
+                   const GenerateOptions& options) {
   if (prompt.empty()) {
     throw Error(ErrorKind::kUsage, "the prompt has no token",
                 "generation starts from at least one token");
@@ -281,6 +298,7 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
   const auto window = static_cast<size_t>(window_length(session));
   const size_t longest = std::min(window, prompt.size() + static_cast<size_t>(options.tokens));
   std::vector<int64_t> ids = prompt;
+  Generated out;
   run_forward(session, [&](parallel::ParallelModel& model) {
     const auto caches = caches_of(session, model, static_cast<int64_t>(longest));
     size_t kept = 0;
@@ -290,7 +308,9 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
     };
     const nn::Decoder& any = model.stages().begin()->second->decoder();
     for (int64_t i = 0; i < options.tokens; ++i) {
-      session.check_interrupt();
+      if (i == 0) session.check_interrupt();
+      out.interrupted = i > 0 && session.any_interrupted();
+      if (out.interrupted) break;
       const size_t seen = std::min(window, ids.size());
       const auto length = static_cast<int64_t>(seen);
       // Empties the caches if cached keys are not valid any more: in a sliding window, each new
@@ -304,11 +324,13 @@ std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prom
       // All ranks use the id that rank 0 drew, so that rounding differences cannot make them
       // diverge.
       ids.push_back(session.view().gather_numbers({own}).front().front());
+      if (options.on_token) options.on_token(ids.back());
       const auto& ends = options.end_tokens;
       if (std::find(ends.begin(), ends.end(), ids.back()) != ends.end()) break;
     }
   });
-  return {ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids.end()};
+  out.ids.assign(ids.begin() + static_cast<std::ptrdiff_t>(prompt.size()), ids.end());
+  return out;
 }
 
 }  // namespace am::values

@@ -40,6 +40,10 @@ double mean_loss(Session& session, const std::vector<int64_t>& ids);
 // into one window.
 double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids);
 
+// Runs a forward pass of the ids. Throws Error(kUsage) if there are none, or more than
+// window_length().
+void forward_window(Session& session, const std::vector<int64_t>& ids);
+
 // Returns the natural logarithms of the probabilities of ids[1..], one value fewer than ids.
 std::vector<double> log_probabilities(Session& session, const std::vector<int64_t>& ids);
 
@@ -47,8 +51,16 @@ struct GenerateOptions {
   int64_t tokens = 100;
   double temperature = 0.8;  // divisor of the logits; 0: greedy decoding
   int64_t top_k = 0;         // number of most probable tokens to draw from; 0: all tokens
+  // Draws from the smallest set of most probable tokens whose probabilities sum to at least top_p.
+  double top_p = 1.0;
   int64_t seed = 0;
-  std::vector<int64_t> end_tokens = {};  // ids after which nothing is generated
+  std::vector<int64_t> end_tokens = {};           // ids after which nothing is generated
+  std::function<void(int64_t id)> on_token = {};  // called for each new id; may be empty
+};
+
+struct Generated {
+  std::vector<int64_t> ids;  // the last one may be an end token
+  bool interrupted = false;  // whether the user ended the generation
 };
 
 // Returns the ids of the tokens that end the model's texts: "eos_token_id" of
@@ -60,13 +72,14 @@ std::vector<int64_t> end_tokens(Session& session);
 // assistant's answer. Throws Error(kFormat) if the tokenizer's folder has no template.
 std::string chat_prompt(Session& session, const std::string& message);
 
-// Returns the ids that the model generates after `prompt`, which must not be empty; the last one
-// may be an end token. The result depends only on model, prompt and options.
-std::vector<int64_t> generate(Session& session, const std::vector<int64_t>& prompt,
-                              const GenerateOptions& options);
+// Generates ids that continue `prompt`, which must not be empty. An interrupt before the first
+// token throws Error(kUsage). Otherwise the result depends only on model, prompt and options.
+Generated generate(Session& session, const std::vector<int64_t>& prompt,
+                   const GenerateOptions& options);
 
-// Returns an id drawn from softmax(logits / temperature) over the `top_k` most probable ids.
-// `uniform` is the random number for the draw, in [0, 1).
+// Returns an id drawn from softmax(logits / temperature) over the `top_k` most probable ids. Of
+// these, only ids that top_p keeps are drawn. `uniform` is the random number for the draw, in [0,
+// 1).
 int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, double uniform);
 
 }  // namespace am::values

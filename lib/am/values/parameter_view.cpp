@@ -7,6 +7,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "am/checkpoint/collective_step.h"
 #include "am/inspect/optimizer_states.h"
 #include "am/stored/row_blocks.h"
 #include "am/tensor/dtype.h"
@@ -56,6 +57,11 @@ void ParameterView::reshard_all() {
   reshard(all);
 }
 
+void RankView::run_on_all_or_fail(const std::function<void()>& body) {
+  checkpoint::collective_step(
+      group(), [] {}, body);
+}
+
 at::Tensor RankView::gather(const at::Tensor& row) {
   at::Tensor all = at::empty({group().size(), row.numel()}, row.options().device(group().device()));
   group().all_gather(all, row.to(group().device()).contiguous());
@@ -97,6 +103,11 @@ observe::StepMetrics ParameterView::train(int64_t, const Between&) {
               "a running job");
 }
 
+std::string ParameterView::forward_next_batch(const Between&) {
+  throw Error(ErrorKind::kUsage, "a checkpoint has no data to run",
+              "--of TEXT runs a text; a plan and a job have the data of their next step");
+}
+
 std::vector<Json> ParameterView::recent_collectives() {
   throw Error(ErrorKind::kUsage, "a checkpoint has no running ranks, and so no collectives",
               "am-repl PLAN starts a plan's ranks; am-repl RUN attaches to a running job");
@@ -116,7 +127,7 @@ Session session_of(std::unique_ptr<ParameterView> view, SessionOptions options) 
 
 ParameterView& values_of(Session& session) {
   if (auto* view = dynamic_cast<ParameterView*>(&session.view())) return *view;
-  throw Error(ErrorKind::kInternal, "a session without values was asked for them");
+  throw Error(ErrorKind::kInternal, "the session cannot read values of tensors");
 }
 
 std::optional<double> step_of(Session& session, const HeldParameter& parameter) {

@@ -3,6 +3,7 @@
 //
 //   StoredView    stored_view.h    tensors in files, read by one process
 //   ShardedView   sharded_view.h   a ParallelModel in a plan's layout, on its ranks
+//   ProgramView   program_view.h   tensors of a program that another framework trains, on its ranks
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,7 +27,7 @@
 
 namespace am::values {
 
-// Names of namespace inspect that most files of this folder use.
+// Names of other namespaces that most files of this folder use.
 using checkpoint::HubExport;
 using inspect::Between;
 using inspect::DefaultTokenizer;
@@ -35,6 +36,12 @@ using inspect::HeldParameter;
 using inspect::HeldShard;
 using inspect::Session;
 using inspect::SessionOptions;
+
+// Numbers of tokens of a step's global batch that were routed to each expert, layer after layer.
+struct StepExperts {
+  int64_t step = 0;  // number of the step; the first is 1
+  std::vector<double> counts;
+};
 
 class ParameterView : public inspect::TensorCatalog {
  public:
@@ -71,6 +78,8 @@ class ParameterView : public inspect::TensorCatalog {
   // which visit_own() distributes the elements. Collective.
   virtual at::Tensor gather(const at::Tensor& row) = 0;
   std::vector<std::vector<int64_t>> gather_numbers(const std::vector<int64_t>& numbers) final;
+  // Runs `body` so that it either succeeds or fails on all ranks (checkpoint/collective_step.h).
+  virtual void run_on_all_or_fail(const std::function<void()>& body) { body(); }
 
   // Returns the boxes of the parameter that each rank can read without communication: its shards,
   // or larger boxes while the parameter is unsharded. Collective.
@@ -90,7 +99,7 @@ class ParameterView : public inspect::TensorCatalog {
   // Returns a sentence for the user that explains the effect of unshard().
   virtual std::string unshard_note() const = 0;
 
-  // Returns the model that the commands loss, logprob and generate run. Throws Error(kPlan) if no
+  // Returns the model that commands such as loss and generate run. Throws Error(kPlan) if no
   // config.json describes the model. Collective.
   virtual parallel::ParallelModel& runnable(const Between& between = {}) = 0;
   // Returns the number of bytes that the next runnable() would allocate on this machine.
@@ -112,6 +121,13 @@ class ParameterView : public inspect::TensorCatalog {
   // Error(kUsage) if the view has no plan, and Error(kPlan) if the plan cannot be trained.
   // Collective.
   virtual observe::StepMetrics train(int64_t steps, const Between& between);
+  // Runs a forward pass of the data of the next step, without gradients, with the
+  // model's current weights. Returns a description of the data, for example "of the data of step
+  // 13". Throws Error(kUsage) if the view has no data. Collective.
+  virtual std::string forward_next_batch(const Between& between);
+  // Returns the number of tokens that the last step routed to each expert. `counts` is empty before
+  // the first step, and for a model without experts.
+  virtual StepExperts last_experts() const { return {}; }
   // Returns the recent collectives of each rank, newest first, in the form of
   // RecentCollectives::to_json(). Throws Error(kUsage) if none are recorded. Collective.
   virtual std::vector<Json> recent_collectives();
@@ -122,8 +138,9 @@ class ParameterView : public inspect::TensorCatalog {
   // Throws the errors of make_tokenizer().
   const data::Tokenizer& tokenizer(const std::string& name);
 
-  // Exports the model as a Hugging Face folder, with the tokenizer of the view, or its weights
-  // alone. If `between` throws, no files remain. Collective.
+  // Exports the model as a Hugging Face folder, with the tokenizer of the view; with
+  // options.weights_only, exports only the weights. If `between` throws, no files remain.
+  // Collective.
   virtual void export_hf(const std::filesystem::path& folder, const HubExport& options,
                          const Between& between) = 0;
 
@@ -136,13 +153,14 @@ class ParameterView : public inspect::TensorCatalog {
 class RankView : public ParameterView {
  public:
   at::Tensor gather(const at::Tensor& row) final;
+  void run_on_all_or_fail(const std::function<void()>& body) final;
 
  protected:
   virtual const runtime::Group& group() const = 0;
   // Returns the values at a box of a tensor on every rank, by all-reduces of blocks of rows. For
   // each element, the rank with its first replica contributes the value. Collective.
   at::Tensor reduce(const HeldParameter& parameter, const mesh::Box& box);
-  // Returns the memory of each rank, of which this rank has `own`. Collective.
+  // Gathers the memory of all ranks. `own`: the memory of this rank. Collective.
   std::vector<HeldBytes> gather_bytes(const HeldBytes& own);
 };
 

@@ -19,8 +19,8 @@ namespace {
 
 [[noreturn]] void refuse_to_run() {
   throw Error(ErrorKind::kUsage,
-              "the model of this job is the program's own: am-repl cannot run it",
-              "save a checkpoint in the program, and open it with am-repl");
+              "am-repl cannot run this job's model: its code is in the program that trains it",
+              "save a checkpoint from that program, and open the checkpoint with am-repl");
 }
 
 }  // namespace
@@ -136,14 +136,15 @@ std::string ProgramView::gradients_of() const {
 void ProgramView::set_compute_dtype(at::ScalarType /*dtype*/) { refuse_to_run(); }
 
 DefaultTokenizer ProgramView::default_tokenizer() const {
-  return {{}, "a program's job does not name its tokenizer"};
+  return {{}, "a job of another framework's program records no tokenizer"};
 }
 
 void ProgramView::export_hf(const std::filesystem::path& folder, const HubExport& options,
                             const Between& between) {
   const std::vector<HeldParameter>& all = parameters();
   if (all.empty()) throw Error(ErrorKind::kUsage, "the program has described no parameters");
-  // The ranks may differ in what their parts of the model say.
+  // All ranks use the config of rank 0, because the parts of the model on other ranks may have
+  // other configs.
   const std::string config = group().broadcast_text(facts_.config);
   if (!options.weights_only && config.empty()) {
     throw Error(ErrorKind::kUsage, "the program's model has no config of transformers",

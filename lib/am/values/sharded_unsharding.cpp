@@ -65,9 +65,8 @@ std::vector<size_t> ShardedView::sets_of(std::span<const HeldParameter* const> p
   std::set<size_t> sets;
   for (const HeldParameter* parameter : parameters) {
     if (state_of_.contains(parameter->name)) {
-      throw Error(ErrorKind::kUsage,
-                  cat(parameter->name, " is not a parameter and cannot be gathered"),
-                  "`print` gathers the values that it shows");
+      throw Error(ErrorKind::kUsage, cat(parameter->name, ": only parameters can be unsharded"),
+                  "`print` shows its values without `unshard`");
     }
     // Parameters that FSDP ignores are not sharded, so there is nothing to gather.
     if (!layouts_.at(parameter->name)->ignored) sets.insert(set_of_.at(parameter->name));

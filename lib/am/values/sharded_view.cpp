@@ -56,9 +56,9 @@ ShardedView::ShardedView(LiveJob job)
 // determined at each call, because every step replaces the gradients.
 std::string ShardedView::gradients_of() const {
   if (!live_) return gradients_of_;
-  const int64_t steps = live_->steps();
-  if (live_->text_gradients && *live_->text_gradients == steps) return "of the text";
-  return steps > live_->trainer->first_step() ? cat("of step ", steps) : std::string();
+  const int64_t step = live_->trainer->gradient_step();
+  if (live_->text_gradients && *live_->text_gradients == step) return "of the text";
+  return step > 0 ? cat("of step ", step) : std::string();
 }
 
 void ShardedView::add_parameters() {
@@ -273,7 +273,7 @@ std::vector<HeldBytes> ShardedView::held_bytes() {
 
 void ShardedView::after_backward(const std::string& of) {
   gradients_of_ = of;
-  if (live_ && live_->text_gradients) *live_->text_gradients = live_->steps();
+  if (live_ && live_->text_gradients) *live_->text_gradients = live_->trainer->gradient_step();
   add_states();
 }
 
@@ -319,12 +319,28 @@ observe::StepMetrics ShardedView::train(int64_t steps, const Between& between) {
   for (int64_t i = 0; i < steps; ++i) {
     if (between) between();
     last = trainer_->train_step(steps_++);
-    weights_ = cat("trained here to step ", steps_);
+    weights_ = cat("trained in this session to step ", steps_);
     fresh_ = false;
   }
   after_forward();
   after_backward(cat("of step ", steps_));
   return last;
+}
+
+std::string ShardedView::forward_next_batch(const Between& between) {
+  if (!live_) begin_training();
+  if (between) between();
+  train::Trainer& trainer = live_ ? *live_->trainer : *trainer_;
+  const int64_t last = trainer.plan().train.max_steps - 1;
+  const int64_t step = std::min(live_ ? live_->steps() : steps_, std::max<int64_t>(last, 0));
+  trainer.forward_only(step);
+  after_forward();
+  return cat("of the data of step ", step + 1);
+}
+
+StepExperts ShardedView::last_experts() const {
+  if (trainer() == nullptr) return {};
+  return {live_ ? live_->steps() : steps_, trainer()->expert_counts()};
 }
 
 std::vector<Json> ShardedView::recent_collectives() {

@@ -31,9 +31,8 @@ struct LiveJob {
   std::string run;                    // path of the run folder
   std::function<int64_t()> steps;     // returns the number of completed steps
   train::Trainer* trainer = nullptr;  // trains this rank's part of the job
-  // Number of completed steps at the last `grad --of TEXT`, which replaced the gradients of the
-  // step by the gradients of a text; empty if there was none. Shared by all sessions that are
-  // attached to the job.
+  // The step (Trainer::gradient_step) whose gradients the last `grad --of TEXT` replaced by those
+  // of a text; empty if there was none. Shared by all sessions that are attached to the job.
   std::shared_ptr<std::optional<int64_t>> text_gradients = {};
 };
 
@@ -70,6 +69,8 @@ class ShardedView : public RankView {
   std::string gradients_of() const override;
   int64_t gradient_bytes() const override;
   observe::StepMetrics train(int64_t steps, const Between& between) override;
+  std::string forward_next_batch(const Between& between) override;
+  StepExperts last_experts() const override;
   std::vector<Json> recent_collectives() override;
   void set_compute_dtype(at::ScalarType dtype) override;
   DefaultTokenizer default_tokenizer() const override;

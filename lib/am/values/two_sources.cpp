@@ -29,6 +29,10 @@ constexpr int64_t kPairBlock = int64_t{256} << 10;
 
 std::unique_ptr<stored::TensorSource> open_weights_at(const std::filesystem::path& path) {
   const inspect::Target target = inspect::find_target(path);
+  if (target.kind == inspect::TargetKind::kJob) {
+    throw Error(ErrorKind::kUsage, cat(target.path.string(), " has a running job"),
+                "name one of its checkpoints: RUN/checkpoints/step-N");
+  }
   if (target.kind != inspect::TargetKind::kWeights) {
     throw Error(ErrorKind::kUsage, cat(target.path.string(), " is a plan, not a checkpoint"));
   }

@@ -59,13 +59,15 @@ Result run_report(Console& console, const Arguments& arguments) {
   return console.report(expand_home(arguments.words.front()), arguments.has("--force"));
 }
 
+Result run_dashboard(Console& console, const Arguments&) { return console.dashboard(); }
+
 Result run_let(Session& session, const Arguments& arguments) {
   if (arguments.words.empty()) return list_aliases(session);
   const std::string& name = arguments.words.front();
   if (arguments.words.size() < 3 || arguments.words[1] != "=" || !is_alias_name(name)) {
     throw Error(ErrorKind::kUsage, "`let` needs NAME = NAMES",
-                "let w = model.norm.weight[0:4]; a name is letters, digits and _, and begins with "
-                "no digit");
+                "let w = model.norm.weight[0:4]; a name consists of letters, digits and _, and "
+                "does not begin with a digit");
   }
   const std::vector<std::string> words(arguments.words.begin() + 2, arguments.words.end());
   // Full names of the tensors, with their slices. Names that `let` defined earlier are resolved

@@ -16,6 +16,50 @@ std::string draw_list(const std::vector<std::pair<std::string, std::string>>& li
   return table.text(style);
 }
 
+// The groups of `help`, with the names of their commands. `help GROUP` lists one group.
+struct Group {
+  std::string_view name;
+  std::string_view title;
+  std::string_view commands;
+};
+
+constexpr Group kGroups[] = {
+    {"look", "what is there", "info mesh ls tree show where print tokens memory"},
+    {"values", "statistics and pictures of tensors",
+     "stats norms calc top hist heat plot nan dead optim grad"},
+    {"model", "the model at work", "loss logprob generate acts attention experts step"},
+    {"checks", "checks and comparisons", "verify checksum diff same drift fits"},
+    {"shards", "full tensors and files", "unshard reshard export"},
+    {"runs", "curves of runs", "metrics compare"},
+    {"live", "running jobs",
+     "dashboard status ranks stragglers collectives stack pause continue break watch tripwire save "
+     "detach"},
+    {"pipe", "filters after a pipe", "sort head tail grep where select count"},
+    {"session", "the session", "set let mode output source report help quit"},
+};
+
+std::vector<const Command*> commands_of(const Group& group) {
+  std::vector<const Command*> all;
+  for (const std::string& name : split(std::string(group.commands), ' ')) {
+    for (const Command* command : commands()) {
+      // Two commands are named `where`. Only the filter belongs to the group `pipe`.
+      const bool fits = (command->as<BehindPipe>() != nullptr) == (group.name == "pipe");
+      if (command->name == name && fits) all.push_back(command);
+    }
+  }
+  return all;
+}
+
+std::string draw_group(const Group& group, const term::Style& style) {
+  std::vector<std::pair<std::string, std::string>> lines;
+  for (const Command* command : commands_of(group)) {
+    const std::string operands(command->operands);
+    lines.emplace_back(cat(command->name, operands.empty() ? "" : " ", operands), command->summary);
+  }
+  return cat(style.paint(term::Role::kBold, cat(group.name, ": ", group.title)), "\n",
+             draw_list(lines, style));
+}
+
 Json describe(const Command& command) {
   Json options = Json::array();
   for (const Option& option : command.options) {
@@ -61,6 +105,15 @@ std::string page(const term::Style& style, const Command& command) {
 
 Result tell_help(const term::Style& style, const Arguments& arguments) {
   Result result;
+  for (const Group& group : kGroups) {
+    if (arguments.words.empty() || arguments.words.front() != group.name) continue;
+    result.json["commands"] = Json::array();
+    for (const Command* command : commands_of(group)) {
+      result.json["commands"].push_back(describe(*command));
+    }
+    result.text = draw_group(group, style);
+    return result;
+  }
   if (!arguments.words.empty()) {
     const Command& command = named_command(arguments.words.front());
     result.json = describe(command);
@@ -68,18 +121,13 @@ Result tell_help(const term::Style& style, const Arguments& arguments) {
     return result;
   }
   Json list = Json::array();
-  std::vector<std::pair<std::string, std::string>> lines;
-  for (const Command* command : commands()) {
-    list.push_back(describe(*command));
-    const std::string operands(command->operands);
-    lines.emplace_back(cat(command->name, operands.empty() ? "" : " ", operands), command->summary);
-  }
+  for (const Command* command : commands()) list.push_back(describe(*command));
   result.json["commands"] = list;
-  result.text =
-      draw_list(lines, style) +
-      "\nNAMES: names or their unique suffixes, globs, modules; NAME[0:4, :8] is a slice.\n"
+  for (const Group& group : kGroups) result.text += draw_group(group, style) + "\n";
+  result.text +=
+      "NAMES: names or their unique suffixes, globs, modules; NAME[0:4, :8] is a slice.\n"
       "`;` separates commands, Tab completes, quotes keep spaces.\n"
-      "`help COMMAND` explains a command.\n";
+      "`help COMMAND` explains a command, `help GROUP` lists a group: `help live`.\n";
   return result;
 }
 

@@ -3,16 +3,16 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/inspect/commands/table.h"
+#include "am/inspect/layers.h"
 #include "am/inspect/optimizer_states.h"
 #include "am/inspect/pick.h"
 #include "am/inspect/rows.h"
-#include "am/term/table.h"
 
 namespace am::inspect {
 namespace {
 
 // Returns whether the pattern matches the name of a stored value that is not a tensor. The pattern
-// is the name, a glob, or a prefix of the name up to a dot.
+// is the name, a glob, or a prefix of the name up to a dot; "" and "all" match every name.
 bool names_value(const std::string& pattern, const std::string& name) {
   return pattern.empty() || pattern == "all" || pattern == name || glob_match(pattern, name) ||
          starts_with(name, cat(pattern, "."));
@@ -36,6 +36,27 @@ Result list_values(Session& session, const Arguments& arguments) {
   Result result;
   rows.give(result, "values", session);
   return result;
+}
+
+// Returns the rows of a list of parameters, with one common row for parameters of equal shape and
+// dtype whose names differ only in their numbers. The size in a common row is the sum of their
+// sizes.
+Json folded(const Json& rows) {
+  std::vector<NamedRow> named;
+  for (const Json& row : rows) {
+    named.push_back({row.at("name"), cat(dump_json(row.at("shape"), -1), row.at("dtype"))});
+  }
+  Json out = Json::array();
+  for (const NamedRow& fold : fold_numbers(named)) {
+    Json row = rows.at(fold.members.front());
+    if (fold.members.size() > 1) {
+      row["name"] = fold.name;
+      row["shape"] = cat(fold.members.size(), " x ", cell_text(row["shape"], RowKind::kText, 0));
+      row["bytes"] = row["bytes"].get<int64_t>() * static_cast<int64_t>(fold.members.size());
+    }
+    out.push_back(std::move(row));
+  }
+  return out;
 }
 
 std::vector<const HeldParameter*> listed(const Session& session, const Arguments& arguments) {
@@ -64,27 +85,20 @@ Result run_ls(Session& session, const Arguments& arguments) {
   if (arguments.has("--values")) return list_values(session, arguments);
   const auto found = listed(session, arguments);
   Result result;
-  Json list = Json::array();
-  std::vector<int64_t> bytes;
+  Rows rows({{"name"}, {"shape"}, {"dtype"}, {"bytes", "size", RowKind::kBytes}});
   int64_t elements = 0;
   int64_t total = 0;
   for (const HeldParameter* parameter : found) {
-    list.push_back({{"name", parameter->name},
-                    {"shape", parameter->shape},
-                    {"dtype", formats::torch_name(parameter->dtype)},
-                    {"bytes", parameter->bytes()}});
-    bytes.push_back(parameter->bytes());
+    rows.add({{"name", parameter->name},
+              {"shape", parameter->shape},
+              {"dtype", formats::torch_name(parameter->dtype)},
+              {"bytes", parameter->bytes()}});
     elements += parameter->numel();
     total += parameter->bytes();
   }
-  term::Table table({{"name"}, {"shape"}, {"dtype"}, {"size", term::Align::kRight}});
-  for (size_t i = 0; i < found.size(); ++i) {
-    table.add({found[i]->name, shape_text(found[i]->shape), formats::torch_name(found[i]->dtype),
-               format_bytes(bytes[i])});
-  }
-  result.json["parameters"] = list;
-  result.text =
-      table.text(session.style()) +
+  const bool folds = session.style().window && !arguments.has("--flat");
+  rows.give_shown(result, "parameters", session, folds ? folded(rows.list()) : rows.list());
+  result.text +=
       session.style().paint(term::Role::kDim,
                             cat(found.size(), found.size() == 1 ? " parameter, " : " parameters, ",
                                 format_count(elements), " elements, ", format_bytes(total))) +

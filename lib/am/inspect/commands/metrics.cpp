@@ -1,5 +1,7 @@
-// Defines the commands that read runs without opening weights: `metrics` and `compare`, and the
-// curves that `plot` draws behind a pipe.
+// Defines the commands that read runs without opening weights, `metrics` and `compare`, and the
+// curves that `plot` draws: those of metrics, and those of rows behind a pipe.
+#include "am/observe/metrics.h"
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -25,9 +27,26 @@ namespace {
 constexpr int kPlotRows = 12;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-std::vector<std::string> keys_of(const Arguments& arguments, std::vector<std::string> otherwise) {
+// Throws Error(kUsage) if `key` is the loss of a validation set that no run's plan has.
+void require_set(const Runs& runs, const std::string& key) {
+  if (!starts_with(key, observe::kValidationPrefix)) return;
+  std::vector<std::string> legal;
+  for (const auto& run : runs) {
+    for (std::string& each : validation_keys(run)) legal.push_back(std::move(each));
+  }
+  if (std::find(legal.begin(), legal.end(), key) != legal.end()) return;
+  throw Error(ErrorKind::kUsage, cat("no plan has the validation set of `", key, "`"),
+              legal.empty() ? "the plan has no [[validation.set]]"
+                            : cat("its sets have ", join(legal, ", ")));
+}
+
+std::vector<std::string> keys_of(const Runs& runs, const Arguments& arguments,
+                                 std::vector<std::string> otherwise) {
   std::vector<std::string> keys;
-  for (const std::string& word : arguments.words) keys.push_back(observe::metric_key(word));
+  for (const std::string& word : arguments.words) {
+    keys.push_back(observe::metric_key(word));
+    require_set(runs, keys.back());
+  }
   return keys.empty() ? std::move(otherwise) : keys;
 }
 
@@ -53,7 +72,7 @@ std::vector<double> column(const Json& rows, const std::string& key) {
   return values;
 }
 
-// Adds the fields of a section, or of the sections, of a plan as "section.key".
+// Adds the keys of a plan's JSON to `out`, as "section.key".
 void flatten(const Json& value, const std::string& prefix, std::map<std::string, Json>& out) {
   for (const auto& [key, each] : value.items()) {
     const std::string name = prefix.empty() ? key : cat(prefix, ".", key);
@@ -116,7 +135,7 @@ double median(std::vector<double> values) {
 Result run_metrics(const Runs& runs, const Arguments& arguments, const term::Style& style) {
   const auto& run = runs.front();
   const auto series =
-      observe::read_series(run.metrics_file(), keys_of(arguments, observe::metric_keys()));
+      observe::read_series(run.metrics_file(), keys_of(runs, arguments, observe::metric_keys()));
   std::vector<size_t> shown;
   for (size_t i = 0; i < series.keys.size(); ++i) {
     if (!arguments.words.empty() || has_value(series.values[i])) shown.push_back(i);
@@ -134,7 +153,7 @@ Result run_metrics(const Runs& runs, const Arguments& arguments, const term::Sty
     last.push_back(rows[i]);
   }
   std::vector<RowColumn> columns = {{"step", {}, RowKind::kCount}};
-  // Without named keys, the table has those that a step line has.
+  // If the command names no keys, the table has only the usual ones.
   for (const size_t i : shown) {
     const std::string& key = series.keys[i];
     constexpr std::array<std::string_view, 6> kUsual = {
@@ -155,7 +174,7 @@ Result run_metrics(const Runs& runs, const Arguments& arguments, const term::Sty
 
 namespace {
 
-// Reads the numbers under `keys` of each run.
+// Reads the metrics `keys` of each run.
 std::vector<observe::MetricSeries> read_all(const Runs& runs,
                                             const std::vector<std::string>& keys) {
   std::vector<observe::MetricSeries> all;
@@ -163,7 +182,8 @@ std::vector<observe::MetricSeries> read_all(const Runs& runs,
   return all;
 }
 
-// Draws the first `keys` of each run's series, one box per key.
+// Draws one plot per key, with a curve for each run. `all`: one MetricSeries for each run, whose
+// values begin with those of `keys`.
 Result curves_of(const Runs& runs, const std::vector<observe::MetricSeries>& all,
                  const std::vector<std::string>& keys, const term::Style& style) {
   const std::vector<std::string> names = run_names(runs);
@@ -191,7 +211,7 @@ Result curves_of(const Runs& runs, const std::vector<observe::MetricSeries>& all
 }  // namespace
 
 Result plot_metrics(const Runs& runs, const Arguments& arguments, const term::Style& style) {
-  const std::vector<std::string> keys = keys_of(arguments, {"loss"});
+  const std::vector<std::string> keys = keys_of(runs, arguments, {"loss"});
   return curves_of(runs, read_all(runs, keys), keys, style);
 }
 
@@ -218,8 +238,8 @@ Result run_compare(const Runs& runs, const Arguments& arguments, const term::Sty
     throw Error(ErrorKind::kUsage, "`compare` needs two runs or more",
                 "am-repl RUN1 RUN2 -c compare");
   }
-  const std::vector<std::string> drawn = keys_of(arguments, {"loss"});
-  std::vector<std::string> keys = drawn;  // and those of the table
+  const std::vector<std::string> drawn = keys_of(runs, arguments, {"loss"});
+  std::vector<std::string> keys = drawn;  // followed by the keys of the table
   for (const char* key : {"loss", "validation_loss", "tokens_per_second", "step_seconds"}) {
     keys.emplace_back(key);
   }

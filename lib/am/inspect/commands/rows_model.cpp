@@ -7,9 +7,7 @@ namespace {
 
 constexpr Option kByLayer[] = {{"--by", "parameter|layer", "one row per parameter, or per layer"}};
 constexpr Option kUnshardOptions[] = {
-    {"--force", "", "even if it does not fit into this machine's memory"}};
-constexpr Option kForceModel = {"--force", "",
-                                "even if the model does not fit into this machine's memory"};
+    {"--force", "", "even if the tensors do not fit into this machine's memory"}};
 constexpr Option kTextOptions[] = {kForceModel};
 constexpr Option kTokensOptions[] = {
     {"--special", "", "with the tokens that the tokenizer puts around a text"},
@@ -18,12 +16,19 @@ constexpr Option kGenerateOptions[] = {
     {"--tokens", "N", "number of new tokens (default 100)"},
     {"--temperature", "T", "0: always the most likely token (default 0.8)"},
     {"--top-k", "K", "sample from the K most likely tokens; 0: all"},
-    {"--seed", "S", "0"},
+    {"--top-p", "P", "sample from the most likely tokens whose probabilities reach P; 1: all"},
+    {"--seed", "S", "random seed (default 0)"},
     {"--chat", "", "TEXT is a message of the user: put it into the model's chat template"},
     {"--past-end", "", "go on after the model's end token"},
     kForceModel,
 };
+constexpr Option kSameOptions[] = {
+    {"--flat", "", "a row for each tensor; the default is one for equal layers"},
+};
 constexpr Option kExportOptions[] = {
+    {"--only", "NAMES",
+     "only these tensors, as one file DIR, whose name ends in .safetensors or .npy"},
+    {"--force", "", "with --only: replace an existing file"},
     {"--format", "hf|safetensors|dcp|torchtitan|olmo|megatron", "default hf"},
     {"--dtype", "float32|bfloat16|float16", "or fp32, bf16, fp16; default: as stored"},
     {"--optimizer", "",
@@ -66,8 +71,8 @@ constexpr Command kModelRows[] = {
     {.name = "tokens",
      .operands = "TEXT|FILE",
      .summary = "the tokens of a text: ids, tokens, bytes",
-     .help = "The text is cut by the tokenizer that the plan or the folder names, or `set "
-             "tokenizer`.\n"
+     .help = "Uses the tokenizer that the plan or the folder names, or that `set tokenizer` "
+             "selects.\n"
              "Example:  tokens \"The licenses for most software\" --special",
      .json = "{tokenizer: string, tokens: [integer] (ids), pieces: [string] (as the vocabulary "
              "writes them), bytes: [string] (hexadecimal), file: string | null (null: a text)}",
@@ -81,10 +86,10 @@ constexpr Command kModelRows[] = {
      .help =
          "The first token has nothing before it and is not predicted. Texts longer than the "
          "model's\n"
-         "max_position_embeddings, or 2048, are cut into windows of that length. Text is cut by "
-         "the tokenizer that the\n"
-         "plan or the folder names, or `set tokenizer`. A word without quotes that looks like a "
-         "file's name is\n"
+         "max_position_embeddings, or 2048, are cut into windows of that length. The tokenizer is "
+         "the one that the\n"
+         "plan or the folder names, or that `set tokenizer` selects. A word without quotes that "
+         "looks like a file's name is\n"
          "read as a file of at most 64 MiB.\n"
          "Examples:  loss \"The licenses for most software\"\n"
          "           loss /usr/share/common-licenses/GPL-3",
@@ -98,9 +103,9 @@ constexpr Command kModelRows[] = {
     {.name = "logprob",
      .operands = "TEXT|FILE",
      .summary = "each token's log-probability given those before it",
-     .help = "Natural logarithms. The first token has nothing before it: `-`, in JSON null. Works "
-             "between unshard and\n"
-             "reshard as well as outside.\n"
+     .help = "Natural logarithms. The first token is not predicted: its value is `-`, in JSON "
+             "null.\n"
+             "Also works while parameters are unsharded.\n"
              "Example:  logprob \"The GNU General Public License\"",
      .json = "{tokens: [integer] (ids), logprobs: [number | null] (as long, null first), total: "
              "number | null, file: string | null (null: a text)}",
@@ -111,14 +116,17 @@ constexpr Command kModelRows[] = {
     {.name = "generate",
      .operands = "TEXT",
      .summary = "the model's continuation of a text",
-     .help = "Samples with a separate random generator: the same seed gives the same text on any "
-             "layout. The text ends at the\n"
-             "model's end token (eos_token_id of generation_config.json or config.json). Control "
-             "characters are replaced on\n"
-             "a terminal; JSON has them all.\n"
-             "Example:  generate \"The \" --tokens 200 --temperature 0.8",
-     .json = "{prompt: string, text: string (what follows it), tokens: [integer] (ids of that, the "
-             "end token included), ended: boolean (by an end token)}",
+     .help =
+         "Samples with a separate random generator: the same seed gives the same text on any "
+         "layout. The text ends at the\n"
+         "model's end token (eos_token_id of generation_config.json or config.json); Ctrl-C ends "
+         "it earlier. Control "
+         "characters are replaced on\n"
+         "a terminal; JSON has them all.\n"
+         "Example:  generate \"The \" --tokens 200 --temperature 0.8",
+     .json =
+         "{prompt: string, text: string (the continuation), tokens: [integer] (its ids, the "
+         "end token included), ended: boolean (by an end token), interrupted: boolean (by Ctrl-C)}",
      .completes = Operand::kText,
      .words = {1, kAnyNumber},
      .options = kGenerateOptions,
@@ -134,14 +142,16 @@ constexpr Command kModelRows[] = {
          "model.NAME; torchtitan, olmo and\n"
          "megatron use the names and rows of that framework. In a running job, the export needs "
          "--write.\n"
-         "With --optimizer, training continues there from the same moments; they keep their "
-         "dtype.\n"
+         "With --optimizer, that framework can continue training from the same optimizer states, "
+         "which keep their dtype.\n"
          "One parameter, or a few MiB of its rows, is in memory at a time. The folder appears "
          "whole or not at all; an\n"
          "existing one must be empty. Ctrl-C ends the export, and leaves nothing.\n"
-         "Example:  export llama-hf --dtype bfloat16",
-     .json =
-         "{path: string, files: [string], bytes: integer, notes?: [string] (about the optimizer)}",
+         "Examples:  export llama-hf --dtype bfloat16\n"
+         "           export norms.safetensors --only *norm.weight",
+     .json = "{path: string, files: [string], bytes: integer, notes?: [string] (about the "
+             "optimizer)} | "
+             "{path: string (with --only), tensors: [string]}",
      .completes = Operand::kPath,
      .words = {1, 1},
      .options = kExportOptions,
@@ -153,7 +163,7 @@ constexpr Command kModelRows[] = {
          "torch.distributed.checkpoint every\n"
          "stored part must have the dtype and shape that .metadata lists. Whether the parts cover "
          "the tensors is checked when a\n"
-         "checkpoint is opened. Exit status 1 if something is wrong; Ctrl-C ends the command.",
+         "checkpoint is opened. Exit status 3 if something is wrong; Ctrl-C ends the command.",
      .json = "{ok: boolean, problems: [Problem], more?: integer (that are not listed)}",
      .action = OnRanks{run_verify}},
     {.name = "diff",
@@ -181,11 +191,11 @@ constexpr Command kModelRows[] = {
      .action = OnValues{}},
     {.name = "same",
      .operands = "TARGET",
-     .summary = "whether another checkpoint's tensors are equal bit for bit; exit status 1 if not",
+     .summary = "whether another checkpoint's tensors are equal bit for bit; exit status 3 if not",
      .help =
          "Compares parameters and optimizer states. If both are am-run's, with the same sharding, "
          "their stored\n"
-         "checksums are compared and no value is read (`verify` compares values with them).\n"
+         "checksums are compared and no value is read (`verify` compares checksums and values).\n"
          "Example:  same backup/step-200",
      .json =
          "{same: boolean, tensors: [{name: string, status: 'same' | 'different' | 'dtype' | "
@@ -193,6 +203,7 @@ constexpr Command kModelRows[] = {
          "(null: nothing could be compared)}], unread?: [Unread]}",
      .completes = Operand::kPath,
      .words = {1, 1},
+     .options = kSameOptions,
      .action = OnValues{}},
     {.name = "drift",
      .operands = "A [B]",
@@ -220,7 +231,7 @@ constexpr Command kModelRows[] = {
          "are missing, have\n"
          "another shape or are not numbers, and those that the model does not have. No values are "
          "read. Exit\n"
-         "status 1 if something does not fit.\n"
+         "status 3 if something does not fit.\n"
          "Example:  fits plans/quickstart.toml",
      .json = "{ok: boolean, misfits: [{name: string, what: string}]}",
      .completes = Operand::kPath,
@@ -230,12 +241,10 @@ constexpr Command kModelRows[] = {
      .operands = "[KEY VALUE]",
      .summary =
          "change a setting of this session: dtype, tokenizer, digits; without KEY, show all values",
-     .help =
-         "dtype      float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model "
-         "computes in; float32\n"
-         "tokenizer  bytes, or a tokenizer.json, tokenizer.model or tekken.json\n"
-         "digits     significant digits of printed values; 4\n"
-         "Example:  set tokenizer models/llama/tokenizer.json",
+     .help = "dtype      a checkpoint's compute dtype: float32 (default), bfloat16 or float16\n"
+             "tokenizer  bytes, or a tokenizer.json, tokenizer.model or tekken.json\n"
+             "digits     significant digits of printed values (default 4)\n"
+             "Example:  set tokenizer models/llama/tokenizer.json",
      .json = "{key: string, value: string | number, step?: integer} | {settings: [{key: string, "
              "value: string | integer | null, legal: string}]}",
      .keywords = "digits dtype tokenizer optimizer.lr",

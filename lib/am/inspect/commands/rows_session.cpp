@@ -5,10 +5,9 @@
 namespace am::inspect {
 namespace {
 
-constexpr Option kFileOptions[] = {{"--force", "", "replace an existing file"}};
+constexpr Option kFileOptions[] = {kReplaceFile};
 constexpr Option kSortOptions[] = {{"--up", "", "smallest numbers first; texts in reverse"}};
-constexpr Option kCompareOptions[] = {{"--svg", "FILE", "also write the picture"},
-                                      {"--force", "", "replace an existing file"}};
+constexpr Option kCompareOptions[] = {{"--svg", "FILE", "also write the picture"}, kReplaceFile};
 constexpr Option kWatchOptions[] = {{"--times", "K", "number of samples (default 20)"}};
 
 constexpr Command kSessionRows[] = {
@@ -17,7 +16,7 @@ constexpr Command kSessionRows[] = {
      .summary = "set the format of the answers that follow",
      .help =
          "json: one object per line, with the fields that --json has; csv and md: the rows of an "
-         "answer, or its fields.\n"
+         "answer, or its fields if it has no rows.\n"
          "Example:  mode csv",
      .json = "{mode: string}",
      .keywords = "table json csv md",
@@ -45,8 +44,10 @@ constexpr Command kSessionRows[] = {
      .operands = "FILE.html",
      .summary = "write all answers of this session, with pictures, to an HTML page",
      .help = "One file without scripts, fonts or links. The oldest answers are left out beyond 16 "
-             "MiB.\n"
-             "Example:  norms --by layer; hist lm_head.weight; report weights.html",
+             "MiB. In a session with runs that has no answers yet, the page has the curves of all "
+             "metrics and the plan.\n"
+             "Examples:  norms --by layer; hist lm_head.weight; report weights.html\n"
+             "           am-repl runs/quickstart -c 'report run.html'",
      .json = "{path: string, commands: integer}",
      .completes = Operand::kPath,
      .words = {1, 1},
@@ -56,7 +57,8 @@ constexpr Command kSessionRows[] = {
      .operands = "KEY",
      .summary =
          "after a pipe: sort the rows by a field, numbers from the largest, texts by alphabet",
-     .help = "KEY is a field of the answer's JSON; rows without it come last.\n"
+     .help = "KEY is a field of the answer's JSON or the title of a column; rows without it come "
+             "last.\n"
              "Example:  stats | sort norm | head 3",
      .words = {1, 1},
      .options = kSortOptions,
@@ -81,9 +83,9 @@ constexpr Command kSessionRows[] = {
      .action = BehindPipe{grep_rows}},
     {.name = "where",
      .operands = "KEY RELATION NUMBER",
-     .summary = "after a pipe: rows whose number under a key is <, <=, >, >=, = or != another",
-     .help = "Rows without a number there are left out. Behind a pipe only: at the beginning of a "
-             "line, `where` shows the place of a parameter.\n"
+     .summary = "after a pipe: rows whose field KEY satisfies a comparison with a number",
+     .help = "Rows without a number under KEY are left out. At the beginning of a line, `where` is "
+             "another command: it shows which rank and file hold each part of a tensor.\n"
              "Examples:  stats | where nan > 0\n"
              "           norms | where rms >= 0.5 | sort rms",
      .words = {3, 3},
@@ -103,7 +105,7 @@ constexpr Command kSessionRows[] = {
      .summary = "a run: the numbers of its steps, from metrics.jsonl",
      .help =
          "Reads the run folder, also while its job is running. The table has the last 20 steps; "
-         "the answer's rows are all of them.\n"
+         "JSON, csv, md and pipes have all steps.\n"
          "Examples:  metrics\n"
          "           metrics loss lr | tail 5\n"
          "           metrics | plot loss grad_norm",
@@ -112,8 +114,7 @@ constexpr Command kSessionRows[] = {
      .action = OfRuns{run_metrics}},
     {.name = "compare",
      .operands = "[KEY ..]",
-     .summary =
-         "two runs or more: their curves over each other, and the keys in which plans differ",
+     .summary = "two runs or more: their curves in one picture, and the plan keys that differ",
      .help = "KEY is a metric; without one, the loss is drawn.\n"
              "Example:  am-repl runs/a runs/b -c 'compare loss validation_loss'",
      .json =
@@ -130,9 +131,18 @@ constexpr Command kSessionRows[] = {
      .help = "Answers immediately, whatever the job is doing.",
      .json =
          "{step: integer, max_steps: integer, phase: string, loss: number | null, step_seconds: "
-         "number | null, tokens_per_second: number | null, goodput: number | null (of the job so "
+         "number | null, tokens_per_second: number | null, seconds_left: number | null, goodput: "
+         "number | null (of the job so "
          "far), paused: string | null (by whom), world_size: integer, clients: [string]}",
      .action = InJob{}},
+    {.name = "dashboard",
+     .summary = "a running job, refreshed every second: loss, what each rank does, who is slow",
+     .help = "Fills the window until q, Esc or Ctrl-C. Own time is computing, reading data and "
+             "saving, per step of the last minute. In a pipe or a script, prints the dashboard "
+             "once.\n"
+             "Example:  am-repl runs/quickstart -c dashboard",
+     .json = "{status: any, ranks: [any], stragglers: [any], losses: integer, text: string}",
+     .action = InConsole{.function = run_dashboard, .of_job = true}},
     {.name = "ranks",
      .summary = "a running job: where each rank is, and which one the others wait for",
      .help =
@@ -143,32 +153,53 @@ constexpr Command kSessionRows[] = {
              "collective: string | null, seconds: number | null, memory_bytes: integer | null}], "
              "missing: [integer], text: string}",
      .action = InJob{}},
+    {.name = "stragglers",
+     .summary =
+         "a running job: the ranks' own times and waiting times, and who holds up the others",
+     .help =
+         "Shows the seconds per step of the last minute: computing, reading data and saving are "
+         "a rank's own time, the rest is waiting for other ranks. A rank is slow if one of its "
+         "own times exceeds the median of the ranks with its pipeline stage by more than a "
+         "fifth of a step. Times are those of the host; with GPUs, waiting includes the GPU's "
+         "work.",
+     .json =
+         "{ranks: [{rank: integer, host: string, stage: integer, steps: integer, compute: "
+         "number, data: number, saving: number, waiting: number, slow: string | null}], missing: "
+         "[integer], text: string}",
+     .action = InJob{}},
     {.name = "collectives",
-     .operands = "[RANK | all]",
+     .operands = "[RANKS | all]",
      .summary = "the last collectives of each rank, or of one, in a plan or a running job",
      .help = "Shows each collective with its number in its group, its bytes and its age, and marks "
              "the one in which the rank\n"
-             "waits. With several ranks, shows the newest four of each.\n"
-             "Example:  collectives 2",
+             "waits. With several ranks, shows the newest four of each. RANKS are selected as for "
+             "`stack`.\n"
+             "Examples:  collectives 2\n"
+             "           collectives pp=0 tp=1",
      .json =
          "{ranks: [{rank: integer, collectives: [{op: string, group: string, sequence: integer, "
          "bytes: integer, seconds_ago: number, waiting: boolean}]}]}",
-     .words = {0, 1},
-     .action = InJob{.without_job = true}},
+     .words = {0, kAnyNumber},
+     .action = InJob{.without_job = true},
+     .nested_rows = "collectives"},
     {.name = "stack",
-     .operands = "RANK | all",
-     .summary = "a running job: the call stack of a rank's training thread",
+     .operands = "RANKS | all",
+     .summary = "a running job: the call stacks of ranks' training threads",
      .help =
          "The thread itself writes its stack, whatever it is doing; this needs neither a debugger "
          "nor ptrace permission.\n"
          "A stopped process has no stack to show. A rank with a GPU has a second thread, which "
-         "runs backward. `all` shows equal stacks once, with their ranks.\n"
+         "runs backward. Equal stacks of several ranks are shown once.\n"
+         "RANKS are numbers, or coordinates in the mesh: AXIS=INDICES for the axes pp, "
+         "dp_replicate, dp_shard, cp, tp, and for dp, dp_shard_cp, dp_cp, ep and ep_shard.\n"
          "Examples:  stack 3\n"
+         "           stack 0-3,8\n"
+         "           stack tp=0 dp=1,3\n"
          "           stack all",
      .json = "{rank: integer, frames: [string], backward_frames?: [string]} | {stacks: [{ranks: "
              "[integer], frames: [string], backward_frames?: [string]}], silent: [integer]}",
      .keywords = "all",
-     .words = {1, 1},
+     .words = {1, kAnyNumber},
      .action = InJob{}},
     {.name = "pause",
      .summary = "a running job: pause it between two steps, until `continue`",
@@ -205,22 +236,25 @@ constexpr Command kSessionRows[] = {
     {.name = "break",
      .operands = "[CONDITION | off]",
      .summary = "a running job: pause it after the first step that meets a condition",
-     .help =
-         "CONDITION is `[when] NAME OP VALUE`. NAME is one of loss, grad_norm, lr, step, "
-         "step_seconds, tokens_per_second; OP is <, <=, >, >=, == or !=; VALUE is a number or a "
-         "NAME. `break when loss != loss` stops at NaN. Without a condition, shows the current "
-         "one; `off` removes it.\n"
-         "The condition is removed when you leave am-repl.\n"
-         "Example:  break when loss > 4.5",
+     .help = "CONDITION is `[when] NAME OP VALUE`. NAME is one of loss, grad_norm, lr, step, "
+             "step_seconds, tokens_per_second, expert_load (the busiest expert's, over the mean), "
+             "validation_loss, aux_loss, skipped_steps, mfu; OP is <, <=, >, >=, == or !=; VALUE "
+             "is a number or a "
+             "NAME. `break when loss != loss` stops at NaN. Without a condition, shows the current "
+             "one; `off` removes it.\n"
+             "The condition is removed when you leave am-repl.\n"
+             "Example:  break when loss > 4.5",
      .json = "{when: string | null}",
-     .keywords = "when loss grad_norm lr step step_seconds tokens_per_second off",
+     .keywords = "when loss grad_norm lr step step_seconds tokens_per_second expert_load "
+                 "validation_loss aux_loss skipped_steps mfu off",
      .words = {0, 4},
      .action = InJob{}},
     {.name = "watch",
      .operands = "EXPR [every N]",
      .summary = "a running job: plot a number after every N steps",
-     .help = "EXPR is a step's loss, grad_norm, lr, step_seconds or tokens_per_second; or `MEASURE "
-             "[NAMES]` of tensors: l1, l2,\n"
+     .help = "EXPR is a step's loss, grad_norm, lr, step_seconds, tokens_per_second, expert_load, "
+             "validation_loss, aux_loss, skipped_steps or mfu; or `MEASURE [NAMES]` of tensors: "
+             "l1, l2,\n"
              "max, rms, nan or inf, as `norms` computes them for all NAMES together. A sample is "
              "taken immediately and after every N\n"
              "steps (default 1). Ctrl-C ends the plot early and shows the samples so far.\n"
@@ -229,7 +263,8 @@ constexpr Command kSessionRows[] = {
      .json = "{measure: string, names: [string], every: integer, samples: [{step: integer, value: "
              "number | null (null: not finite)}]}",
      .completes = Operand::kModule,
-     .keywords = "loss grad_norm lr step_seconds tokens_per_second l1 l2 max rms nan inf every",
+     .keywords = "loss grad_norm lr step_seconds tokens_per_second expert_load validation_loss "
+                 "aux_loss skipped_steps mfu l1 l2 max rms nan inf every",
      .words = {1, kAnyNumber},
      .options = kWatchOptions,
      .action = InJob{.lasts = true}},
@@ -262,19 +297,23 @@ constexpr Command kSessionRows[] = {
      .help = "`quit` and Ctrl-D do the same.",
      .action = WithoutSession{tell_quit}},
     {.name = "help",
-     .operands = "[COMMAND]",
-     .summary = "list the commands, or explain one of them",
-     .help = "Example:  help unshard",
+     .operands = "[COMMAND | GROUP]",
+     .summary = "list the commands, or one group of them, or explain one",
+     .help = "Groups: look, values, model, checks, shards, runs, live, pipe, session.\n"
+             "Examples:  help unshard\n"
+             "           help live",
      .json =
          "Help | {commands: [Help]}; Help = {name: string, usage: string, summary: string, help: "
          "string, options: [{name: string, value: string, help: string}]}",
      .also = "? man",
      .completes = Operand::kCommand,
+     .keywords = "look values model checks shards runs live pipe session",
      .words = {0, 1},
      .action = WithoutSession{tell_help}},
     {.name = "quit",
      .summary = "end the session; so does Ctrl-D",
-     .help = "Also ends a script: later commands are not run. `exit`, `q` and `:q` do the same.",
+     .help =
+         "Also ends a script: later commands are not run. `exit`, `q`, `:q` and `bye` do the same.",
      .also = "exit q :q bye",
      .action = WithoutSession{tell_quit}},
 };

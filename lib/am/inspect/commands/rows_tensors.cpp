@@ -5,18 +5,27 @@ namespace am::inspect {
 namespace {
 
 constexpr Option kSvg = {"--svg", "FILE", "write the picture to a file too"};
-constexpr Option kReplaceFile = {"--force", "", "replace an existing file"};
 
 constexpr Option kLsOptions[] = {
-    {"--optimizer", "", "the optimizer's states: all, or those of the names"},
+    {"--optimizer", "", "optimizer states: all, or those of the named parameters"},
     {"--values", "", "values that are not tensors: settings, counters, the position in the data"},
+    kFlat,
 };
+constexpr Option kStatsOptions[] = {kFlat};
 constexpr Option kNormsOptions[] = {
     {"--by", "parameter|layer", "one row per parameter, or per layer"}};
-constexpr Option kNanOptions[] = {{"--strict", "", "exit status 1 if there are any"}};
+constexpr Option kForwardOptions[] = {
+    {"--of", "TEXT|FILE", "run this text instead of the data of the next step"},
+    kForceModel,
+};
+constexpr Option kPrintOptions[] = {
+    {"--to", "FILE", "write the values to FILE.npy (one tensor) or FILE.safetensors instead"},
+    kReplaceFile,
+};
+constexpr Option kNanOptions[] = {{"--strict", "", "exit status 3 if there are any"}};
 constexpr Option kGradOptions[] = {
     {"--of", "TEXT|FILE", "compute the gradients of this text's loss first"},
-    {"--force", "", "even if they do not fit into this machine's memory"},
+    {"--force", "", "even if the gradients do not fit into this machine's memory"},
 };
 constexpr Option kTopOptions[] = {
     {"--by", "bytes|norm|rms|max|update", "default bytes"},
@@ -61,7 +70,8 @@ constexpr Command kTensorRows[] = {
     {.name = "ls",
      .operands = "[NAMES]",
      .summary = "the parameters, their shapes and dtypes",
-     .help = "A `*` also matches dots; a module's name lists its parameters.\n"
+     .help = "A `*` also matches dots; a module's name lists its parameters. On a terminal, equal "
+             "layers and experts share a row.\n"
              "Examples:  ls\n"
              "           ls *.q_proj.weight\n"
              "           ls model.layers.0.mlp --optimizer\n"
@@ -98,12 +108,14 @@ constexpr Command kTensorRows[] = {
      .help =
          "std is torch.std's, unbiased. NaN and infinities are counted, and left out of the other "
          "numbers; all\n"
-         "sums run in double. Nothing is gathered: each rank reads its shard.\n"
+         "sums run in double. Nothing is gathered: each rank reads its shard. On a terminal, equal "
+         "layers and experts share a row, with the statistics of all their values.\n"
          "Examples:  stats *norm.weight\n"
          "           stats lm_head.weight[0:4] lm_head.weight[4:]",
      .json = "{stats: [Moments], unread?: [Unread]}",
      .completes = Operand::kModule,
      .words = {0, kAnyNumber},
+     .options = kStatsOptions,
      .action = OnValues{}},
     {.name = "norms",
      .operands = "[NAMES]",
@@ -141,12 +153,11 @@ constexpr Command kTensorRows[] = {
     {.name = "nan",
      .operands = "[NAMES]",
      .summary = "which tensors have NaN or infinities, and where the first one is",
-     .help =
-         "`first` is the index of the first one in the whole tensor, in row-major order. --strict "
-         "is for scripts that\n"
-         "must stop then.\n"
-         "Examples:  nan\n"
-         "           nan optim.state",
+     .help = "`first` is the index of the first one in the whole tensor, in row-major order. With "
+             "--strict, a script\n"
+             "stops if there are any.\n"
+             "Examples:  nan\n"
+             "           nan optim.state",
      .json = "{ok: boolean, looked_at: integer, parameters: [{name: string, nan: integer, inf: "
              "integer, first: [integer]}] (those that have some), unread?: [Unread]}",
      .completes = Operand::kModule,
@@ -161,7 +172,7 @@ constexpr Command kTensorRows[] = {
          "format: equal checksums\n"
          "mean equal tensors. On ranks each copy is hashed in place; if copies differ, it names "
          "the ranks that differ\n"
-         "from the majority and the first difference, with exit status 1.\n"
+         "from the majority and the first difference, with exit status 3.\n"
          "Example:  checksum *norm*",
      .json = "{ok: boolean, parameters: [{name: string, equal: boolean, hash: string, compared: "
              "integer (copies of parts that several ranks hold), copies: [{..Part, hash: string}], "
@@ -217,6 +228,59 @@ constexpr Command kTensorRows[] = {
      .completes = Operand::kModule,
      .words = {0, kAnyNumber},
      .options = kGradOptions,
+     .action = OnValues{}},
+    {.name = "acts",
+     .operands = "[MODULES]",
+     .summary = "activations: statistics of the output of each unit in a forward pass",
+     .help = "The forward pass has the data of the next step of a plan or a running job, or --of a "
+             "text. "
+             "rms and max_abs count\n"
+             "finite values; zeros is the share of all values that are zero. Units are the "
+             "embedding, each "
+             "layer, the final norm and\n"
+             "the head. The first unit whose output is not finite is named. cp and sequence "
+             "parallelism pad "
+             "a text to a length that\n"
+             "they divide; the padding counts too.\n"
+             "Examples:  acts\n"
+             "           acts model.layers.3 --of \"The licenses\"\n"
+             "           acts | sort max_abs | head 3",
+     .json =
+         "{units: [{name: string, rms: number | null, max_abs: number | null, zeros: number | null "
+         "(share of all values), nan: integer, inf: integer}], of: string, first_nonfinite: "
+         "string | null (a unit)}",
+     .completes = Operand::kModule,
+     .words = {0, kAnyNumber},
+     .options = kForwardOptions,
+     .action = OnValues{}},
+    {.name = "attention",
+     .summary = "entropy of attention: how many tokens the heads of each layer read",
+     .help =
+         "The forward pass is that of `acts`. The entropy of a query's probabilities is 0 if it "
+         "reads one token, and log(n) if it reads n tokens equally. Shown are each layer's mean "
+         "over queries and heads, and the heads with the lowest and the highest mean. Heads "
+         "whose entropy falls towards 0 are a sign of a divergence.\n"
+         "Examples:  attention\n"
+         "           attention --of \"The licenses\" | sort entropy --up",
+     .json = "{layers: [{layer: integer, entropy: number | null, heads: [number | null]}], of: "
+             "string}",
+     .options = kForwardOptions,
+     .action = OnValues{}},
+    {.name = "experts",
+     .summary = "a model with experts: the tokens that each layer routes to each expert",
+     .help =
+         "Of the last step, if the plan or job has made one; otherwise of a forward pass, as for "
+         "`acts`. Names the busiest\n"
+         "and the idlest expert of each layer with their load relative to the mean, and experts "
+         "without tokens.\n"
+         "Examples:  experts\n"
+         "           experts --of \"The licenses\" | where max_over_mean > 2",
+     .json =
+         "{layers: [{layer: integer, tokens_per_expert: [number], max_over_mean: number | null, "
+         "min_over_mean: number | null, entropy: number | null (of the load; 1: even), dead: "
+         "[integer] (experts without tokens)}], of: string}",
+     .words = {0, 0},
+     .options = kForwardOptions,
      .action = OnValues{}},
     {.name = "top",
      .operands = "[N] [NAMES]",
@@ -308,13 +372,15 @@ constexpr Command kTensorRows[] = {
          "           print model.embed_tokens.weight[0:4, :8]\n"
          "           print model.embed_tokens.weight[-1]\n"
          "           print *norm.weight[:3]\n"
-         "           print optim.param_groups.0.lr",
-     .json =
-         "Printed | {tensors: [Printed]} | {name: string, value: any (of a value that is not a "
-         "tensor)}; Printed = {name: string, shape: [integer], dtype: string, values: any (nested "
-         "lists; \"nan\", \"inf\" and \"-inf\" where JSON has no number)}",
+         "           print optim.param_groups.0.lr\n"
+         "           print *norm.weight --to norms.safetensors",
+     .json = "Printed | {tensors: [Printed]} | {name: string, value: any (of a value that is not a "
+             "tensor)} | {path: string (with --to), tensors: [string]}; Printed = {name: string, "
+             "shape: [integer], dtype: string, values: any (nested "
+             "lists; \"nan\", \"inf\" and \"-inf\" where JSON has no number)}",
      .completes = Operand::kParameter,
      .words = {1, kAnyNumber},
+     .options = kPrintOptions,
      .action = OnValues{}},
     {.name = "memory",
      .summary = "bytes that each rank holds: shards, full tensors, gradients, optimizer states",
@@ -322,8 +388,8 @@ constexpr Command kTensorRows[] = {
              "parameters in the files that each\n"
              "rank wrote, not those that it held in the job: only the first replica is saved.\n"
              "A checkpoint's model is in memory from the first loss, logprob, generate or grad on. "
-             "Kinds that no rank\n"
-             "holds have no column.",
+             "The columns\n"
+             "gradients, optimizer and model are left out if they are 0 on all ranks.",
      .json = "{ranks: [RankBytes], at_rest: boolean}",
      .action = OnRanks{run_memory}},
 };

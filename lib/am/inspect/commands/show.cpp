@@ -93,8 +93,7 @@ Result show_many(const Session& session, const std::vector<Picked>& all) {
               {"pieces", picked.parameter->shards.size()}});
   }
   Result result;
-  rows.give(result, "parameters", session);
-  result.json["parameters"] = list;
+  rows.give(result, "parameters", session, list);
   return result;
 }
 

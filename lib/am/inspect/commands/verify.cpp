@@ -21,7 +21,8 @@ std::string whole_line(const stored::TensorSource& source) {
   const size_t tensors = source.tensors().size() + source.optimizer_tensors().size();
   const size_t files = source.data_files().size();
   return cat(format_count(static_cast<int64_t>(tensors)), tensors == 1 ? " tensor" : " tensors",
-             " in ", files, files == 1 ? " file, " : " files, ", format_bytes(bytes), ": whole\n");
+             " in ", files, files == 1 ? " file, " : " files, ", format_bytes(bytes),
+             ": undamaged\n");
 }
 
 }  // namespace

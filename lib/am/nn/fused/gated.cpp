@@ -170,7 +170,7 @@ const Operators& operators_of(model::Activation activation) {
     case model::Activation::kOther:
       break;
   }
-  throw Error(ErrorKind::kInternal, "an activation without an operator");
+  throw Error(ErrorKind::kInternal, "gated() does not support this activation");
 }
 
 at::Tensor forward_of(const at::Tensor& gate, const at::Tensor& up, const Operators& act) {

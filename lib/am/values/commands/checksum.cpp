@@ -1,6 +1,8 @@
-#include "am/values/checksum.h"
+#include "am/tensor/checksum.h"
 
+#include <algorithm>
 #include <map>
+#include <vector>
 
 #include "am/base/ranks.h"
 #include "am/base/text.h"
@@ -32,7 +34,8 @@ Verdict verdict_of(Session& session, const Picked& picked) {
   const std::vector<Copy> copies = copies_of(session, picked);
   const auto difference = first_difference(session, picked, copies);
   const auto text_of = [&](uint64_t sum) {
-    return checksum_text(sum, picked.selection.box.shape, tensor::scalar_type(parameter.dtype));
+    return tensor::checksum_text(sum, picked.selection.box.shape,
+                                 tensor::scalar_type(parameter.dtype));
   };
   uint64_t sum = 0;
   std::map<std::pair<Shape, Shape>, int64_t> parts;
@@ -69,9 +72,7 @@ Result run_checksum(Session& session, const Arguments& arguments) {
   Rows rows({{"name", {}, RowKind::kText},
              {"hash", "checksum", RowKind::kText},
              {"text", "copies", RowKind::kText}});
-  Json list = Json::array();
-  std::vector<Json> different;  // rows of tensors whose copies differ; listed first
-  std::vector<Json> equal;
+  std::vector<Verdict> verdicts;
   int64_t compared = 0;
   const std::vector<Picked> all = pick_all(session, arguments.words);
   Unread unread(session, all.size());
@@ -80,17 +81,19 @@ Result run_checksum(Session& session, const Arguments& arguments) {
     Verdict verdict;
     if (!unread.read(picked.label, [&] { verdict = verdict_of(session, picked); })) continue;
     compared += verdict.compared;
-    Json row = {{"name", picked.label}, {"hash", verdict.json["hash"]}, {"text", verdict.text}};
-    (verdict.equal ? equal : different).push_back(std::move(row));
-    list.push_back(std::move(verdict.json));
+    verdicts.push_back(std::move(verdict));
   }
-  const size_t unequal = different.size();
-  for (auto* part : {&different, &equal}) {
-    for (Json& row : *part) rows.add(std::move(row));
+  // Tensors whose copies differ are listed first.
+  const auto rest = std::stable_partition(verdicts.begin(), verdicts.end(),
+                                          [](const Verdict& each) { return !each.equal; });
+  const int64_t unequal = rest - verdicts.begin();
+  Json list = Json::array();
+  for (Verdict& each : verdicts) {
+    rows.add({{"name", each.json["name"]}, {"hash", each.json["hash"]}, {"text", each.text}});
+    list.push_back(std::move(each.json));
   }
   Result result;
-  rows.give(result, "parameters", session);
-  result.json["parameters"] = list;
+  rows.give(result, "parameters", session, list);
   result.failed = unequal > 0;
   if (session.view().at_rest()) {
     result.text += "a checkpoint has one replica of each tensor: there is nothing to compare\n";
@@ -99,7 +102,7 @@ Result run_checksum(Session& session, const Arguments& arguments) {
   } else {
     result.text +=
         cat(unequal == 0 ? "all replicas are equal bit for bit\n"
-                         : cat(unequal, " of ", list.size(), " differ over their ranks\n"));
+                         : cat(unequal, " of ", list.size(), " tensors differ between ranks\n"));
   }
   unread.give(result);
   return result;

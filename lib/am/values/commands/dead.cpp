@@ -113,9 +113,8 @@ Result run_dead(Session& session, const Arguments& arguments) {
     rows.add(std::move(row));
   }
   Result result;
-  rows.give(result, "parameters", session);
+  rows.give(result, "parameters", session, list);
   if (list.empty()) result.text.clear();
-  result.json["parameters"] = list;
   result.json["looked_at"] = looked_at;
   result.text += cat(list.empty() ? "none" : std::to_string(list.size()), " of ", looked_at,
                      looked_at == 1 ? " matrix" : " matrices", list.size() < 2 ? " has" : " have",

@@ -68,8 +68,8 @@ std::vector<Difference> by_layers(const std::vector<Difference>& all) {
   return layers;
 }
 
-// Compares one tensor. If a side is in the memory of ranks, the distance is that of this rank's
-// parts.
+// Compares one tensor. If `here` or `there` is in the memory of ranks, the distance covers only
+// this rank's parts.
 Difference difference_of(Session& session, const Side& here, const Side& there,
                          const StoredTensor& a) {
   Difference difference{a.name, "equal", {}};
@@ -99,7 +99,7 @@ Difference difference_of(Session& session, const Side& here, const Side& there,
 }
 
 // Returns whether `a` is listed before `b`: first parameters that could not be compared, then the
-// others in descending order of their largest difference.
+// compared parameters in descending order of their largest difference.
 bool comes_before(const Difference& a, const Difference& b) {
   if (a.compared != b.compared) return !a.compared;
   return a.distance.max_abs > b.distance.max_abs;
@@ -169,6 +169,11 @@ Result run_diff(Session& session, const Arguments& arguments) {
     }
   }
   result.json["parameters"] = list;
+  result.table = {.columns = {{"name"},
+                              {"status"},
+                              {"max_abs", "largest", RowKind::kNumber},
+                              {"relative", {}, RowKind::kNumber}},
+                  .digits = digits};
   if (equal < all.size()) result.text = table.text(session.style());
   result.text +=
       cat(equal, " of ", all.size(), folded ? " layers are equal\n" : " parameters are equal\n");

@@ -28,7 +28,8 @@ Json change_row(const std::string& name, const Change& change) {
           {"cosine", number_or_null(change.dot / std::sqrt(change.before * change.after))}};
 }
 
-// Sums over one tensor; if a side is in the memory of ranks, over this rank's parts of it.
+// Returns the sums over one tensor. If `from` or `to` is in the memory of ranks, sums only over
+// this rank's parts of the tensor.
 Change change_of(Session& session, const Side& from, const StoredTensor& a, const Side& to,
                  const StoredTensor& b) {
   FoundInOrder<Change> of_blocks;
@@ -110,11 +111,12 @@ Result run_drift(Session& session, const Arguments& arguments) {
   const Json& all = result.json["total"];
   const int digits = session.digits();
   result.text +=
-      cat("all together: ", inspect::cell_text(all["relative"], RowKind::kNumber, digits), " of ",
-          inspect::cell_text(all["before"], RowKind::kNumber, digits), "\n");
+      cat("total: |b - a| / |a| = ", inspect::cell_text(all["relative"], RowKind::kNumber, digits),
+          ", |a| = ", inspect::cell_text(all["before"], RowKind::kNumber, digits), "\n");
   if (!left_out.empty()) {
     result.text +=
-        cat(left_out.size(), " are on only one side or differ in shape: `diff` lists them\n");
+        cat(left_out.size(),
+            " left out, because only one side has them or shapes differ: `diff` lists them\n");
   }
   unread->give(result);
   return result;

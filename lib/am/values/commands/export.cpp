@@ -4,7 +4,9 @@
 #include "am/base/units.h"
 #include "am/checkpoint/export_dcp.h"
 #include "am/inspect/stored_files.h"
+#include "am/inspect/words.h"
 #include "am/values/commands/functions.h"
+#include "am/values/tensor_files.h"
 #include "am/values/weight_dtype.h"
 
 namespace am::values {
@@ -77,6 +79,18 @@ void require_undamaged(const stored::TensorSource& source) {
 }  // namespace
 
 Result run_export(Session& session, const Arguments& arguments) {
+  if (arguments.has("--only")) {
+    for (const char* other : {"--format", "--dtype", "--optimizer", "--merge"}) {
+      if (!arguments.has(other)) continue;
+      throw Error(ErrorKind::kUsage, cat(other, ": not possible with --only"),
+                  "the tensors keep their dtypes and names");
+    }
+    const auto names = inspect::split_words(arguments.value("--only", ""));
+    if (names.empty()) throw Error(ErrorKind::kUsage, "--only names no tensor");
+    if (const auto* source = session.view().source()) require_undamaged(*source);
+    return written_tensors(session, pick_all(session, names), arguments.words.front(),
+                           arguments.has("--force"));
+  }
   const fs::path folder = session.path(arguments.words.front());
   if (const auto* source = session.view().source()) require_undamaged(*source);
   const std::vector<std::string> notes = write_export(session, arguments, folder);

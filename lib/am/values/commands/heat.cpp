@@ -121,6 +121,33 @@ class HeatMap {
   HeatSums sums_;
 };
 
+// Returns the cells of a row in colour. Neighbouring cells of equal colour share one colour
+// sequence.
+std::string coloured_row(const inspect::Grid& grid, int64_t row, const term::Style& style) {
+  constexpr int kNone = -1;  // a value that is not finite
+  std::string out;
+  std::string run;
+  int shade = kNone;
+  const auto end_run = [&] {
+    out += shade == kNone ? style.paint(term::Role::kError, run) : style.paint_shade(shade, run);
+    run.clear();
+  };
+  const double largest = grid.largest();
+  for (int64_t column = 0; column < grid.width; ++column) {
+    const double value = grid.at(row, column);
+    int next = kNone;
+    if (std::isfinite(value)) {
+      next = grid.diverging ? term::diverging_shade(largest > 0.0 ? value / largest : 0.0)
+                            : term::shade_of(grid.share(row, column));
+    }
+    if (next != shade) end_run();
+    shade = next;
+    run += next == kNone ? '!' : ' ';
+  }
+  end_run();
+  return out;
+}
+
 std::string draw_heat(const inspect::Grid& grid, int64_t rows, const term::Style& style) {
   static constexpr std::array<const char*, 5> kShades = {" ", "░", "▒", "▓", "█"};
   static constexpr std::array<const char*, 5> kLetters = {" ", ".", "+", "#", "@"};
@@ -132,7 +159,8 @@ std::string draw_heat(const inspect::Grid& grid, int64_t rows, const term::Style
     // First row of the matrix in this row of blocks.
     const int64_t first = (row * rows + grid.height - 1) / grid.height;
     out += cat(term::pad_left(std::to_string(first), label), " ", edge);
-    for (int64_t column = 0; column < grid.width; ++column) {
+    if (style.color) out += coloured_row(grid, row, style);
+    for (int64_t column = 0; column < grid.width && !style.color; ++column) {
       const bool usable = std::isfinite(grid.at(row, column));
       const auto shade =
           static_cast<size_t>(usable ? std::clamp(grid.share(row, column) * 5.0, 0.0, 4.0) : 0.0);
@@ -141,6 +169,17 @@ std::string draw_heat(const inspect::Grid& grid, int64_t rows, const term::Style
     out += edge + "\n";
   }
   return out;
+}
+
+// Returns the meaning of the shades or colours.
+std::string legend(const inspect::Grid& grid, const Session& session) {
+  const auto number = [&](double value) { return format_general(value, session.digits()); };
+  const bool color = session.style().color;
+  if (color && grid.diverging) {
+    return cat("blue ", number(-grid.largest()), ", grey 0, orange ", number(grid.largest()));
+  }
+  return cat(color ? "blue " : "light ", number(grid.low), color ? ", yellow " : ", dark ",
+             number(grid.high));
 }
 
 }  // namespace
@@ -157,7 +196,8 @@ Result run_heat(Session& session, const Arguments& arguments) {
   HeatMap map(picked, of, height, width);
   scan(session, picked,
        [&](const at::Tensor& block, const mesh::Box& box) { map.add(block, box); });
-  const inspect::Grid grid = map.finish(session);
+  inspect::Grid grid = map.finish(session);
+  grid.diverging = of == HeatOf::kSigned;
   const MatrixSize size = matrix_of(picked.selection.box.shape);
   Json cells = Json::array();
   for (int64_t row = 0; row < grid.height; ++row) {
@@ -178,9 +218,8 @@ Result run_heat(Session& session, const Arguments& arguments) {
   result.text = draw_heat(grid, size.rows, session.style());
   result.text += term::fold(
       cat(what, " of blocks of ", format_general(static_cast<double>(size.rows) / grid.height, 4),
-          " x ", format_general(static_cast<double>(size.columns) / grid.width, 4),
-          " values; light ", format_general(grid.low, session.digits()), ", dark ",
-          format_general(grid.high, session.digits()), "; ! has NaN or infinities\n"),
+          " x ", format_general(static_cast<double>(size.columns) / grid.width, 4), " values; ",
+          legend(grid, session), "; ! has NaN or infinities\n"),
       session.style());
   result.svg = grid_svg(cat(picked.label, ": ", what), grid);
   write_picture(session, arguments, result);

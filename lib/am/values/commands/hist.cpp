@@ -112,8 +112,7 @@ Result many_histograms(Session& session, const std::vector<Picked>& all, int64_t
               {"drawn", term::columns(histogram.counts, session.style())}});
   }
   Result result;
-  rows.give(result, "histograms", session);
-  result.json["histograms"] = list;
+  rows.give(result, "histograms", session, list);
   return result;
 }
 

@@ -4,9 +4,11 @@
 #include <algorithm>
 #include <numeric>
 #include <span>
+#include <utility>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/data/text_stream.h"
 #include "am/inspect/render.h"
 #include "am/inspect/text_argument.h"
 #include "am/term/printable.h"
@@ -69,21 +71,46 @@ Result run_generate(Session& session, const Arguments& arguments) {
   options.tokens = arguments.integer("--tokens", options.tokens, 1, 1'000'000);
   options.temperature = arguments.number("--temperature", options.temperature, 0.0, 100.0);
   options.top_k = arguments.integer("--top-k", options.top_k, 0);
+  options.top_p = arguments.number("--top-p", options.top_p, 0.0, 1.0);
   options.seed = arguments.integer("--seed", options.seed, 0);
   prepare_model(session, arguments.has("--force"));
   const bool chat = arguments.has("--chat");
   const std::string prompt = chat ? chat_prompt(session, arguments.text()) : arguments.text();
   if (!arguments.has("--past-end")) options.end_tokens = end_tokens(session);
-  const std::vector<int64_t> ids = generate(session, encode(session, prompt), options);
   const auto& ends = options.end_tokens;
-  const bool ended = std::find(ends.begin(), ends.end(), ids.back()) != ends.end();
+  const auto is_end = [&](int64_t id) {
+    return std::find(ends.begin(), ends.end(), id) != ends.end();
+  };
+  const term::Style& style = session.style();
+  std::string head = style.paint(term::Role::kBold, inspect::printable_text(prompt, style));
+  // Without colours, a mark separates the prompt from the text that the model has added.
+  if (!style.color) head += style.unicode ? "▸" : "|";
+  const auto* print = session.live_text();
+  data::TextStream stream(tokenizer_of(session));
+  bool has_printed = false;
+  if (print != nullptr) {
+    options.on_token = [&](int64_t id) {
+      if (!std::exchange(has_printed, true)) (*print)(head);
+      if (!is_end(id)) (*print)(inspect::printable_text(stream.add(id), style));
+    };
+  }
+  const Generated generated = generate(session, encode(session, prompt), options);
+  const std::vector<int64_t>& ids = generated.ids;
+  const bool ended = is_end(ids.back());
   const std::string text =
       tokenizer_of(session).decode(std::span(ids).first(ids.size() - (ended ? 1 : 0)));
+  const std::string tail = generated.interrupted ? "\ninterrupted\n" : "\n";
   Result result;
-  result.json = {{"prompt", prompt}, {"text", text}, {"tokens", ids}, {"ended", ended}};
-  result.text = cat(
-      session.style().paint(term::Role::kBold, inspect::printable_text(prompt, session.style())),
-      inspect::printable_text(text, session.style()), "\n");
+  result.json = {{"prompt", prompt},
+                 {"text", text},
+                 {"tokens", ids},
+                 {"ended", ended},
+                 {"interrupted", generated.interrupted}};
+  result.text = cat(head, inspect::printable_text(text, style), tail);
+  if (print != nullptr) {
+    (*print)(inspect::printable_text(stream.finish(), style) + tail);
+    result.printed = true;
+  }
   return result;
 }
 

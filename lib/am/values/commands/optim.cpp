@@ -67,6 +67,7 @@ Result run_optim(Session& session, const Arguments& arguments) {
   Result result;
   rows.give(result, "parameters", session);
   result.json["parameters"] = list;
+  result.table = {};  // a parameter has several rows in the table, and one in the JSON
   unread.give(result);
   return result;
 }

@@ -41,8 +41,9 @@ Result run_plot(Session& session, const Arguments& arguments) {
     chart.push_back({name, value, text});
   }
   result.json = {{"of", plotted.name}, {"parameters", list}};
-  result.text = term::bars(bars, 40, session.style());
-  result.svg = inspect::bars_svg(cat(plotted.name, folded ? " by layer" : " by tensor"), chart);
+  const std::string title = cat(plotted.name, folded ? " by layer" : " by tensor");
+  result.text = cat(title, "\n", term::bars(bars, 40, session.style()));
+  result.svg = inspect::bars_svg(title, chart);
   all.unread.give(result);
   write_picture(session, arguments, result);
   return result;

@@ -6,6 +6,7 @@
 #include "am/base/text.h"
 #include "am/base/units.h"
 #include "am/values/commands/functions.h"
+#include "am/values/tensor_files.h"
 
 namespace am::values {
 namespace {
@@ -148,8 +149,15 @@ std::optional<Result> print_value(const Session& session, const Arguments& argum
 }  // namespace
 
 Result run_print(Session& session, const Arguments& arguments) {
-  if (auto value = print_value(session, arguments)) return std::move(*value);
+  if (auto value = print_value(session, arguments)) {
+    if (!arguments.has("--to")) return std::move(*value);
+    throw Error(ErrorKind::kUsage, cat("`", arguments.text(), "` is no tensor"),
+                "--to writes tensors");
+  }
   const std::vector<Picked> all = pick_tensors(session, arguments.words);
+  if (arguments.has("--to")) {
+    return written_tensors(session, all, arguments.value("--to", ""), arguments.has("--force"));
+  }
   int64_t elements = 0;
   for (const Picked& picked : all) elements += picked.numel();
   if (session.for_programs() && elements > kMostInJson) {

@@ -4,8 +4,10 @@
 #include <atomic>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "am/base/text.h"
+#include "am/inspect/layers.h"
 #include "am/inspect/stored_files.h"
 #include "am/term/table.h"
 #include "am/values/commands/functions.h"
@@ -85,7 +87,7 @@ Result run_same(Session& session, const Arguments& arguments) {
   }
   Result result;
   Json list = Json::array();
-  term::Table table({{"name"}, {"status"}});
+  std::vector<inspect::NamedRow> unequal;
   size_t same = 0, read = 0;
   for (const Verdict& each : all) {
     list.push_back({{"name", each.name},
@@ -95,11 +97,14 @@ Result run_same(Session& session, const Arguments& arguments) {
     if (each.status == "same") {
       ++same;
     } else {
-      table.add({each.name, each.status});
+      unequal.push_back({each.name, each.status});
     }
   }
   result.failed = same < all.size();
   result.json = {{"same", !result.failed}, {"tensors", list}};
+  if (!arguments.has("--flat")) unequal = inspect::fold_layers(unequal);
+  term::Table table({{"name"}, {"status"}});
+  for (const inspect::NamedRow& row : unequal) table.add({row.name, row.text});
   if (result.failed) result.text = table.text(session.style());
   result.text += cat(same, " of ", all.size(), " tensors are the same",
                      read == 0 && same > 0 ? ", by their checksums" : "", "\n");

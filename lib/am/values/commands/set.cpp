@@ -34,7 +34,7 @@ void set_tokenizer(Session& session, const std::string& value) {
 
 constexpr Setting kSettings[] = {
     {"dtype",
-     "float32 (fp32), bfloat16 (bf16) or float16 (fp16): what a checkpoint's model computes in",
+     "float32 (fp32), bfloat16 (bf16) or float16 (fp16): compute dtype of a checkpoint's model",
      set_dtype},
     {"tokenizer", "bytes, or a tokenizer.json, tokenizer.model or tekken.json", set_tokenizer},
     {"digits", "1 to 17: significant digits of printed values", set_digits},

@@ -1,6 +1,9 @@
 // Defines the commands `step` and `collectives` for the ranks of a plan. Running jobs implement
 // these commands in live/verbs.cpp and live/hang.cpp.
+#include <algorithm>
+
 #include "am/inspect/training_answers.h"
+#include "am/mesh/rank_set.h"
 #include "am/values/commands/functions.h"
 
 namespace am::values {
@@ -10,16 +13,17 @@ Result run_step(Session& session, const Arguments& arguments) {
 
 Result run_collectives(Session& session, const Arguments& arguments) {
   const std::vector<Json> all = values_of(session).recent_collectives();
-  const auto only = rank_in(arguments, static_cast<int64_t>(all.size()));
+  const auto ranks = mesh::select_ranks(values_of(session).mesh(), arguments.words);
+  const bool few = ranks ? ranks->size() > 1 : all.size() > 1;
   Result result;
-  Json ranks = Json::array();
+  Json rows = Json::array();
   for (size_t rank = 0; rank < all.size(); ++rank) {
-    if (only && *only != static_cast<int64_t>(rank)) continue;
-    ranks.push_back({{"rank", rank}, {"collectives", all[rank]}});
-    result.text += inspect::draw_collectives(cat("rank ", rank), all[rank], all.size() > 1 && !only,
-                                             session.style());
+    const auto number = static_cast<int64_t>(rank);
+    if (ranks && !std::binary_search(ranks->begin(), ranks->end(), number)) continue;
+    rows.push_back({{"rank", rank}, {"collectives", all[rank]}});
+    result.text += inspect::draw_collectives(cat("rank ", rank), all[rank], few, session.style());
   }
-  result.json = {{"ranks", ranks}};
+  result.json = {{"ranks", rows}};
   return result;
 }
 

@@ -1,0 +1,195 @@
+#include "am/inspect/dashboard.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <utility>
+
+#include "am/base/error.h"
+#include "am/base/text.h"
+#include "am/base/units.h"
+#include "am/observe/metric_series.h"
+#include "am/term/bars.h"
+#include "am/term/table.h"
+#include "am/term/wrap.h"
+
+namespace am::inspect {
+namespace {
+
+// Returns the JSON of a command's answer; throws the command's error.
+Json answer_of(Interpreter& interpreter, const std::string& command) {
+  const Outcome outcome = interpreter.run(command);
+  if (outcome.error) throw Error(outcome.error->kind, outcome.error->message, outcome.error->hint);
+  return outcome.result.json;
+}
+
+double number_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_number() ? found->get<double>() : NAN;
+}
+
+std::string text_of(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+// Returns, for example, "step 812 of 20 000, backward, loss 2.3145, 1.2 s per step, 5:47:51 left".
+std::string summary(const Json& status) {
+  const double step = number_of(status, "step");
+  const double last = number_of(status, "max_steps");
+  const double seconds = number_of(status, "step_seconds");
+  std::string text = cat("step ", format_count(static_cast<int64_t>(step)));
+  if (last > 0) text += cat(" of ", format_count(static_cast<int64_t>(last)));
+  text += cat(", ", text_of(status, "phase"));
+  if (const double loss = number_of(status, "loss"); !std::isnan(loss)) {
+    text += cat(", loss ", format_fixed(loss, 4));
+  }
+  if (!std::isnan(seconds)) text += cat(", ", format_duration(seconds), " per step");
+  if (const double rate = number_of(status, "tokens_per_second"); !std::isnan(rate)) {
+    text += cat(", ", format_short_count(rate), " tokens per second");
+  }
+  if (const double left = number_of(status, "seconds_left"); !std::isnan(left)) {
+    text += cat(", ", format_duration(left), " left");
+  }
+  return text;
+}
+
+struct Row {
+  Json rank;   // the rank's entry in the answer of `ranks`
+  Json times;  // the rank's entry in the answer of `stragglers`; null if there is none
+
+  bool silent() const { return text_of(rank, "state") != "answers"; }
+  bool slow() const { return times.is_object() && times.at("slow").is_string(); }
+};
+
+std::vector<Row> rows_of(const DashboardData& data) {
+  std::map<int64_t, Json> times;
+  if (data.stragglers.is_object()) {
+    for (const Json& each : data.stragglers.at("ranks")) times[each.at("rank")] = each;
+  }
+  std::vector<Row> rows;
+  for (const Json& each : data.ranks.at("ranks")) {
+    const auto found = times.find(each.at("rank").get<int64_t>());
+    rows.push_back({each, found == times.end() ? Json() : found->second});
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) {
+    return std::pair(!a.silent(), !a.slow()) < std::pair(!b.silent(), !b.slow());
+  });
+  return rows;
+}
+
+// Returns what the rank does: its phase, or the collective in which it waits.
+std::string doing(const Row& row) {
+  if (row.silent()) return text_of(row.rank, "state");
+  const std::string collective = text_of(row.rank, "collective");
+  if (collective.empty()) return text_of(row.rank, "phase");
+  return cat(collective, ", ", format_duration(number_of(row.rank, "seconds")));
+}
+
+std::string rank_table(const std::vector<Row>& rows, size_t count, const term::Style& style) {
+  constexpr int kBar = 12;
+  term::Table table({{"rank", term::Align::kRight},
+                     {"step", term::Align::kRight},
+                     {"memory", term::Align::kRight},
+                     {"own time", term::Align::kLeft},
+                     {"waiting", term::Align::kRight},
+                     {"where"}});
+  for (size_t i = 0; i < count; ++i) {
+    const Row& row = rows[i];
+    const term::Role role = row.silent() ? term::Role::kError
+                            : row.slow() ? term::Role::kWarning
+                                         : term::Role::kPlain;
+    std::string own, waiting;
+    if (row.times.is_object()) {
+      const double waits = number_of(row.times, "waiting");
+      const double works = number_of(row.times, "compute") + number_of(row.times, "data") +
+                           number_of(row.times, "saving");
+      own = cat(term::pad_right(term::bar({.value = works}, kBar,
+                                          term::Style{.unicode = style.unicode}, works + waits),
+                                kBar),
+                " ", format_duration(works));
+      waiting = format_duration(waits);
+    }
+    const auto number = [&](const char* key) { return number_of(row.rank, key); };
+    const double step = number("step");
+    const double memory = number("memory_bytes");
+    table.add({{cat(row.rank.at("rank").get<int64_t>()), role},
+               std::isnan(step) ? "" : cat(static_cast<int64_t>(step)),
+               std::isnan(memory) ? "" : format_bytes(static_cast<int64_t>(memory)),
+               {own, row.slow() ? term::Role::kWarning : term::Role::kPlain},
+               waiting,
+               {doing(row), role}});
+  }
+  return table.text(style);
+}
+
+int lines_of(const std::string& text) {
+  return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+void DashboardData::read_losses(const std::filesystem::path& metrics) {
+  if (!std::filesystem::exists(metrics)) return;
+  const observe::MetricSeries series = observe::read_series(metrics, {"loss"});
+  loss = {"loss", series.steps, series.values.front()};
+}
+
+void DashboardData::update(Interpreter& interpreter) {
+  title = interpreter.facts().title;
+  status = answer_of(interpreter, "status");
+  // The job refuses `ranks` while too many such commands wait for an answer, for example those of
+  // many dashboards. The previous answer is then kept.
+  const Outcome doing = interpreter.run("ranks");
+  if (!doing.error) ranks = doing.result.json;
+  if (ranks.is_null()) throw Error(doing.error->kind, doing.error->message, doing.error->hint);
+  const Outcome times = interpreter.run("stragglers");
+  stragglers = times.error ? Json() : times.result.json;
+  const double step = number_of(status, "step");
+  const double now = number_of(status, "loss");
+  if (std::isnan(now) || (!loss.x.empty() && loss.x.back() >= step)) return;
+  loss.x.push_back(step);
+  loss.y.push_back(now);
+}
+
+Json DashboardData::to_json() const {
+  return {{"status", status},
+          {"ranks", ranks.at("ranks")},
+          {"stragglers", stragglers.is_object() ? stragglers.at("ranks") : Json::array()},
+          {"losses", loss.y.size()},
+          {"text", ranks.at("text")}};
+}
+
+std::string dashboard_text(const DashboardData& data, int rows, const term::Style& style) {
+  constexpr int kLeastPlot = 5;
+  std::string head = term::fold(style.paint(term::Role::kBold, data.title) + "\n", style);
+  head += term::fold(summary(data.status) + "\n", style);
+  if (const std::string by = text_of(data.status, "paused"); !by.empty()) {
+    head += term::fold(style.paint(term::Role::kWarning, cat("paused by ", by)) + "\n", style);
+  }
+  const std::vector<Row> all = rows_of(data);
+  const bool any_slow =
+      std::any_of(all.begin(), all.end(), [](const Row& row) { return row.slow(); });
+  const std::string foot = term::fold(
+      (any_slow ? text_of(data.stragglers, "text") : "") + text_of(data.ranks, "text"), style);
+  constexpr int kTableHead = 2;
+  const int room = rows - lines_of(head) - lines_of(foot) - kTableHead;
+  const int wanted = static_cast<int>(all.size());
+  // The plot gets the lines that the table of ranks does not need, but at least kLeastPlot. It is
+  // omitted if it has fewer than two points or if there is too little room.
+  const bool plots = data.loss.x.size() > 1 && room >= kLeastPlot + 2;
+  const int listed =
+      std::max(1, plots ? std::min(wanted, room - kLeastPlot - 1) : std::min(wanted, room));
+  const bool cut = listed < wanted;
+  const int shown = cut ? std::max(1, listed - 1) : listed;
+  std::string text = head;
+  if (plots) {
+    const std::vector<term::Curve> curves = {data.loss};
+    text += term::line_plot(curves, room - listed - 1, style);
+  }
+  text += rank_table(all, static_cast<size_t>(shown), style);
+  if (cut) text += cat("and ", wanted - shown, " ranks more\n");
+  return text + foot;
+}
+
+}  // namespace am::inspect

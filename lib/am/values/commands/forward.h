@@ -1,0 +1,32 @@
+// Runs forward passes for commands that observe intermediate values.
+//
+//   const auto tokens = tokens_of(session, arguments);
+//   const std::string of = run_forward_of(session, tokens);   // "of the text"
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "am/inspect/command.h"
+#include "am/parallel/parallel_model.h"
+
+namespace am::values {
+
+// Returns the ids of the tokens of --of TEXT, or nullopt without this option. Throws the errors
+// of text_or_file() and encode().
+std::optional<std::vector<int64_t>> tokens_of(inspect::Session& session,
+                                              const inspect::Arguments& arguments);
+
+// Runs a forward pass of `tokens`, or of the next batch of the plan's data if it is nullopt.
+// Returns a description of the data. Collective. Throws Error(kUsage) if there are no data.
+std::string run_forward_of(inspect::Session& session,
+                           const std::optional<std::vector<int64_t>>& tokens);
+
+// Returns whether a sum over all ranks must include the values of this rank. If several ranks have
+// the same values, only one of them is included. `is_text`: all dp ranks have the same input.
+// `is_sharded_over_tp`: the tp ranks have different values.
+bool counts_here(const parallel::ParallelModel& model, bool is_text, bool is_sharded_over_tp);
+
+}  // namespace am::values
