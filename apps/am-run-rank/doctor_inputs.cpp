@@ -12,6 +12,8 @@
 #include "am/data/batch.h"
 #include "am/data/from_plan.h"
 #include "am/frameworks/open_weights.h"
+#include "am/observe/loggers.h"
+#include "am/run_folder/data_files.h"
 #include "am/run_folder/step_folders.h"
 #include "am/stored/fit.h"
 #include "am/stored/hub_names.h"
@@ -35,6 +37,22 @@ launch::Check check(const char* name, const std::function<std::string()>& open) 
   }
 }
 
+launch::Check check_loggers(const std::vector<std::string>& names) {
+  std::vector<std::string> problems;
+  launch::Check result = check("loggers", [&] {
+    for (const std::string& name : names) {
+      if (const auto problem = observe::why_no_logger(name)) problems.push_back(*problem);
+    }
+    return join(problems.empty() ? names : problems, "; ");
+  });
+  // A logger that cannot run is only a warning, because the job can train without it.
+  if (!problems.empty() || result.status == launch::CheckStatus::kError) {
+    result.status = launch::CheckStatus::kWarning;
+    result.help = "install the package with pip, and name its interpreter in AM_PYTHON";
+  }
+  return result;
+}
+
 train::ResumePoint resume_point_of(const config::Plan& plan,
                                    const std::filesystem::path& checkpoints) {
   train::ResumePoint begin;
@@ -54,6 +72,7 @@ train::ResumePoint resume_point_of(const config::Plan& plan,
   begin.foreign = !run_folder::is_checkpoint(begin.folder);
   begin.info = begin.foreign ? train::describe_foreign(begin.folder)
                              : run_folder::read_checkpoint_info(begin.folder);
+  if (begin.insisted && !begin.foreign) run_folder::require_complete(begin.folder, begin.info);
   return begin;
 }
 
@@ -63,6 +82,7 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
                                           const rules::CheckedPlan& checked,
                                           const std::filesystem::path& checkpoints) {
   std::vector<launch::Check> checks;
+  if (!plan.metrics.loggers.empty()) checks.push_back(check_loggers(plan.metrics.loggers));
   train::ResumePoint begin;
   std::unique_ptr<data::BatchReader> reader;
   checks.push_back(check("checkpoint", [&]() -> std::string {

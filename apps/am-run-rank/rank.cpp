@@ -110,7 +110,7 @@ bool prints_for_all(const launch::RankEnvironment& here) {
   return true;
 }
 
-// Longest time for which a rank that ends waits until its last output has been read.
+// Longest time that a rank waits at its end until its last output has been read.
 constexpr auto kReaderPatience = std::chrono::seconds(5);
 
 class Rank {
@@ -213,8 +213,14 @@ int Rank::train() {
     live::AttachServerOptions attach;
     attach.log = [this](const std::string& text) { out_.write(term::echo(text) + "\n"); };
     attach.stop_requested = [&stop] { return stop.requested(); };
+    attach.dump_interval =
+        std::chrono::duration<double, std::ratio<60>>(job->plan.runtime.dump_minutes);
+    attach.mesh = job->layout.mesh;
     attach.tcp = options_.attach_at;
     server_ = std::make_unique<live::AttachServer>(*world_, run, std::move(attach));
+  }
+  if (!options_.attach && job->plan.runtime.dump_minutes > 0.0 && first) {
+    out_.write("note        runtime.dump_minutes has no effect with --no-attach\n");
   }
   std::optional<observe::StepLine> line;
   int64_t last_step = 0;
@@ -227,7 +233,12 @@ int Rank::train() {
     if (metrics.step % every == 0 || metrics.step == 1 || last) out_.write(text + "\n");
     if (server_) server_->stepped(metrics);
   };
-  if (server_) callbacks.phase = [this](const char* phase) { server_->phase_over(phase); };
+  if (server_) {
+    callbacks.phase = [this](const char* phase) { server_->phase_over(phase); };
+    callbacks.times = [this](const observe::RankTimes& times, int64_t steps) {
+      server_->timed(times, steps);
+    };
+  }
   // Reuses freed host memory for the next step, whose blocks have the same sizes.
   tensor::BlockCache::install();
   train::Trainer trainer(*job, *world_, run, std::move(callbacks), {}, identity);
@@ -235,7 +246,7 @@ int Rank::train() {
   line.emplace(last_step);
   if (first) write_own_file(run.plan_file(), config::to_toml(trainer.plan()));
   if (server_) server_->open(live::model_of(trainer, run.root().string()));
-  const train::TrainResult result = trainer.run(stop, server_.get());
+  const train::TrainResult result = trainer.run(stop, server_.get(), options_.on_failure);
   if (server_) {
     server_->close(
         cat("the job has ended ", result.stopped ? "as asked, " : "", "after step ", result.steps));
@@ -280,8 +291,8 @@ launch::RankError Rank::describe(const std::exception& error) const {
 }
 
 // Adds the following to the message of an out-of-memory error: the bytes that PyTorch's GPU
-// allocator allocated and reserved at most, and the peak that am-plan predicts. The hint lists plan
-// keys that would reduce the memory.
+// allocator allocated and reserved at most, and the peak that am-plan predicts. Sets the hint to a
+// list of plan keys that would reduce the memory, if there are any.
 void Rank::add_memory(launch::RankError& told, c10::Device device) const {
   const predict::RankMemory memory =
       predict::estimate_memory(job_->plan, job_->model, job_->layout, here_.rank);

@@ -32,11 +32,11 @@ constexpr const char* kFilesDescription =
     "  am-run files plan.toml --slurm -o job.sh && sbatch job.sh\n"
     "  am-run files plan.toml --jobset --image registry/automesh:1 | kubectl apply -f -";
 
-// Exit status of a job that a signal stopped before its last step, on which the cluster requeues
-// the job. The value is EX_TEMPFAIL of sysexits.h.
+// Exit status of a job that a signal stopped before its last step. The cluster requeues a job that
+// exits with this status. The value is EX_TEMPFAIL of sysexits.h.
 constexpr int kRequeue = 75;
-// How many seconds before the end of the time limit, or of the pod, the job gets the stop signal.
-// The time suffices to finish a step and save a checkpoint.
+// Number of seconds between the stop signal and the end of the time limit, or of the pod. The job
+// finishes its step and saves a checkpoint in this time.
 constexpr int kGraceSeconds = 300;
 constexpr int kRendezvousPort = 29500;
 
@@ -64,8 +64,9 @@ std::string shell_line(const std::vector<std::string>& words) {
   return join(quoted, " ");
 }
 
-// Returns the text as a name that Slurm and DNS accept: at most 40 lower-case letters, digits and
-// single dashes.
+// Returns the text as a name that Slurm and DNS accept: a lower-case letter, followed by lower-case
+// letters, digits and single dashes. Cuts the text after 40 characters. Adds the prefix "am-" if
+// the name would not begin with a letter.
 std::string cluster_name(const std::string& text) {
   constexpr size_t kLongest = 40;
   std::string name;
@@ -177,7 +178,7 @@ std::string jobset_file(const ClusterJob& job, const FilesOptions& options) {
       "            volumes:\n            - name: training\n              persistentVolumeClaim:\n"
       "                claimName: ",
       yaml_text(options.claim),
-      "\n            # Ranks of a node share memory here; a container's own is 64 MiB.\n"
+      "\n            # Ranks of a node share memory here; a container's default is 64 MiB.\n"
       "            - name: memory\n              emptyDir:\n                medium: Memory\n");
   return text;
 }
@@ -212,7 +213,7 @@ int run_files(int argc, char** argv) {
   auto* jobset = app.add_flag("--jobset", options.jobset, "A JobSet for Kubernetes");
   slurm->excludes(jobset);
   am_apps::add_set(app, sets);
-  app.add_option("--run-dir", options.job.run_dir, "The run folder (default: runs/NAME-OF-PLAN)");
+  add_run_dir(app, options.job);
   app.add_option("--max-restarts", options.job.max_restarts,
                  "Restarts after a failure (default: 3)")
       ->check(am_apps::integer_from(0));

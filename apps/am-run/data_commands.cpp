@@ -1,4 +1,4 @@
-// am-run prepare PLAN and am-run show-batch PLAN: write and show what a plan's data become.
+// am-run prepare PLAN tokenises a plan's data; am-run show-batch PLAN prints rows of its batches.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
@@ -50,15 +50,19 @@ struct DataOptions {
 
 int prepare(const DataOptions& options, const job::Job& job) {
   if (job.plan.data.prepared == "none") {
-    throw Error(ErrorKind::kPlan, "data.prepared = \"none\" leaves no folder for the tokens",
+    throw Error(ErrorKind::kPlan, "data.prepared = \"none\" names no folder for the tokens",
                 "remove the key, or name a folder");
   }
   std::vector<data::DataSpec> specs = data::data_specs(job.plan, job.model.vocab_size);
-  if (job.plan.validation.every > 0) {
-    for (auto& spec :
-         data::data_specs(data::with_validation_data(job.plan), job.model.vocab_size)) {
+  const auto add = [&](const config::Plan& plan) {
+    for (auto& spec : data::data_specs(plan, job.model.vocab_size)) {
       specs.push_back(std::move(spec));
     }
+  };
+  const config::ValidationSection& validation = job.plan.validation;
+  if (validation.every > 0) {
+    if (!validation.path.empty()) add(data::with_validation_data(job.plan));
+    for (const auto& set : validation.sets) add(data::with_validation_data(job.plan, set));
   }
   Json list = Json::array();
   std::string text;
@@ -118,7 +122,7 @@ Row row_of(const data::Batch& batch, int64_t row) {
   return {part(batch.inputs), part(batch.labels), part(batch.positions)};
 }
 
-// Tokens of a document, of which the loss counts all or none.
+// Consecutive tokens of a document. The loss counts either all of them or none.
 struct Piece {
   bool counted = false;
   std::vector<int64_t> ids;
@@ -191,7 +195,8 @@ int show_batch(const DataOptions& options, const job::Job& job) {
   return am_apps::kFine;
 }
 
-// Parses the command line, which `add` may extend, and runs the command on the checked plan.
+// Parses the command line, to which `add` may add options, and runs the command on the checked
+// plan.
 int run(const char* name, const char* description, const char* json_help, int argc, char** argv,
         const std::function<void(CLI::App&, DataOptions&)>& add,
         int (*command)(const DataOptions&, const job::Job&)) {
@@ -203,9 +208,11 @@ int run(const char* name, const char* description, const char* json_help, int ar
   am_apps::add_set(app, sets);
   if (add) add(app, options);
   am_apps::add_json(app, flags, json_help);
+  am_apps::add_plugins(app, flags);
   am_apps::add_color(app, flags);
   if (const auto ended = am_apps::parse(app, argc, argv)) return *ended;
   options.job.overrides = am_apps::overrides_of(sets);
+  options.job.plugins = flags.plugins();
   options.job.output = am_apps::Output::of(flags.json, flags.color_mode());
   return am_apps::guarded(name, options.job.output, [&] {
     Diagnostics found;

@@ -59,7 +59,7 @@ void require_memory(const Options& options, const job::Job& job, const launch::M
   const auto shortage = launch::memory_shortage(wanted, memory);
   if (!shortage) return;
   throw Error(ErrorKind::kPlan, cat("the job ", *shortage, "; no rank was started"),
-              "am-plan memory shows what needs it; --force starts the job nevertheless");
+              "am-plan memory lists the parts of the memory; --force starts the job nevertheless");
 }
 
 // Returns a policy that resumes a restarted job from the newest checkpoint that this job has

@@ -1,9 +1,9 @@
 // am-run PLAN launches the ranks of a plan on this machine; am-run --exec PROGRAM launches any
 // program; am-run doctor PLAN checks this machine; am-run files PLAN writes the file that starts
-// the launchers on a cluster; am-run prepare PLAN and am-run show-batch PLAN are about its data;
-// am-run ls lists runs.
-// Does not link libtorch, so that it answers immediately; am-run-rank has the parts that need it
-// (starter/torch_programs.h).
+// the launchers on a cluster; am-run prepare PLAN tokenises the plan's data; am-run show-batch PLAN
+// prints rows of a batch; am-run ls lists runs; am-run compare compares runs; am-run completions
+// and am-run man describe the tool. am-run does not link libtorch, so that it answers immediately;
+// am-run-rank contains the parts that need libtorch (starter/torch_programs.h).
 #include <csignal>
 #include <string>
 #include <string_view>
@@ -44,30 +44,30 @@ int run(Options& options, int argc, char** argv) {
 
 }  // namespace
 
+int run_doctor(int argc, char** argv) {
+  int status = 0;
+  const auto options = parse_doctor_options(argc, argv, status);
+  if (!options) return status;
+  return am_apps::guarded("am-run doctor", options->output, [&]() -> int {
+    am_apps::become_torch_program("am-run-rank", argv - 1);  // am-run's own arguments
+  });
+}
+
 }  // namespace am_run
 
 int main(int argc, char** argv) {
   std::signal(SIGPIPE, SIG_IGN);  // the job continues if nobody reads its output any more
   std::signal(SIGXFSZ, SIG_IGN);  // a write past RLIMIT_FSIZE only returns an error
+  if (const auto answered =
+          am_apps::answer_shell(argc, argv, am_run::describe_tool, am_run::values_of)) {
+    return *answered;
+  }
+  for (const am_run::Command& command : am_run::commands()) {
+    if (argc > 1 && std::string_view(argv[1]) == command.name) {
+      return command.run(argc - 1, argv + 1);
+    }
+  }
   int status = 0;
-  if (argc > 1 && std::string_view(argv[1]) == "doctor") {
-    const auto options = am_run::parse_doctor_options(argc - 1, argv + 1, status);
-    if (!options) return status;
-    return am_apps::guarded("am-run doctor", options->output,
-                            [&]() -> int { am_apps::become_torch_program("am-run-rank", argv); });
-  }
-  if (argc > 1 && std::string_view(argv[1]) == "files") {
-    return am_run::run_files(argc - 1, argv + 1);
-  }
-  if (argc > 1 && std::string_view(argv[1]) == "prepare") {
-    return am_run::run_prepare(argc - 1, argv + 1);
-  }
-  if (argc > 1 && std::string_view(argv[1]) == "show-batch") {
-    return am_run::run_show_batch(argc - 1, argv + 1);
-  }
-  if (argc > 1 && std::string_view(argv[1]) == "ls") {
-    return am_run::run_list(argc - 1, argv + 1);
-  }
   auto options = am_run::parse_options(argc, argv, &am_apps::library_versions, status);
   if (!options) return status;
   return am_apps::guarded("am-run", options->output,

@@ -13,6 +13,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/json.h"
+#include "am/base/python_folder.h"
 #include "am/base/text.h"
 #include "am/launch/environment/environment.h"
 #include "am/launch/supervise/process.h"
@@ -31,7 +32,7 @@ using namespace am;
 
 namespace {
 
-// Signal on which automesh/exec/sitecustomize.py lets Python write its stack.
+// Signal on which Python writes the stacks of its threads (automesh/exec/sitecustomize.py).
 int stack_signal() { return SIGRTMIN + 13; }
 
 }  // namespace
@@ -49,7 +50,7 @@ int run_program(const Options& options) {
   }
   // The run folder that automesh.live uses, and the folder from which Python imports automesh.
   spec.environment.emplace_back("AM_RUN_DIR", run.root().string());
-  if (const auto python = am_apps::python_folder()) {
+  if (const auto python = python_folder()) {
     std::string path = cat((*python / "automesh" / "exec").string(), ":", python->string());
     if (const auto before = launch::process_environment()("PYTHONPATH")) path += ":" + *before;
     spec.environment.emplace_back("PYTHONPATH", path);
@@ -65,7 +66,7 @@ int run_program(const Options& options) {
 
 namespace {
 
-// Removes the file in the destructor.
+// Path of the file to which the program writes its report. The destructor removes the file.
 struct ReportFile {
   std::filesystem::path path =
       std::filesystem::temp_directory_path() / cat("am-dry-run-", ::getpid());

@@ -42,8 +42,8 @@ bool is_run(const fs::path& folder) {
          (fs::exists(run.metrics_file(), ignored) || fs::exists(run.result_file(), ignored));
 }
 
-// Returns "running", "finished", "stopped" (by the user), "failed" (a rank wrote an error), or
-// "ended" (the files do not say how).
+// Returns "running", "finished", "stopped" (by the user), "failed", or "ended" (the files do not
+// record how).
 std::string state_of(const run_folder::RunFolder& run,
                      const std::optional<run_folder::JobRecord>& record) {
   try {
@@ -52,6 +52,7 @@ std::string state_of(const run_folder::RunFolder& run,
     // The address file is damaged, so no client could attach.
   }
   if (record && record->ended) return record->stopped ? "stopped" : "finished";
+  if (record && !record->cause.is_null()) return "failed";
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(run.logs(), ignored)) {
     if (ends_with(entry.path().filename().string(), ".error.json")) return "failed";
@@ -113,7 +114,7 @@ std::string number_text(const Json& value) {
   return value.is_number() ? format_general(value.get<double>(), 5) : "-";
 }
 
-// Returns a curve of at most `columns` values, each the mean of as many losses.
+// Returns a curve of at most `columns` values, each the mean of consecutive losses.
 std::string curve(const std::vector<double>& losses, size_t columns, const term::Style& style) {
   std::vector<double> means;
   const size_t count = std::min(columns, losses.size());

@@ -48,7 +48,7 @@ class Console {
   void finish();
 
  private:
-  // Prints a text of whole lines.
+  // Prints the text, which must consist of complete lines.
   void say(const std::string& text);
 
   const Options& options_;
@@ -127,22 +127,32 @@ int exit_status(const Options& options, const launch::JobResult& result,
   return outcome_of(held, job).stopped ? options.stopped_status : 0;
 }
 
-// Records and returns how the job spent its time, over all restarts. Returns nothing if the job
-// never began to train, and on nodes without rank 0.
-std::optional<run_folder::JobTime> close_time(const launch::JobResult& result,
-                                              const run_folder::HeldFolder& held,
-                                              const std::string& job) {
+// Writes the record of a job that has ended: the cause of a failure, and how the job spent its time
+// over all restarts. Returns this time, or nothing if the job never began to train, and on nodes
+// without rank 0.
+std::optional<run_folder::JobTime> close_record(const launch::JobResult& result,
+                                                const run_folder::HeldFolder& held,
+                                                const std::string& job) {
   const run_folder::RunFolder run(held.anywhere());
   auto record = run_folder::read_record(run);
-  if (!record || record->job.id != job || record->time.until == 0.0) return std::nullopt;
-  record->time.extend(run_folder::Phase::kStopping);
-  if (result.exit_status != 0) ++record->time.failures;
+  if (!record || record->job.id != job) return std::nullopt;
+  const bool began = record->time.until > 0.0;
+  if (began) record->time.extend(run_folder::Phase::kStopping);
+  if (result.exit_status != 0) {
+    ++record->time.failures;
+    record->cause = launch::cause_json(result);
+  }
+  // First overwrites the file in place, which also works on a full disk; a full disk may be why the
+  // job has failed. Errors are ignored, because the record only informs users, and the job is over.
   try {
     run_folder::write_record_in_place(run, *record);
-  } catch (const Error&) {
-    // Ignored, because the record only informs users, and the job is over.
+  } catch (const std::exception&) {
+    try {
+      run_folder::write_record(run, *record);
+    } catch (const std::exception&) {
+    }
   }
-  return record->time;
+  return began ? std::optional(record->time) : std::nullopt;
 }
 
 void print_result(const Options& options, const launch::JobResult& result, int status,
@@ -186,7 +196,7 @@ int supervise_and_report(const Options& options, launch::JobSpec spec, launch::R
     launch::require_open_files(files);  // checked before node 0 serves the store
   } else {
     policy.before_start = [files, then = std::move(policy.before_start)] {
-      // Checked after the nodes have connected, so that all nodes learn of an error.
+      // Checked after the nodes have connected, so that an error is reported on all nodes.
       launch::require_open_files(files);
       if (then) then();
     };
@@ -206,7 +216,7 @@ int supervise_and_report(const Options& options, launch::JobSpec spec, launch::R
   const auto result = launch::supervise_with_restarts(spec, policy, callbacks);
   if (result.exit_status != 0) console.failure(result);
   const std::string job = job_id(spec);
-  const auto time = options.exec() ? std::nullopt : close_time(result, held, job);
+  const auto time = options.exec() ? std::nullopt : close_record(result, held, job);
   if (time) console.goodput(*time, result.restarts);
   console.finish();
   const int status = exit_status(options, result, held, job);

@@ -49,7 +49,8 @@ std::string usage_hint(const CLI::App& app, const CLI::App& command) {
 }
 
 // The context of an error in the command line. Such errors are printed on stderr. If --json appears
-// anywhere in the command line, they are also printed on stdout, as JSON without a file.
+// anywhere in the command line, they are also printed on stdout, as a JSON diagnostic that cites no
+// file.
 struct WrongLine {
   const CLI::App& app;
   bool json;
@@ -72,8 +73,8 @@ int complain(const WrongLine& line, const std::string& message, const std::strin
   return kUnusable;
 }
 
-// Returns which commands have the flag, as "commands with this option: check"; empty if none has
-// it.
+// Returns the commands that have the flag as text, for example "commands with this option: check";
+// empty if no command has it.
 std::string commands_with(const CLI::App& app, const std::string& flag) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
@@ -237,6 +238,12 @@ void fold_help(CLI::App& app) {
   use(app, std::make_shared<FoldedHelp>(style.width));
 }
 
+// Thrown by parse() to end the function that description_of() runs.
+struct Described : std::exception {
+  explicit Described(CommandDescription described) : description(std::move(described)) {}
+  CommandDescription description;
+};
+
 }  // namespace
 
 am::term::ColorMode CommonFlags::color_mode() const {
@@ -263,7 +270,7 @@ void add_set(CLI::App& app, std::vector<std::string>& texts) {
       ->expected(1)
       ->take_all()
       ->allow_extra_args(false)
-      ->type_name("SECTION.KEY=VALUE");
+      ->type_name(kSetting);
 }
 
 void add_plugins(CLI::App& app, CommonFlags& flags) {
@@ -289,6 +296,7 @@ std::vector<am::config::Override> overrides_of(const std::vector<std::string>& t
 }
 
 std::optional<int> parse(CLI::App& app, int argc, char** argv) {
+  if (argv == nullptr) throw Described(describe(app));
   guard_output();
   if (const auto status = check_command(app, argc, argv)) return status;
   fold_help(app);
@@ -316,6 +324,15 @@ std::optional<int> parse(CLI::App& app, int argc, char** argv) {
     return complain(line, error.what(), usage_hint(app, active_command(app)));
   }
   return std::nullopt;
+}
+
+CommandDescription description_of(const std::function<void(int argc, char** argv)>& run) {
+  try {
+    run(0, nullptr);
+  } catch (Described& described) {
+    return std::move(described.description);
+  }
+  throw am::Error(am::ErrorKind::kInternal, "the function parses no command line");
 }
 
 }  // namespace am_apps

@@ -10,6 +10,7 @@
 
 #include "am/config/plan.h"
 #include "am/term/style.h"
+#include "common/description.h"
 
 namespace am_apps {
 
@@ -41,5 +42,9 @@ std::function<std::string(const std::string&)> integer_from(int64_t low);
 // line is reported on stderr, with the nearest known name, and with --json also as an object on
 // stdout. CLI11's own exit statuses are never returned.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
+
+// Returns the description of the parser that `run`, a function like main(), passes to parse().
+// Calls `run` without arguments; parse() then ends `run` by an exception instead of parsing.
+CommandDescription description_of(const std::function<void(int argc, char** argv)>& run);
 
 }  // namespace am_apps

@@ -2,223 +2,368 @@
 
 #include <algorithm>
 #include <array>
+#include <set>
 
-#include "am/base/error.h"
+#include "am/base/home.h"
+#include "am/base/json.h"
 #include "am/base/text.h"
+#include "am/cluster/hardware.h"
+#include "am/cluster/implementation.h"
+#include "am/config/field.h"
+#include "am/model/inventory.h"
+#include "am/rules/check.h"
+#include "common/output.h"
+#include "common/output_guard.h"
 
 namespace am_apps {
 namespace {
 
-constexpr std::array<std::string_view, 3> kShells = {"bash", "zsh", "fish"};
+// ---- scripts ------------------------------------------------------------------------------------
 
-// Returns the tool's name as a valid part of a shell function's name, for example "am_plan".
-std::string identifier(std::string name) {
-  std::replace(name.begin(), name.end(), '-', '_');
-  return name;
+// Scripts for a tool named am-tool, which completions() replaces by the tool's name.
+constexpr std::string_view kBash = R"(# Completions of am-tool for bash.
+
+_am_tool() {
+  local words=() glue= word current start= answer breaks=${COMP_WORDBREAKS//[^=:]/}
+  # bash splits words at "=" and ":", so the parts of a word are joined again.
+  for word in "${COMP_WORDS[@]:1:COMP_CWORD}"; do
+    if [[ $word =~ ^[=:]+$ || $glue ]] && ((${#words[@]})); then
+      words[-1]+=$word
+    else
+      words+=("$word")
+    fi
+    [[ $word =~ ^[=:]+$ ]] && glue=1 || glue=
+  done
+  words=("${words[@]//[\'\"\\]/}")
+  current=${words[-1]}
+  # The part of the word that a completion does not replace.
+  if [[ $breaks && ${COMP_WORDS[COMP_CWORD]} != [\'\"]* ]]; then
+    start=${current%"${current##*[$breaks]}"}
+  fi
+  mapfile -t answer < <("${COMP_WORDS[0]/#\~/$HOME}" --complete "${words[@]}" 2>/dev/null)
+  COMPREPLY=()
+  for word in "${answer[@]:1}"; do
+    word=${word%%$'\t'*}
+    COMPREPLY+=("${word#"$start"}")
+  done
+  if [[ ${answer[0]} == files ]]; then
+    mapfile -t -O ${#COMPREPLY[@]} COMPREPLY < <(compgen -f -- "${current#"$start"}")
+    compopt -o filenames 2>/dev/null
+  elif [[ ${COMPREPLY[0]} == *[=./] ]]; then
+    compopt -o nospace 2>/dev/null
+  fi
+}
+complete -F _am_tool am-tool
+)";
+
+// If this script is saved as a file _am-tool in a folder of fpath, zsh loads the file as the body
+// of the function _am-tool.
+constexpr std::string_view kZsh = R"(#compdef am-tool
+# Completions of am-tool for zsh.
+
+_am-tool() {
+  local line word found=1
+  local -a answer closed open
+  line=$(${~${(Q)words[1]}} --complete "${(@Q)words[2,CURRENT-1]}" "${(Q)PREFIX}" 2>/dev/null)
+  answer=("${(@f)line}")
+  for line in "${(@)answer[2,-1]}"; do
+    word=${line%%$'\t'*}
+    line=${word//:/\\:}:${line#*$'\t'}
+    if [[ $word == *[=./] ]]; then
+      open+=("$line")
+    else
+      closed+=("$line")
+    fi
+  done
+  _describe -t words word closed -- open -S '' && found=0
+  if [[ $answer[1] == files ]]; then
+    [[ $PREFIX == -*=* ]] && compset -P '*='
+    _files && found=0
+  fi
+  return found
 }
 
-// Returns the text, which must be one line, in single quotes for a shell.
-std::string quoted(const std::string& text) {
-  std::string out = "'";
-  for (const char c : text) {
-    if (c == '\'') {
-      out += "'\\''";
+if [[ $funcstack[1] == _am-tool ]]; then
+  _am-tool "$@"
+else
+  compdef _am-tool am-tool
+fi
+)";
+
+constexpr std::string_view kFish = R"(# Completions of am-tool for fish.
+
+function __am_tool
+    set -l words (commandline -opc)
+    set -l current (string trim -l -c '\'"' -- (commandline -ct))
+    set -l tool (string replace -r '^~' $HOME -- $words[1])
+    set -l answer ($tool --complete $words[2..-1] "$current" 2>/dev/null)
+    printf '%s\n' $answer[2..-1]
+    if test "$answer[1]" = files
+        set -l start (string match -r -- '^-[^=]*=' $current)
+        for path in (__fish_complete_path (string replace -- "$start" '' "$current"))
+            printf '%s\n' "$start$path"
+        end
+    end
+end
+
+complete -c am-tool -f -a '(__am_tool)'
+)";
+
+struct Shell {
+  std::string_view name;
+  std::string_view script;
+};
+constexpr std::array<Shell, 3> kShells = {{{"bash", kBash}, {"zsh", kZsh}, {"fish", kFish}}};
+
+std::string replaced(std::string text, std::string_view old, std::string_view now) {
+  for (size_t at = text.find(old); at != std::string::npos; at = text.find(old, at + now.size())) {
+    text.replace(at, old.size(), now);
+  }
+  return text;
+}
+
+std::vector<std::string> shell_names() {
+  std::vector<std::string> names;
+  for (const Shell& shell : kShells) names.emplace_back(shell.name);
+  return names;
+}
+
+// ---- values -------------------------------------------------------------------------------------
+
+// Adds the values that a JSON Schema enumerates, each with the prefix `start`.
+void add_values(const am::Json& schema, const std::string& start, Words& out) {
+  if (schema.contains("type") && schema["type"] == "boolean") {
+    for (const char* value : {"true", "false"}) out.add(start + value);
+  }
+  for (const am::Json& value : schema.value("enum", am::Json::array())) {
+    out.add(start + (value.is_string() ? value.get<std::string>() : value.dump()));
+  }
+  for (const am::Json& each : schema.value("anyOf", am::Json::array())) {
+    add_values(each, start, out);
+  }
+}
+
+void add_gpus(const std::string& start, Words& out) {
+  for (const std::string& name : am::cluster::gpu_names()) out.add(start + name);
+}
+
+void add_implementations(const std::string& start, Words& out) {
+  for (const auto& each : am::cluster::implementations()) {
+    out.add(start + each.name, each.description);
+  }
+}
+
+// Adds the keys of a plan, or the values of the key before the "=" that was typed.
+void add_settings(const std::string& typed, Words& out) {
+  const size_t equals = typed.find('=');
+  for (const am::config::FieldSpec& field : am::config::fields()) {
+    const std::string start = field.name() + "=";
+    if (equals == std::string::npos) {
+      out.add(start, field.help);
+    } else if (typed.substr(0, equals + 1) == start) {
+      add_values(field.schema, start, out);
+      if (field.name() == "cluster.gpu") add_gpus(start, out);
+      if (field.name() == "cluster.implementation") add_implementations(start, out);
+    }
+  }
+}
+
+Words values_of(const Asked& asked, const CommandDescription& tool, const ValueSource& values) {
+  const OptionDescription& option = asked.option;
+  Words out = values(asked);
+  out.files = out.files || option.is_file;
+  for (const std::string& value : option.values) out.add(value);
+  if (option.value == kSetting) add_settings(asked.typed, out);
+  if (option.names.back() == "--gpu") {
+    add_gpus({}, out);
+    out.files = true;
+  }
+  if (option.names.back() == "--implementation") add_implementations({}, out);
+  if (option.value == kCommandName) {
+    for (const CommandDescription& command : tool.commands) out.add(command.name, command.help);
+  }
+  return out;
+}
+
+// ---- the word that is completed -----------------------------------------------------------------
+
+// A command line before the word that is completed.
+class Line {
+ public:
+  Line(const CommandDescription& tool, const std::vector<std::string>& words)
+      : tool_(tool), command_(&tool) {
+    for (const std::string& word : words) read(word);
+  }
+
+  // Returns the words that may replace `word`, the word after this line, in any order.
+  Words next(const std::string& word, const ValueSource& values) const {
+    const OptionDescription* option = waiting_;
+    std::string start;  // text of the word before the option's value
+    Words out;
+    if (option == nullptr && am::starts_with(word, "-")) {
+      const size_t end = word.find('=') + 1;
+      if (end == 0) {
+        for_each_option([&](const OptionDescription& each) {
+          for (const std::string& name : each.names) out.add(name, each.help);
+        });
+        return out;
+      }
+      start = word.substr(0, end);
+      option = find(word.substr(0, end - 1));
+      if (option == nullptr) return out;
+    } else if (option == nullptr) {
+      option = argument();
+      if (may_be_command()) {
+        for (const CommandDescription& each : tool_.commands) out.add(each.name, each.help);
+      }
+    }
+    if (option == nullptr) return out;
+    const std::string typed = word.substr(start.size());
+    const Words found = values_of({*option, typed, arguments_}, tool_, values);
+    out.files = found.files;
+    if (out.files && typed.find('/') != std::string::npos) return out;  // only paths have a slash
+    for (const auto& [value, help] : found.list) out.add(start + value, help);
+    return out;
+  }
+
+ private:
+  void read(const std::string& word) {
+    if (waiting_ != nullptr) {
+      if (!am::ends_with(waiting_->value, kRest)) waiting_ = nullptr;
+    } else if (word.size() > 1 && word[0] == '-') {
+      waiting_ = find(word);
+      if (waiting_ != nullptr && waiting_->value.empty()) waiting_ = nullptr;
+    } else if (const auto* named = may_be_command() ? find_command(word) : nullptr) {
+      command_ = named;
     } else {
-      out += c == '\n' ? ' ' : c;
+      arguments_.push_back(word);
     }
   }
-  return out + "'";
-}
 
-std::vector<std::string> flags_of(const CommandDescription& command) {
-  std::vector<std::string> names;
-  for (const OptionDescription& option : command.options) {
-    if (!option.is_argument) names.insert(names.end(), option.names.begin(), option.names.end());
-  }
-  return names;
-}
+  bool may_be_command() const { return command_ == &tool_ && arguments_.empty(); }
 
-std::vector<std::string> names_of(const std::vector<CommandDescription>& commands) {
-  std::vector<std::string> names;
-  for (const CommandDescription& command : commands) names.push_back(command.name);
-  return names;
-}
-
-// Returns the legal values of the command's argument, or an empty list if any value is legal.
-std::vector<std::string> argument_values(const CommandDescription& command) {
-  for (const OptionDescription& option : command.options) {
-    if (option.is_argument && !option.values.empty()) return option.values;
-  }
-  return {};
-}
-
-bool takes_files(const CommandDescription& command) {
-  return std::any_of(
-      command.options.begin(), command.options.end(),
-      [](const OptionDescription& option) { return option.is_argument && option.is_file; });
-}
-
-// ---- bash -------------------------------------------------------------------
-
-// Returns the branches of a `case` statement that completes the values of the command's options.
-std::string bash_values(const CommandDescription& command, const std::string& indent) {
-  std::string out;
-  for (const OptionDescription& option : command.options) {
-    if (option.is_argument || option.value.empty()) continue;
-    std::string reply = "COMPREPLY=()";
-    if (!option.values.empty()) {
-      reply =
-          am::cat("COMPREPLY=($(compgen -W '", am::join(option.values, " "), "' -- \"$current\"))");
-    } else if (option.is_file) {
-      reply = "COMPREPLY=($(compgen -f -- \"$current\"))";
+  const CommandDescription* find_command(const std::string& name) const {
+    for (const CommandDescription& each : tool_.commands) {
+      if (each.name == name) return &each;
     }
-    out += am::cat(indent, am::join(option.names, "|"), ") ", reply, "; return;;\n");
+    return nullptr;
   }
-  return out;
-}
 
-std::string bash_command(const CommandDescription& command, const CommandDescription& tool) {
-  std::vector<std::string> flags = flags_of(command);
-  const std::vector<std::string> common = flags_of(tool);
-  flags.insert(flags.end(), common.begin(), common.end());
-  std::string out = am::cat("    ", command.name, ")\n      case \"$previous\" in\n",
-                            bash_values(command, "        "), "      esac\n");
-  out += am::cat("      words='", am::join(flags, " "), "'\n");
-  const auto values = argument_values(command);
-  if (!values.empty()) out += am::cat("      arguments='", am::join(values, " "), "'\n");
-  if (takes_files(command)) out += "      files=1\n";
-  return out + "      ;;\n";
-}
-
-std::string bash(const CommandDescription& tool) {
-  const std::string function = "_" + identifier(tool.name);
-  std::string commands;
-  for (const CommandDescription& command : tool.commands) commands += bash_command(command, tool);
-  return am::cat("# Completions of ", tool.name, " for bash.\n\n", function, "() {\n",
-                 "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]}\n",
-                 "  local command= words= arguments= files= word\n",
-                 "  for word in \"${COMP_WORDS[@]:1:COMP_CWORD-1}\"; do\n",
-                 "    case $word in\n      ", am::join(names_of(tool.commands), "|"),
-                 ") command=$word; break;;\n    esac\n  done\n", "  case \"$previous\" in\n",
-                 bash_values(tool, "    "), "  esac\n", "  case \"$command\" in\n", commands,
-                 "    *) words='", am::join(flags_of(tool), " "), "'; arguments='",
-                 am::join(names_of(tool.commands), " "), "';;\n  esac\n",
-                 "  if [[ $current == -* ]]; then\n",
-                 "    COMPREPLY=($(compgen -W \"$words\" -- \"$current\"))\n",
-                 "  elif [[ $files ]]; then\n    COMPREPLY=($(compgen -f -- \"$current\"))\n",
-                 "  else\n    COMPREPLY=($(compgen -W \"$arguments\" -- \"$current\"))\n  fi\n}\n",
-                 "complete -o filenames -F ", function, " ", tool.name, "\n");
-}
-
-// ---- zsh --------------------------------------------------------------------
-
-// Returns the text escaped for the description in brackets of a zsh option specification.
-std::string bracketed(const std::string& text) {
-  std::string out;
-  for (const char c : text) {
-    if (c == '[' || c == ']' || c == ':') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
-std::string zsh_action(const OptionDescription& option) {
-  if (!option.values.empty()) return am::cat("(", am::join(option.values, " "), ")");
-  return option.is_file ? "_files" : " ";
-}
-
-std::string zsh_option(const OptionDescription& option) {
-  std::string out;
-  if (option.is_argument) {
-    return am::cat("    ",
-                   quoted(am::cat(option.is_repeatable ? "*" : "", ":",
-                                  bracketed(option.names.front()), ":", zsh_action(option))),
-                   " \\\n");
-  }
-  for (const std::string& name : option.names) {
-    std::string text =
-        am::cat(option.is_repeatable ? "*" : "", name, "[", bracketed(option.help), "]");
-    if (!option.value.empty()) {
-      text += am::cat(":", bracketed(option.value), ":", zsh_action(option));
-    }
-    out += am::cat("    ", quoted(text), " \\\n");
-  }
-  return out;
-}
-
-std::string zsh_options(const CommandDescription& command, bool arguments) {
-  std::string out;
-  for (const OptionDescription& option : command.options) {
-    if (arguments || !option.is_argument) out += zsh_option(option);
-  }
-  return out;
-}
-
-std::string zsh(const CommandDescription& tool) {
-  const std::string function = "_" + identifier(tool.name);
-  std::string commands;
-  std::string cases;
-  for (const CommandDescription& command : tool.commands) {
-    commands += am::cat("    ", quoted(am::cat(command.name, ":", command.help)), "\n");
-    cases += am::cat("  ", command.name, ")\n    _arguments \\\n", zsh_options(command, true),
-                     zsh_options(tool, false), "    && return\n    ;;\n");
-  }
-  return am::cat("#compdef ", tool.name, "\n# Completions of ", tool.name, " for zsh.\n\n",
-                 function, "() {\n  local state line\n  local -a commands\n  commands=(\n",
-                 commands, "  )\n  _arguments -C \\\n", zsh_options(tool, false),
-                 "    '1: :->command' '*:: :->arguments' && return\n",
-                 "  if [[ $state == command ]]; then\n    _describe command commands\n    return\n",
-                 "  fi\n  case $line[1] in\n", cases, "  esac\n}\n\n",
-                 "if [[ $funcstack[1] == ", function, " ]]; then\n  ", function,
-                 " \"$@\"\nelse\n  compdef ", function, " ", tool.name, "\nfi\n");
-}
-
-// ---- fish -------------------------------------------------------------------
-
-std::string fish_option(const std::string& tool, const std::string& condition,
-                        const OptionDescription& option) {
-  std::string out = am::cat("complete -c ", tool, condition);
-  if (!option.is_argument) {
-    for (const std::string& name : option.names) {
-      out += am::starts_with(name, "--") ? am::cat(" -l ", name.substr(2))
-                                         : am::cat(" -s ", name.substr(1));
-    }
-    out += " -d " + quoted(option.help);
-    if (!option.value.empty()) out += option.is_file ? " -r -F" : " -x";
-  } else if (option.is_file) {
-    out += " -F";
-  }
-  if (!option.values.empty()) out += " -a " + quoted(am::join(option.values, " "));
-  return out + "\n";
-}
-
-std::string fish(const CommandDescription& tool) {
-  std::string out =
-      am::cat("# Completions of ", tool.name, " for fish.\n\ncomplete -c ", tool.name, " -f\n");
-  for (const OptionDescription& option : tool.options) {
-    out += fish_option(tool.name, "", option);
-  }
-  for (const CommandDescription& command : tool.commands) {
-    out += am::cat("\ncomplete -c ", tool.name, " -n __fish_use_subcommand -a ", command.name,
-                   " -d ", quoted(command.help), "\n");
-    const std::string condition = am::cat(" -n '__fish_seen_subcommand_from ", command.name, "'");
-    for (const OptionDescription& option : command.options) {
-      if (option.is_argument && !option.is_file && option.values.empty()) continue;
-      out += fish_option(tool.name, condition, option);
+  // Calls `visit` for each option that may follow.
+  template <typename Visit>
+  void for_each_option(const Visit& visit) const {
+    for (const CommandDescription* each : {command_, &tool_}) {
+      if (each != command_ && !tool_.common_options) continue;
+      for (const OptionDescription& option : each->options) {
+        if (!option.is_argument) visit(option);
+      }
     }
   }
-  return out;
+
+  const OptionDescription* find(const std::string& name) const {
+    const OptionDescription* found = nullptr;
+    for_each_option([&](const OptionDescription& option) {
+      if (std::find(option.names.begin(), option.names.end(), name) != option.names.end()) {
+        found = &option;
+      }
+    });
+    return found;
+  }
+
+  // Returns the description of the next argument; null if the command accepts no further argument.
+  const OptionDescription* argument() const {
+    size_t before = arguments_.size();
+    for (const OptionDescription& option : command_->options) {
+      if (!option.is_argument) continue;
+      if (before == 0 || option.is_repeatable) return &option;
+      --before;
+    }
+    return nullptr;
+  }
+
+  const CommandDescription& tool_;
+  const CommandDescription* command_;           // the tool itself until a command is named
+  const OptionDescription* waiting_ = nullptr;  // option whose value is the next word
+  std::vector<std::string> arguments_;
+};
+
+// Characters that no shell interprets inside double quotes.
+constexpr std::string_view kPlainCharacters =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./:=,*?@%+-[]{}<>|# ";
+
+// Returns the lines that answer_shell() prints.
+std::string answer(const CommandDescription& tool, std::vector<std::string> words,
+                   const ValueSource& values) {
+  const std::string word = words.empty() ? std::string() : words.back();
+  if (!words.empty()) words.pop_back();
+  const Words found = Line(tool, words).next(word, values);
+  std::string text = found.files ? "files\n" : "words\n";
+  std::set<std::string_view> known;
+  for (const auto& [each, help] : found.list) {
+    // A name from a file must not become a command of the shell.
+    if (each.find_first_not_of(kPlainCharacters) != std::string::npos) continue;
+    if (am::starts_with(each, word) && known.insert(each).second) {
+      text += am::cat(each, "\t", replaced(help, "\n", " "), "\n");
+    }
+  }
+  return text;
 }
 
 }  // namespace
 
-std::span<const std::string_view> shell_names() { return kShells; }
+void Words::add(std::string word, std::string help) {
+  list.emplace_back(std::move(word), std::move(help));
+}
 
-std::string completions(const CommandDescription& tool, std::string_view shell) {
-  if (shell == "bash") return bash(tool);
-  if (shell == "zsh") return zsh(tool);
-  AM_ASSERT(shell == "fish", am::cat("no completions for ", shell));
-  return fish(tool);
+void add_shell(CLI::App& app, std::string& shell) {
+  app.add_option("SHELL", shell, "Which shell")
+      ->required()
+      ->check(CLI::IsMember(shell_names()))
+      ->type_name("SHELL");
+}
+
+void add_completions(CLI::App& app) {
+  app.add_option_function<std::string>(
+         "--completions",
+         [&app](const std::string& shell) {
+           throw CLI::CallForVersion(completions(app.get_name(), shell), 0);
+         },
+         "Print completions for a shell")
+      ->check(CLI::IsMember(shell_names()))
+      ->type_name("SHELL");
+}
+
+std::string completions(const std::string& tool, std::string_view shell) {
+  const auto found = std::find_if(kShells.begin(), kShells.end(),
+                                  [&](const Shell& each) { return each.name == shell; });
+  return replaced(replaced(std::string(found->script), "am-tool", tool), "am_tool",
+                  replaced(tool, "-", "_"));
+}
+
+std::optional<int> answer_shell(int argc, char** argv,
+                                const std::function<CommandDescription()>& tool,
+                                const ValueSource& values) {
+  if (argc < 2 || std::string_view(argv[1]) != "--complete") return std::nullopt;
+  guard_output();
+  try {
+    print(answer(tool(), std::vector<std::string>(argv + 2, argv + argc), values));
+  } catch (const std::exception&) {
+    return kUnusable;  // a file of the command line cannot be read, and a shell shows no message
+  }
+  return kFine;
+}
+
+std::vector<std::string> parameter_names(const std::string& file) {
+  am::Diagnostics ignored;
+  std::vector<std::string> names;
+  const auto plan = am::config::load_draft(am::expand_home(file), {}, ignored);
+  if (!plan) return names;
+  const auto model = am::rules::load_model(*plan, ignored);
+  if (!model) return names;
+  for (auto& each : am::model::build_inventory(*model).parameters) {
+    names.push_back(std::move(each.name));
+  }
+  return names;
 }
 
 }  // namespace am_apps

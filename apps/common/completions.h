@@ -1,21 +1,55 @@
-// Generates shell completions of a tool's command line.
+// Completes a tool's command line in bash, zsh and fish. The script of a shell asks the tool itself
+// for words: `am-plan --complete check p` prints those that may replace the last word, "p".
 //
 //   source <(am-plan completions bash)
 #pragma once
 
-#include <span>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "common/description.h"
 
 namespace am_apps {
 
-// Supported shells: "bash", "zsh", "fish".
-std::span<const std::string_view> shell_names();
+// Words that may replace a word of a command line.
+struct Words {
+  std::vector<std::pair<std::string, std::string>> list;  // words, each with its help or ""
+  bool files = false;                                     // whether a path is possible, too
 
-// Returns a script for one of shell_names() that completes commands, options, enumerated values,
-// and paths where a file is expected.
-std::string completions(const CommandDescription& tool, std::string_view shell);
+  void add(std::string word, std::string help = {});
+};
+
+// An option's value, or an argument, that is being completed.
+struct Asked {
+  const OptionDescription& option;
+  std::string typed;                   // the value so far
+  std::vector<std::string> arguments;  // arguments before the value
+};
+
+// Returns the values that an option may have besides those in its description. They need not begin
+// with what was typed.
+using ValueSource = std::function<Words(const Asked&)>;
+
+// Adds the argument SHELL: "bash", "zsh" or "fish".
+void add_shell(CLI::App& app, std::string& shell);
+// Adds `--completions SHELL`, which prints the result of completions(), to a tool without commands.
+void add_completions(CLI::App& app);
+
+// Returns the script with which the shell completes the tool's command line.
+std::string completions(const std::string& tool, std::string_view shell);
+
+// Answers a command line `TOOL --complete WORD ..`: prints a line "files" or "words", and a line
+// with each word that may replace the last one, a tab and its help. Returns the exit status, or
+// nothing for another command line.
+std::optional<int> answer_shell(int argc, char** argv,
+                                const std::function<CommandDescription()>& tool,
+                                const ValueSource& values);
+
+// Returns the names of the parameters of a plan's model; empty if the plan cannot be read.
+std::vector<std::string> parameter_names(const std::string& plan);
 
 }  // namespace am_apps

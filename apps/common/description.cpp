@@ -21,8 +21,9 @@ std::vector<std::string> values_of(const std::string& type) {
 // Whether an option or argument has a path as its value, according to the name of the value in
 // --help.
 bool names_file(std::string_view value) {
-  constexpr std::array<std::string_view, 9> kFiles = {"FILE", "PLAN",   "CSV", "DIR", "CONFIG",
-                                                      "ROWS", "TARGET", "A",   "B"};
+  constexpr std::array<std::string_view, 13> kFiles = {
+      "FILE", "PLAN", "CSV", "DIR", "FOLDER", "CONFIG",         "SCRIPT",
+      "ROWS", "RUNS", "A",   "B",   "TARGET", "PROGRAM ARGS..."};
   return std::find(kFiles.begin(), kFiles.end(), value) != kFiles.end();
 }
 
@@ -32,7 +33,8 @@ OptionDescription describe(const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) out.names.push_back("-" + name);
   for (const std::string& name : option.get_lnames()) out.names.push_back("--" + name);
   const std::string type = option.get_type_name();
-  out.value = type.substr(0, type.find(':'));
+  const size_t bracket = am::starts_with(type, "[") ? type.find(']') : 0;  // as in "[HOST:]PORT"
+  out.value = type.substr(0, type.find(':', bracket));
   out.values = values_of(type);
   if (out.is_argument) {
     out.names = {option.get_name(true, false)};
@@ -54,6 +56,12 @@ CommandDescription describe(const CLI::App& app) {
   out.name = app.get_name();
   out.help = app.get_description();
   out.footer = app.get_footer();
+  out.common_options = app.get_fallthrough();
+  // am-run's commands have their examples at the end of the description.
+  if (const size_t end = out.help.find("\n\nExamples:\n"); end != std::string::npos) {
+    out.footer = out.help.substr(end + 2);
+    out.help.resize(end);
+  }
   for (const CLI::Option* option : app.get_options()) {
     if (!option->get_group().empty()) out.options.push_back(describe(*option));
   }

@@ -20,17 +20,24 @@ struct OptionDescription {
   std::string help;
 };
 
+// Names of values in --help that are completed with keys of a plan, and with names of commands.
+inline constexpr const char* kSetting = "SECTION.KEY=VALUE";
+inline constexpr const char* kCommandName = "COMMAND";
+// End of a value's name in --help if the value is the rest of the command line.
+inline constexpr const char* kRest = "...";
+
 struct CommandDescription {
   std::string name;
   std::string help;
   std::string footer;  // examples at the end of --help
   std::vector<OptionDescription> options;
   std::vector<CommandDescription> commands;
+  bool common_options = false;  // whether the options may also follow the name of a command
   // Commands of am-repl's prompt, each with its help; empty for other tools.
   std::vector<std::pair<std::string, std::string>> words;
 };
 
-// Describes the tool and all its commands. Options of the tool itself also apply to the commands.
+// Describes the tool and all its commands.
 CommandDescription describe(const CLI::App& app);
 
 }  // namespace am_apps

@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <cctype>
+#include <filesystem>
 
+#include "am/base/error.h"
+#include "am/base/file.h"
 #include "am/base/text.h"
+#include "common/output.h"
 
 namespace am_apps {
 namespace {
@@ -78,8 +82,12 @@ std::string examples(const std::string& footer) {
   return am::cat(".SH EXAMPLES\n.nf\n", escaped(footer.substr(end_of_title + 1)), "\n.fi\n");
 }
 
+std::string sentence(const std::string& help) {
+  return escaped(help) + (am::ends_with(help, ".") ? "" : ".");
+}
+
 constexpr const char* kStatus =
-    ".SH EXIT STATUS\n0: fine. 1: what was asked about is not valid, or the job failed. 2: the "
+    ".SH EXIT STATUS\n0: success. 1: the input is not valid, or a check or the job failed. 2: the "
     "command line or a file could not be read.\n";
 
 }  // namespace
@@ -88,13 +96,19 @@ std::string man_page(const CommandDescription& tool, const std::string& version)
   std::string out =
       am::cat(title(tool.name, version), ".SH NAME\n", escaped(tool.name), " \\- ",
               escaped(first_line(tool.help)), "\n.SH SYNOPSIS\n\\fB", escaped(tool.name), "\\fR ");
-  out += tool.commands.empty() ? usage(tool) : "\\fIcommand\\fR [\\fIoptions\\fR] ...";
+  const bool has_argument = std::any_of(tool.options.begin(), tool.options.end(),
+                                        [](const auto& option) { return option.is_argument; });
+  if (has_argument || tool.commands.empty()) out += usage(tool);
+  if (has_argument && !tool.commands.empty()) {
+    out += am::cat("\n.br\n\\fB", escaped(tool.name), "\\fR ");
+  }
+  if (!tool.commands.empty()) out += "\\fIcommand\\fR [\\fIoptions\\fR] ...";
   out += am::cat("\n.SH DESCRIPTION\n", escaped(tool.help), "\n");
   out += options_section("ARGUMENTS", tool.options, true);
   out += options_section("OPTIONS", tool.options, false);
   if (!tool.commands.empty()) out += ".SH COMMANDS\n";
   for (const CommandDescription& command : tool.commands) {
-    out += am::cat(".TP\n\\fB", escaped(command.name), "\\fR\n", escaped(command.help), ".\nSee ",
+    out += am::cat(".TP\n\\fB", escaped(command.name), "\\fR\n", sentence(command.help), "\nSee ",
                    escaped(am::cat(tool.name, "-", command.name)), "(1).\n");
   }
   if (!tool.words.empty()) out += ".SH COMMANDS OF A SESSION\n";
@@ -110,9 +124,36 @@ std::string man_page(const CommandDescription& tool, const CommandDescription& c
   return am::cat(title(name, version), ".SH NAME\n", escaped(name), " \\- ",
                  escaped(first_line(command.help)), "\n.SH SYNOPSIS\n\\fB", escaped(tool.name),
                  "\\fR \\fB", escaped(command.name), "\\fR ", usage(command), "\n.SH DESCRIPTION\n",
-                 escaped(command.help), ".\n", options_section("ARGUMENTS", command.options, true),
+                 sentence(command.help), "\n", options_section("ARGUMENTS", command.options, true),
                  options_section("OPTIONS", command.options, false), kStatus,
                  examples(command.footer), ".SH SEE ALSO\n", escaped(tool.name), "(1)\n");
+}
+
+void add_man(CLI::App& app, ManOptions& options) {
+  app.add_option("COMMAND", options.command, "Command whose page is printed")
+      ->type_name(kCommandName);
+  app.add_option("-o,--output", options.folder, "Write all pages into this folder")
+      ->type_name("DIR");
+  app.add_flag("--force", options.force, "Overwrite existing files");
+}
+
+void run_man(const CommandDescription& tool, const ManOptions& options) {
+  const std::string wanted =
+      options.command.empty() ? tool.name + ".1" : am::cat(tool.name, "-", options.command, ".1");
+  bool printed = !options.folder.empty();
+  for (const auto& [name, text] : man_pages(tool, AM_VERSION)) {
+    if (!options.folder.empty()) {
+      const std::filesystem::path page = std::filesystem::path(options.folder) / name;
+      am::require_free_path(page, options.force);
+      am::write_file_atomically(page, text);
+    } else if (name == wanted) {
+      print(text);
+      printed = true;
+    }
+  }
+  if (!printed) {
+    throw am::Error(am::ErrorKind::kUsage, am::cat(tool.name, " has no command ", options.command));
+  }
 }
 
 std::vector<std::pair<std::string, std::string>> man_pages(const CommandDescription& tool,

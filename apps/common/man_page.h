@@ -11,6 +11,16 @@
 
 namespace am_apps {
 
+// Options of the command `man`.
+struct ManOptions {
+  std::string command;  // command whose page is printed; empty: the page of the tool itself
+  std::string folder;   // folder into which all pages are written; empty: one page is printed
+  bool force = false;   // overwrite pages of the folder
+};
+void add_man(CLI::App& app, ManOptions& options);
+// Prints the page, or writes all pages. Throws Error(kUsage) for an unknown command.
+void run_man(const CommandDescription& tool, const ManOptions& options);
+
 // Returns the manual page of the tool itself, with `version` in the footer.
 std::string man_page(const CommandDescription& tool, const std::string& version);
 // Returns the manual page of one command, for example the page "am-plan-check".

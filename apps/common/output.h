@@ -17,6 +17,7 @@ namespace am_apps {
 inline constexpr int kFine = 0;
 inline constexpr int kInvalid = 1;   // the input is invalid, or a check or the job failed
 inline constexpr int kUnusable = 2;  // the command line or a file could not be read
+inline constexpr int kFound = 3;     // a check of am-repl, for example `verify`, found a problem
 
 struct Output {
   bool json = false;

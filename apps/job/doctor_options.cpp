@@ -22,7 +22,7 @@ std::optional<Options> parse_doctor_options(int argc, char** argv, int& status) 
   CLI::App app(kDescription, "am-run doctor");
   app.add_option("PLAN", options.plan, "The plan file (TOML)")->required();
   am_apps::add_set(app, sets);
-  app.add_option("--run-dir", options.run_dir, "The run folder (default: runs/NAME-OF-PLAN)");
+  add_run_dir(app, options);
   add_placement(app, options);
   am_apps::add_plugins(app, flags);
   am_apps::add_json(app, flags,

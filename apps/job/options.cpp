@@ -31,7 +31,9 @@ constexpr const char* kRunDescription =
     "  am-run prepare plan.toml                              tokenise its text once, for all jobs\n"
     "  am-run show-batch plan.toml                           what is the model trained on?\n"
     "  am-run ls                                             the runs in runs/, and their losses\n"
-    "  am-run files plan.toml --slurm                        a script for sbatch, or --jobset";
+    "  am-run files plan.toml --slurm                        a script for sbatch, or --jobset\n"
+    "  am-run completions bash                               completions for bash, zsh or fish\n"
+    "  am-run man files                                      the manual page of a command";
 
 constexpr const char* kExecHelp =
     "Start this program instead of a plan on every rank, with torchrun's variables (--nproc "
@@ -67,7 +69,7 @@ std::string is_fault(const std::string& name) {
   if (am::fault::find(name)) return {};
   std::vector<std::string> names;
   for (const am::fault::Description& each : am::fault::all()) names.emplace_back(each.name);
-  return am::cat("there is no such fault; legal: ", am::join(names, ", "));
+  return am::cat("unknown fault; legal: ", am::join(names, ", "));
 }
 
 std::string program_problem(const Options& options, const CLI::App& app, bool exec) {
@@ -80,11 +82,16 @@ std::string program_problem(const Options& options, const CLI::App& app, bool ex
                    ") and --exec exclude each other: ", "what follows --exec is the program");
   }
   for (const char* flag : {"--set", "--steps", "--resume", "--timeout", "--no-attach",
-                           "--attach-at", "--stopped-status", "--fault"}) {
+                           "--attach-at", "--on-failure", "--stopped-status", "--fault"}) {
     if (app.count(flag) > 0)
       return am::cat(flag, ": this option works only with a PLAN, not with a program");
   }
   return {};
+}
+
+std::string is_on_failure(const std::string& text) {
+  if (am::job::parse_on_failure(text)) return {};
+  return "legal: end, hold, hold=MINUTES or dump";
 }
 
 std::string is_tcp_address(const std::string& text) {
@@ -115,6 +122,11 @@ int complain(const std::string& problem) {
 }
 
 }  // namespace
+
+void add_run_dir(CLI::App& app, Options& options) {
+  app.add_option("--run-dir", options.run_dir, "The run folder (default: runs/NAME-OF-PLAN)")
+      ->type_name("DIR");
+}
 
 void add_placement(CLI::App& app, Options& options) {
   app.add_option("--nproc", options.nproc, "Ranks on this machine (default: the plan's)")
@@ -165,11 +177,12 @@ std::optional<Options> parse_options(int argc, char** argv,
   std::vector<std::string> sets;
   std::string resume;
   std::string attach_at;
+  std::string on_failure = "end";
   int64_t steps = 0;
   CLI::App app(kRunDescription, "am-run");
   app.add_option("PLAN", options.plan, "The plan file (TOML)")->required(!exec);
   am_apps::add_set(app, sets);
-  app.add_option("--run-dir", options.run_dir, "The run folder (default: runs/NAME-OF-PLAN)");
+  add_run_dir(app, options);
   app.add_option("--exec", options.command, kExecHelp)->type_name("PROGRAM ARGS...");
   app.add_option("--steps", steps, "Train to this step (train.max_steps)")
       ->check(am_apps::integer_from(1));
@@ -195,6 +208,12 @@ std::optional<Options> parse_options(int argc, char** argv,
       ->type_name("[HOST:]PORT")
       ->check(is_tcp_address)
       ->excludes(no_attach);
+  app.add_option("--on-failure", on_failure,
+                 "Action after a loss or gradients that are not finite. end: end the job; hold: "
+                 "wait until am-repl, which can then attach, gives `continue`, or MINUTES (60) "
+                 "have passed; dump: write the state to RUN/failure/step-N (default: end)")
+      ->type_name("end|hold[=MINUTES]|dump")
+      ->check(is_on_failure);
   app.add_option("--stopped-status", options.stopped_status,
                  "Exit status of a job that a signal stopped before its last step, e.g. 75 for a "
                  "script that requeues it (default: 0)")
@@ -227,12 +246,16 @@ std::optional<Options> parse_options(int argc, char** argv,
     status = *ended;
     return std::nullopt;
   }
-  const std::string problem = program_problem(options, app, exec);
+  std::string problem = program_problem(options, app, exec);
+  if (problem.empty() && !options.attach && am::starts_with(on_failure, "hold")) {
+    problem = "--on-failure hold: am-repl could not attach, because of --no-attach";
+  }
   if (!problem.empty() || !placement_is_possible(app, options)) {
     if (!problem.empty()) complain(problem);
     status = am_apps::kUnusable;
     return std::nullopt;
   }
+  options.on_failure = am::job::parse_on_failure(on_failure).value_or(am::job::OnFailure{});
   options.overrides = am_apps::overrides_of(sets);
   options.steps = steps;
   options.timeout_given = app.count("--timeout") > 0;

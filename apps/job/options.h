@@ -11,6 +11,7 @@
 
 #include "am/config/plan.h"
 #include "am/control/tcp.h"
+#include "am/job/on_failure.h"
 #include "common/output.h"
 
 namespace am_run {
@@ -26,14 +27,15 @@ struct Options {
   int64_t node_rank = 0;  // number of this machine in the job, from 0
   std::string rdzv;       // HOST:PORT of node 0's launcher; required if nnodes > 1
   // Names of the flags among --nproc, --nnodes, --node-rank, --rdzv and --max-restarts that the
-  // command line has.
+  // command line contains.
   std::vector<std::string> placement;
-  int64_t ranks_per_gpu = 0;  // ranks that share one GPU; 0: AM_RANKS_PER_GPU
+  int64_t ranks_per_gpu = 0;  // ranks that share one GPU; 0: as AM_RANKS_PER_GPU specifies
   int64_t max_restarts = 0;
-  int64_t timeout_seconds = 600;  // how long a rank or launcher waits for others
-  bool timeout_given = false;     // --timeout was given; if not, ranks wait as the plan says
+  int64_t timeout_seconds = 600;  // seconds that a rank or launcher waits for others
+  bool timeout_given = false;     // whether --timeout was given; if not, the plan's timeout applies
   bool attach = true;             // am-repl can attach to the job
   std::optional<am::control::TcpAddress> attach_at;  // TCP address for am-repl besides the socket
+  am::job::OnFailure on_failure;
   int stopped_status = 0;  // exit status of a job that was stopped before its last step
   bool force = false;      // start even if the job does not fit into this machine's memory
   am::config::Plugins plugins = am::config::Plugins::kRefused;
@@ -47,11 +49,12 @@ struct Options {
   bool exec() const { return !command.empty(); }
 };
 
-// Adds the flags that say which ranks of the job this machine runs (--nproc, --nnodes, --node-rank
-// and --rdzv), and --ranks-per-gpu.
+void add_run_dir(CLI::App& app, Options& options);
+// Adds the flags that determine which ranks of the job this machine runs (--nproc, --nnodes,
+// --node-rank and --rdzv), and --ranks-per-gpu.
 void add_placement(CLI::App& app, Options& options);
-// Records in options.placement which placement flags the command line has. If they contradict each
-// other, prints an error to stderr and returns false.
+// Records in options.placement which placement flags the command line contains. If they contradict
+// each other, prints an error to stderr and returns false.
 bool placement_is_possible(const CLI::App& app, Options& options);
 // Whether the text is HOST:PORT with a port from 1 to 65535. HOST may be an IPv6 address in
 // brackets.

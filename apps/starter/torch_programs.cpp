@@ -32,7 +32,6 @@ namespace fs = std::filesystem;
 constexpr std::string_view kPrograms = AM_TORCH_PROGRAMS;     // folder of the programs
 constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // folders that may have libtorch
 constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // folders that may have CUDA's plugin
-constexpr std::string_view kPythonPlaces = AM_PYTHON_PLACES;  // folders that may have the package
 
 fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
 
@@ -83,7 +82,7 @@ constexpr const char* kWhoAnswers = "am-run-rank";
 Json ask(const char* question) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
-    throw Error(ErrorKind::kRuntime, cat("cannot make a pipe: ", std::strerror(errno)));
+    throw Error(ErrorKind::kRuntime, cat("cannot create a pipe: ", std::strerror(errno)));
   }
   launch::ProcessSpec spec;
   spec.argv = {torch_program(kWhoAnswers), "--answer", question};
@@ -122,12 +121,6 @@ void become_torch_program(const std::string& name, char** argv) {
   ::execv(program.c_str(), argv);
   throw Error(ErrorKind::kRuntime,
               cat("cannot run ", program.string(), ": ", std::strerror(errno)));
-}
-
-std::optional<fs::path> python_folder() {
-  const std::vector<fs::path> found = find_in(kPythonPlaces, "automesh/live.py");
-  if (found.empty()) return std::nullopt;
-  return found.front().parent_path().parent_path().lexically_normal();
 }
 
 std::string library_versions() {

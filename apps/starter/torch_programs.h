@@ -20,10 +20,6 @@ std::filesystem::path torch_program(const std::string& name);
 // if the program cannot be run.
 [[noreturn]] void become_torch_program(const std::string& name, char** argv);
 
-// Returns the folder with automesh's Python package (automesh.live), for PYTHONPATH; nothing if it
-// is not installed.
-std::optional<std::filesystem::path> python_folder();
-
 // Returns the versions of libtorch and NCCL, for --version.
 std::string library_versions();
 

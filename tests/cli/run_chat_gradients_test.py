@@ -1,4 +1,4 @@
-"""Gradients of conversations under every layout, packed and padded, beside those of transformers with labels of -100."""
+"""Gradients of conversations under every layout, packed and padded, compared with transformers' (labels of -100)."""
 
 import json
 import struct
@@ -48,7 +48,7 @@ LAYOUTS = {
 }
 WITH_EXPERTS = {"ep 2": {"mesh": "world_size = 2\nep_size = 2"}}
 
-# Mistakes, each with a layout that must show it.
+# Faults (--fault), each with a layout on which the comparison must detect it.
 FAULTS = {
     "labels_of_rank": "fsdp2 3",
     "labels_of_micro_batch": "one rank",
@@ -97,7 +97,7 @@ class ChatGradientsTest(RunTest):
         return self.metrics(name)[0]["loss"], gradients
 
     def errors(self, family, layout, packing, *arguments):
-        """Returns the largest relative errors of the loss and of a gradient, whose unit is the gradient's norm."""
+        """Returns the largest relative errors of the loss and of a gradient, relative to the gradient's norm."""
         loss, gradients = self.step(family, layout, packing, *arguments)
         expected = EXPECTED["families"][family]
         worst = 0.0

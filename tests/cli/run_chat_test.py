@@ -68,7 +68,7 @@ class ChatTest(RunTest):
                     self.assertAlmostEqual(norm, expected_norm, delta=1e-5 * expected_norm)
 
     def test_packed_and_padded_examples_have_one_loss(self):
-        # All examples in one batch: the loss is over the same labels, whatever rows they are in.
+        # All examples are in one batch, so both losses are means over the same labels.
         batch = ["--set", "optimizer.lr=0", "--set", "train.global_batch_size={}", "--steps", "1"]
         packed_rows = int(self.losses("look", mesh="world_size = 1", steps=1)[0].stderr.split(" rows")[0].split()[-1])
         batch[3] = f"train.global_batch_size={packed_rows}"

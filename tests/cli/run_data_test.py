@@ -166,7 +166,7 @@ weight = 0.2
     # ---- text --------------------------------------------------------------------------------------
 
     def folder_of_model(self, tokenizer=True):
-        """Copies the model, with a vocabulary for the tokenizer, which is put beside it."""
+        """Copies the model without weights, with a tokenizer and its vocabulary size."""
         folder = self.path / "model"
         shutil.copytree(DATA / "loop" / "model", folder)
         config = json.loads((folder / "config.json").read_text())
@@ -197,7 +197,8 @@ weight = 0.2
         self.assertEqual(exported.read_bytes(), TOKENIZER.read_bytes())
         read, lines = self.run_plan("bytes", data=data + 'tokenizer = "bytes"\n', model=model)
         self.assertIn("tokens (bytes)", read)
-        # The export has weights: another tokenizer is noted, none at all is an error.
+        # The export has weights. A note is printed if the tokenizer is not that of the folder, if the
+        # folder has none, or if the data are synthetic.
         folder = exported.parent
         (self.path / "other").mkdir()
         shutil.copy(DATA / "tokenizers" / "smollm.json", self.path / "other/tokenizer.json")
@@ -229,7 +230,7 @@ weight = 0.2
         self.assertEqual(self.losses(prepared), self.losses(plain))
         self.assertEqual([each["was_there"] for each in self.json_of_command("prepare", plan)["prepared"]],
                          [True, True])
-        # A run goes on with tokens that were prepared later.
+        # A run continues with tokens that were prepared after its start.
         _, lines = self.run_plan("run-text.json", data=data.replace("text.jsonl", "text.json"), model=model,
                                  train="max_steps = 5")
         self.assertEqual(len(lines), 5)
@@ -263,7 +264,7 @@ weight = 0.2
                     losses[-1].append(batch["rows"])
                 self.assertEqual(logs[0], logs[1])
                 self.assertEqual(losses[0], losses[1])
-        # A run goes on with another file of the same documents, which was prepared.
+        # A run continues with the prepared tokens of another file that has the same documents.
         plan = self.write_plan(plan_text(data=f'kind = "text"\npath = "{tables}/text-zstd.parquet"\neod_token = 0\n',
                                          model=model, train="max_steps = 6"), "prepared.toml")
         said = self.json_of_command("prepare", plan)

@@ -26,14 +26,14 @@ class DryRun(RunTest):
         self.assertEqual(sum(answer["components"].values()), answer["peak_bytes"])
         self.assertEqual(answer["components"]["optimizer"], 2 * answer["components"]["parameters"])
         kinds = {(c["op"], c["group"]): c for c in answer["collectives"]}
-        # 5 units, of which the last layer, the head and the root are gathered once per micro-batch;
-        # the embedding's look-up needs no second gather.
+        # Of the 5 units, only the first layer is gathered twice per micro-batch: the last layer, the
+        # head and the root stay gathered until backward, which does not need the embedding.
         self.assertEqual(kinds["all_gather", "dp_shard_cp"]["count"], 2 * 6)
         self.assertEqual(kinds["reduce_scatter", "dp_shard_cp"]["count"], 5)
         self.assertIn(("all_reduce", "tp"), kinds)
-        # The step's shared numbers: five, plus one per rank.
+        # One message with the step's numbers: six for the world, and one per rank.
         world = kinds["all_reduce", "world"]
-        self.assertEqual((world["count"], world["bytes"]), (1, 8 * (5 + 4)))
+        self.assertEqual((world["count"], world["bytes"]), (1, 8 * (6 + 4)))
         self.assertNotIn(("all_reduce", "dp_cp"), kinds)
         self.assertFalse(list(self.path.glob("runs*")))
 
@@ -52,7 +52,7 @@ class DryRun(RunTest):
         parameters = answer["components"]["parameters"]
         self.assertLess(abs(parameters - total / 4), 0.05 * total / 4)  # but for padding
         moments = answer["components"]["optimizer"]
-        self.assertTrue(2 * parameters <= moments < 2.05 * parameters, moments)  # and clipping's numbers
+        self.assertTrue(2 * parameters <= moments < 2.05 * parameters, moments)  # plus a few numbers for clipping
         kinds = {(each["op"], each["group"]): each for each in answer["collectives"]}
         reduced = kinds["reduce_scatter", "dp_shard_cp"]
         self.assertGreaterEqual(reduced["bytes"], total)

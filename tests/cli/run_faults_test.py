@@ -95,7 +95,7 @@ class KilledRank(Faults):
                 os.kill(self.rank_pid(waiting, run), signal.SIGKILL)
                 errors = self.assert_ends(job, run)
                 self.assert_killed(errors, waiting)
-                self.assertRegex(errors, r"\n  last heard [\d.]+ m?s before: at step \d+, ")
+                self.assertRegex(errors, r"\n  last state, [\d.]+ m?s before its end: at step \d+, ")
 
     def test_in_a_checkpoint(self):
         for rank in (0, 1):
@@ -153,7 +153,7 @@ class StoppedRank(Faults):
 
 
     def test_without_a_launcher(self):
-        # Rank 0 serves the store, so ranks that wait for it cannot query it either.
+        # Rank 0 serves the store: if rank 0 is stopped, rank 1 cannot query the store either.
         for rank in (0, 1):
             with self.subTest(rank=rank):
                 run = f"run-alone-{rank}"

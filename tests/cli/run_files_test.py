@@ -13,8 +13,8 @@ import unittest
 
 from run_support import BIN, RunTest, free_port, plan_text
 
-# Starts one task per node on this machine, as srun would: each knows its node; srun returns the
-# largest status.
+# A stand-in for srun: starts one task per node on this machine, with variables that tell the task
+# its node, and returns the largest exit status.
 SRUN = """#!/usr/bin/env python3
 import os, signal, subprocess, sys
 words = sys.argv[1:]

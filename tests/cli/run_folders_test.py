@@ -136,19 +136,19 @@ class LostFolder(FolderTest):
             (run / "checkpoints" / "step-1").mkdir(parents=True)
             (run / "mine").write_text("of somebody else")
 
-        self.each(replace, "is now another folder")
+        self.each(replace, "now leads to another folder")
         self.assertEqual((self.path / "run" / "mine").read_text(), "of somebody else")
 
     def test_replaced_by_a_copy(self):
         self.each(lambda run: shutil.copytree(self.path / "moved", run, ignore=shutil.ignore_patterns("*.sock")),
-                  "is now another folder")
+                  "now leads to another folder")
 
     def test_replaced_by_a_link(self):
         def replace(run):
             (self.path / "other").mkdir()
             run.symlink_to(self.path / "other")
 
-        self.each(replace, "is now another folder")
+        self.each(replace, "now leads to another folder")
         self.assertEqual(list((self.path / "other").iterdir()), [])
 
     def test_moved_behind_a_link_it_is_the_folder_still(self):
@@ -172,7 +172,7 @@ class LostFolder(FolderTest):
         self.stop_all()
         os.rename(self.path / "run", self.path / "moved")
         second = self.launch(self.write_plan(plan_text(saves, steps=6), "second.toml"), run="run")
-        # The second report has the same file names as the first, so the first job is checked by its
+        # The second job's report overwrites the file of the first, so the first job is checked by its
         # exit status only.
         self.assertEqual(second.wait(timeout=LIMIT), 0)
         before = self.entries(self.path / "run")
@@ -426,7 +426,7 @@ class Links(FolderTest):
                     self.assertTrue((self.path / "run" / name).is_symlink())
 
     def test_of_our_own_as_another_user(self):
-        # The user of a shared run folder; root's links count as the user's own.
+        # The user 12345 runs am-run; links of this user and of root are followed.
         for owner in (12345, 0):
             with self.subTest(owner=owner):
                 there = self.link("checkpoints", True, owner)

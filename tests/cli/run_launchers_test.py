@@ -29,7 +29,7 @@ def torchrun():
     return None
 
 
-# No launcher variables of the process that started the tests.
+# CLEAN is the environment without the variables that a launcher of the tests may have set.
 PREFIXES = ("SLURM_", "OMPI_", "PMIX_", "PMI_", "MPI_", "PALS_", "PET_", "FLUX_", "TORCHELASTIC_")
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES) and k not in NAMES}
@@ -106,7 +106,7 @@ class Variables(LauncherTest):
         ranks = [self.start_process(self.command(), env) for env in self.slurm(4)]
         said = [rank.communicate(timeout=60)[1] for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [1] * 4, said)
-        # The plan's error with its place from rank 0, and a single error line for all ranks.
+        # Rank 0 prints the plan's error with its place, and one error line; other ranks print nothing.
         self.assertEqual("".join(said).count("error[mesh."), 1, said)
         self.assertEqual("".join(said).count("the plan is not valid"), 1, said)
         self.assertEqual(said[1:], [""] * 3)

@@ -163,7 +163,7 @@ class Faults(NodesTest):
         jobs[1].kill()
         jobs[1].wait()
         (errors,) = self.ends([jobs[0]], 1, limit=20)
-        self.assertIn("all ranks here ended well, but node 1 has given no sign of life", errors)
+        self.assertIn("this node's ranks succeeded, but node 1 has given no sign of life", errors)
         self.assertIn("node 1 did not answer", errors)
 
     def test_a_launcher_that_cannot_start_its_ranks_tells_the_other(self):

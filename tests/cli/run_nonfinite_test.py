@@ -1,8 +1,10 @@
 """A job with non-finite numbers: it fails once, and its saved checkpoints remain."""
 
+import json
+import subprocess
 import unittest
 
-from run_support import RunTest, plan_text
+from run_support import BIN, RunTest, plan_text
 
 
 class NonFinite(RunTest):
@@ -20,6 +22,23 @@ class NonFinite(RunTest):
         folders = [folder.name for folder in (self.path / "run/checkpoints").iterdir()]
         self.assertEqual(folders, ["step-5"])
         self.assertEqual(self.checkpoint_bytes("run", 5), kept)
+
+    def test_a_failure_before_the_first_checkpoint(self):
+        plan = self.write_plan(plan_text("[checkpoint]\nlast = false\n", steps=20).replace("lr = 1e-2", "lr = 1e39"))
+        result = self.am_run(plan, "--run-dir", "run", "--json")
+        self.assertEqual(result.returncode, 1, result.stderr)
+        self.assertIn("help: no checkpoint was saved: start again with a lower optimizer.lr", result.stderr)
+        said = json.loads(result.stdout)
+        kept = json.loads((self.path / "run" / "result.json").read_text())
+        for key in ("steps", "trained_steps", "loss", "cause"):
+            self.assertEqual(kept[key], said[key])
+        self.assertIn("is not finite", kept["cause"]["message"])
+        opened = subprocess.run([BIN / "am-repl", self.path / "run"], capture_output=True, text=True, timeout=60)
+        self.assertEqual(opened.returncode, 2)
+        self.assertIn("this run has saved no checkpoint; its job failed: step", opened.stderr)
+        self.assertIn("-c metrics", opened.stderr)
+        listed = self.am_run("ls", ".", "--json")
+        self.assertIn('"failed"', listed.stdout)
 
     def test_float16_says_its_scale(self):
         text = plan_text(steps=3).replace('param_dtype = "float32"', 'param_dtype = "float16"')

@@ -27,10 +27,10 @@ class PluginTest(RunTest):
             env={**os.environ, "AM_TEST_MARK": str(self.mark), **variables})
 
     def refused(self, result):
-        self.assertEqual(result.returncode, 1, result.stderr)
-        self.assertIn("error[tp.plugin]", result.stderr)
-        self.assertIn("plan.toml:", result.stderr)
-        self.assertIn("--allow-plugins", result.stderr)
+        self.assertEqual(result.returncode, 1, result.stdout + result.stderr)
+        self.assertIn("error[tp.plugin]", result.stdout + result.stderr)
+        self.assertIn("plan.toml:", result.stdout + result.stderr)
+        self.assertIn("--allow-plugins", result.stdout + result.stderr)
         self.assertFalse(self.mark.exists())
 
     def test_each_tool_refuses_a_plan_with_a_plugin(self):

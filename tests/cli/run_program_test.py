@@ -64,7 +64,7 @@ class Program(RunTest):
         def limit(soft, hard):
             return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
-        # 64, and 3 per rank.
+        # A launcher needs 64 open files, plus 3 per rank.
         result = self.sh("ulimit -Sn", "--nproc", "4", preexec_fn=limit(60, 76))
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual([self.log(rank) for rank in (0, 3)], ["60\n"] * 2)

@@ -156,7 +156,8 @@ class OtherRanks(RunTest):
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
         self.assertIn("step-2, step 2", resumed.stderr)
         opens = re.findall(r'open\w*\([^"]*"[^"]*/step-2/(__\d_0\.distcp)"', trace.read_text())
-        # Rank 0 checks each file once, for all; each rank reads its own. If each checked all, it would be 20.
+        # Rank 0 checks each file once, and each rank reads its own file. If each rank checked all
+        # files, there would be 20 opens.
         self.assertEqual(sorted(opens), sorted([f"__{rank}_0.distcp" for rank in range(4)] * 2))
 
 

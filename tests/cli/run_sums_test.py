@@ -95,7 +95,7 @@ class SumsTest(RunTest):
             {"role": "user", "content": f"{a}+{b}=?"}, {"role": "assistant", "content": str(a + b)}]}) + "\n"
             for a, b in sums))
         log = self.train(self.write_plan(PLAN), "run").stderr
-        # Only the answers and their end tokens count.
+        # The labels are the answers and their end tokens.
         labels = sum(len(str(a + b)) + 1 for a, b in sums)
         self.assertIn(f"300 examples, 3 495 tokens, {labels} labels in ", log)
         lines = self.metrics("run")

@@ -121,12 +121,13 @@ class RunTest(unittest.TestCase):
         """Returns process ids by role: {"launcher": pid, "guard": pid, 0: pid, 1: pid}.
 
         Processes are found by the run folder on their command lines; a rank is one that has the
-        variable RANK.
+        variable RANK. Loggers, which have it too, are left out.
         """
         found = {}
         for process in Path("/proc").glob("[0-9]*"):
             try:
-                if str(self.path / run).encode() not in (process / "cmdline").read_bytes():
+                line = (process / "cmdline").read_bytes()
+                if str(self.path / run).encode() not in line or b"_logger.py" in line:
                     continue
                 name = (process / "comm").read_text().strip()
                 variables = (process / "environ").read_bytes().split(b"\0")

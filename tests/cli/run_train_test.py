@@ -23,7 +23,7 @@ class Training(RunTest):
             self.assertAlmostEqual(record["loss"] / loss, 1.0, delta=1e-4)
         keys = ["step", "loss", "grad_norm", "lr", "tokens", "step_seconds", "tokens_per_second"]
         keys += ["tokens_per_second_per_rank", "peak_memory_bytes", "mfu", "time", "tokens_seen"]
-        keys += ["data_seconds", "validation_seconds", "saving_seconds"]
+        keys += ["data_seconds", "waiting_seconds", "validation_seconds", "saving_seconds"]
         self.assertEqual(list(records[0]), keys)
         self.assertEqual(records[0]["tokens"], 128)
         said = json.loads(result.stdout)
@@ -33,6 +33,9 @@ class Training(RunTest):
 
     def test_the_resolved_plan_trains_the_same(self):
         self.train(self.write_plan(plan_text(steps=2)), "first")
+        checked = subprocess.run([BIN / "am-plan", "check", "first/plan.toml"], capture_output=True, text=True,
+                                 cwd=self.path, timeout=60)
+        self.assertIn("first/plan.toml: ok", checked.stdout)  # no warnings about keys that am-run wrote
         self.train(self.path / "first" / "plan.toml", "second")
         losses = [[r["loss"] for r in self.metrics(run)] for run in ("first", "second")]
         self.assertEqual(losses[0], losses[1])
@@ -166,7 +169,8 @@ class Resuming(RunTest):
         said = self.train(self.write_plan(plan_text(more, steps=2)), "run", *freeze).stderr
         self.assertRegex(said, r"model       .* parameters, .* of them trained, ")
         self.assertEqual(changed(2), set(before) - frozen)
-        # AdamW has no state for frozen parameters, so only another run can use the weights.
+        # AdamW has no states of parameters that were frozen, so a plan that trains them cannot resume,
+        # but can start from the weights.
         thawed = self.write_plan(plan_text(more, steps=4))
         result = self.am_run(thawed, "--run-dir", "run")
         self.assertEqual(result.returncode, 1, result.stderr)

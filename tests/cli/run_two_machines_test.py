@@ -32,7 +32,7 @@ class TwoMachinesTest(RunTest):
 
     def setUp(self):
         super().setUp()
-        # A namespace exists as long as a process in it, together with its end of the cable.
+        # A namespace, and its end of the cable, exist as long as a process runs in the namespace.
         self.machines = [self.new_namespace() for _ in ADDRESSES]
         first, second = self.machines
         self.must("ip", "link", "add", INTERFACE, "netns", first,

@@ -48,6 +48,7 @@ TEST_CASE("a plan of one key has the defaults of INTERFACE") {
   CHECK(plan.optimizer.betas == std::array{0.9, 0.999});
   CHECK(plan.optimizer.eps == 1e-8);
   CHECK(plan.runtime.timeout_minutes == 10.0);
+  CHECK(plan.runtime.dump_minutes == 0.0);
   const auto& fsdp2 = std::get<FSDP2Config>(plan.strategy);
   CHECK(fsdp2.mp_policy.param_dtype == "bfloat16");
   CHECK(fsdp2.mp_policy.reduce_dtype == "float32");
@@ -172,7 +173,8 @@ TEST_CASE("unknown sections and keys name the nearest known one") {
   CHECK(only_error("[optimizer]\nlearning_rate = 2\n").help ==
         "it is called lr here, in [optimizer]");
   CHECK(only_error("[metrics]\nxyzzyqwert = 2\n").help ==
-        "keys of [metrics]: every, tensorboard, trace");
+        "keys of [metrics]: every, tensorboard, loggers, prometheus, trace, spike_sigma, "
+        "spike_window, straggler_seconds");
 }
 
 TEST_CASE("keys outside of sections, and sections that are none") {
@@ -205,7 +207,7 @@ TEST_CASE("wrong types say what is there and how to write it") {
   check("[optimizer]\nname = 2020-01-01", "optimizer.name is a date or time, not text in quotes",
         "legal: \"adamw\", \"adam\", \"sgd\" or \"muon\"");
   check("[optimizer]\nbetas = 0.9", "optimizer.betas is a decimal number, not an array",
-        "legal: two of number >= 0 and < 1");
+        "legal: array of two, each a number >= 0 and < 1");
   check("[data]\npath = 3",
         "data.path is an integer, not text in quotes or an array of texts in quotes",
         "write \"3\"");

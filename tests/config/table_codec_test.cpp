@@ -103,7 +103,7 @@ TEST_CASE("Megatron's blends become sources") {
   CHECK(error_of(kind + "\"" + file + "\"\n").message == file + ": this is not a blend");
   CHECK(error_of(kind + "\"nothing.json\"\n").rule == "plan.value");
   CHECK(error_of(kind + "[\"0.7\", \"a\", \"b\"]\n").message ==
-        "data.path: \"b\" in a blend is no weight");
+        "data.path: \"b\" in a blend is not a weight");
   CHECK(error_of(kind + "[\"0.7\", \"a\", \"1\"]\n").rule == "plan.value");
   CHECK(plan_of(kind + "[\"a\", \"b\"]\n").data.path.size() == 2);
 }

@@ -20,7 +20,7 @@ Plan load(const std::string& text) {
   return *plan;
 }
 
-// A plan that sets every key to a value other than its default.
+// kFsdp2, kMegatron and kDdp together set every key to a value other than its default.
 const std::string kFsdp2 = R"(
 [model]
 path = "/m"
@@ -137,6 +137,7 @@ every = 10
 steps = 3
 patience = 4
 path = ["/v"]
+set = [{ name = "code", path = "/w", kind = "text" }]
 [checkpoint]
 dir = "/ck"
 every = 5
@@ -146,15 +147,22 @@ keep_best = 1
 last = false
 async = true
 metadata_parts = 7
+verify_replicas = 100
 resume = "/ck/step-5"
 export = "hf"
 export_every = 50
 [metrics]
 every = 2
 tensorboard = true
-trace = true
+loggers = ["mlflow", "wandb"]
+prometheus = true
+trace = { start = 3, steps = 2, ranks = [0, 1], memory = true }
+spike_sigma = 4.0
+spike_window = 64
+straggler_seconds = 5.0
 [runtime]
 timeout_minutes = 2.5
+dump_minutes = 5.0
 [cluster]
 gpu = "b200"
 nodes = 8

@@ -14,6 +14,7 @@
 #include "am/predict/memory/memory.h"
 #include "am/train/trainer.h"
 #include "support/plans.h"
+#include "support/published_model.h"
 
 namespace am {
 namespace {
@@ -235,6 +236,24 @@ TEST_CASE("am-plan's peak is a dry run's, whatever keys are crossed") {
     const auto dry = static_cast<double>(dry_step(plan, 4, rank).peak.total());
     CHECK(planned / dry == Approx(1.0).margin(0.02));
   }
+}
+
+TEST_CASE("am-plan counts the sum of a tied embedding's gradients") {
+  // With few tokens, the peak is where autograd adds the gradient of the head to the embedding's.
+  const std::string strategy =
+      GENERATE("name = \"ddp\"\n", "name = \"fsdp2\"\n", "name = \"megatron_fsdp\"\n");
+  const config::Plan plan = test::parse(cat(
+      "[model]\npath = \"", test::model_folder("smollm2-135m"), "\"\nweights = \"none\"\n[train]\n",
+      "seq_len = 64\nmicro_batch_size = 1\n[data]\nkind = \"synthetic\"\n[mesh]\nworld_size = 2\n",
+      "[strategy]\nbackend = \"gloo\"\n", strategy));
+  INFO(strategy);
+  Diagnostics found;
+  const auto config = model::load_config(plan.resolve(plan.model.path), found);
+  const layout::Layout layout = job::make_job(plan, *config, 2).layout;
+  const auto planned =
+      static_cast<double>(predict::estimate_memory(plan, *config, layout, 0).components.total());
+  CHECK(planned / static_cast<double>(dry_step(plan, 2, 0).peak.total()) ==
+        Approx(1.0).margin(0.002));
 }
 
 }  // namespace am

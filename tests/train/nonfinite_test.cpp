@@ -166,7 +166,7 @@ TEST_CASE("a step that is not finite stops the job before it changes anything") 
         }
         RANK_CHECK(said ==
                    cat("step 3: the gradient norm is nan; gradients are not finite on rank ",
-                       broken, ", first that of model.layers.1.mlp.up_proj.weight"));
+                       broken, " (first: model.layers.1.mlp.up_proj.weight)"));
         // No parameter was updated: memory equals the checkpoint of step 2.
         Victim resumed(plan, world, run, 0, 0);
         RANK_CHECK(resumed.trainer->first_step() == 2);

@@ -64,6 +64,13 @@ std::vector<observe::StepMetrics> validated_run(const std::string& text, int64_t
   return observe::read_metrics(runs.metrics_file());
 }
 
+double loss_of(train::Validation& validation) {
+  observe::StepMetrics metrics;
+  metrics.step = 1;
+  validation.run(metrics);
+  return *metrics.validation_loss;
+}
+
 std::string validation_on(const std::filesystem::path& path, int64_t every) {
   return cat("[validation]\nevery = ", every, "\nsteps = 2\npath = \"", path.string(), "\"\n");
 }
@@ -124,7 +131,7 @@ TEST_CASE("validation takes the mean over the first batches, by a plain forward 
     test::RankModel rank(plan, world);
     train::Validation validation(plan, *rank.model, world);
     // All parameters are zeros, so all tokens are equally likely.
-    RANK_CHECK(std::abs(validation.loss(1) - std::log(64.0)) < 1e-6);
+    RANK_CHECK(std::abs(loss_of(validation) - std::log(64.0)) < 1e-6);
     // The validation data are the first 24 rows in order, of 16 tokens plus one label each.
     rank.model->for_each_owned(
         [](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter&) {
@@ -138,9 +145,9 @@ TEST_CASE("validation takes the mean over the first batches, by a plain forward 
     const at::Tensor ids = all.narrow(0, 0, 24 * 16).view({24, 16});
     const at::Tensor labels = all.narrow(0, 1, 24 * 16).contiguous().view({24, 16});
     const double sum = rank.model->loss_sum(rank.model->forward(ids), labels).item<double>();
-    const double loss = validation.loss(1);
+    const double loss = loss_of(validation);
     RANK_CHECK(std::abs(loss - sum / (24 * 16)) < 1e-5);
-    RANK_CHECK(validation.loss(1) == loss);
+    RANK_CHECK(loss_of(validation) == loss);
     RANK_CHECK(validation.due(1));
   });
 }
@@ -196,6 +203,42 @@ TEST_CASE("validation keeps training's memory") {
     return bytes;
   };
   CHECK(peak(validation_on(write_other_tokens(temp.path()), 1)) == peak(""));
+}
+
+TEST_CASE("named sets have losses of their own, under every layout") {
+  const TemporaryFolder temp;
+  const std::string other = write_other_tokens(temp.path()).string();
+  const std::string sets = cat("[[validation.set]]\nname = \"other\"\npath = \"", other,
+                               "\"\n[[validation.set]]\nname = \"seen\"\npath = "
+                               "\"loop/tokens.bin\"\n");
+  const std::string alone = "[validation]\nevery = 5\nsteps = 2\n" + sets;
+  std::vector<observe::StepMetrics> last;
+  int number = 0;
+  const auto run = [&](const std::string& validation, const std::string& layout, int64_t ranks) {
+    const auto folder = temp.path() / cat("run-", number++);
+    return validated_run(validation_plan(layout, validation), ranks, folder).back();
+  };
+  const auto beside = run(validation_on(other, 5) + sets, float32_fsdp2(1), 1);
+  REQUIRE(beside.validation_losses.size() == 2);
+  CHECK(beside.validation_losses[0] ==
+        std::pair<std::string, double>("other", *beside.validation_loss));
+  CHECK(beside.validation_losses[1].first == "seen");
+  CHECK(beside.validation_losses[1].second < *beside.validation_loss);
+  for (const auto& [layout, ranks] :
+       {std::pair{float32_fsdp2(1), 1}, std::pair{float32_fsdp2(2), 2},
+        std::pair{float32_fsdp2(2, "pp_size = 2\n"), 2},
+        std::pair{float32_fsdp2(2, "tp_size = 2\n"), 2}}) {
+    INFO(layout);
+    const auto metrics = run(alone, layout, ranks);
+    REQUIRE(metrics.validation_losses.size() == 2);
+    for (size_t i = 0; i < 2; ++i) {
+      CHECK(metrics.validation_losses[i].second ==
+            Approx(beside.validation_losses[i].second).epsilon(1e-5));
+    }
+    // Without validation.path, the sets have equally many labels here.
+    CHECK(*metrics.validation_loss ==
+          Approx((metrics.validation_losses[0].second + metrics.validation_losses[1].second) / 2));
+  }
 }
 
 TEST_CASE("validation's data is looked at before the first step") {

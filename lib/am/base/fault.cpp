@@ -6,7 +6,7 @@
 namespace am::fault {
 namespace {
 
-constexpr std::array<Description, 38> kFaults = {{
+constexpr std::array<Description, 40> kFaults = {{
     {Fault::kTpInputSum, "tp_input_sum",
      "the gradient of column-wise layers' input is not summed over tp"},
     {Fault::kTpHeadNormSum, "tp_head_norm_sum",
@@ -22,16 +22,17 @@ constexpr std::array<Description, 38> kFaults = {{
     {Fault::kCpPositions, "cp_positions", "each cp rank counts its positions from 0"},
     {Fault::kCpRingOrder, "cp_ring_order",
      "keys from one neighbour of the ring are treated as those of the other"},
-    {Fault::kCpLse, "cp_lse", "a query without a key in a block is counted with a sum of 1"},
+    {Fault::kCpLse, "cp_lse",
+     "a query that sees no key of a block counts a softmax sum of 1 for the block"},
     {Fault::kCpKeyHome, "cp_key_home",
-     "gradients of keys and values stop one hop before their own rank"},
+     "gradients of keys and values stop one hop before the rank of these keys"},
     {Fault::kCpSinks, "cp_sinks", "attention sinks are counted with each block of keys"},
     {Fault::kDpDivide, "dp_divide",
      "gradients are divided by the number of ranks that hold the shards"},
     {Fault::kAccumulateLast, "accumulate_last",
      "a micro-batch's gradient overwrites the accumulated one"},
     {Fault::kPpTiedSum, "pp_tied_sum", "the gradients of a tied head's two copies are not summed"},
-    {Fault::kPpSwap, "pp_swap", "the gradient of a micro-batch goes to the next one"},
+    {Fault::kPpSwap, "pp_swap", "the gradient of a micro-batch goes to the next micro-batch"},
     {Fault::kPpWeightLost, "pp_weight_lost",
      "the last deferred weight gradient of backward is zero"},
     {Fault::kPpLossTwice, "pp_loss_twice",
@@ -54,20 +55,22 @@ constexpr std::array<Description, 38> kFaults = {{
     {Fault::kReplicaBit, "replica_bit",
      "one element has the wrong sign on ranks that hold a replica of its parameter"},
     {Fault::kFp8LocalScale, "fp8_local_scale",
-     "scales of FP8 products are those of each tp rank's shard"},
+     "scales of FP8 products are computed from each tp rank's shard alone"},
     {Fault::kLabelsOfRank, "labels_of_rank",
-     "each data-parallel rank divides by the labels of its own sequences"},
+     "each data-parallel rank divides its loss by the number of labels in its own sequences"},
     {Fault::kLabelsOfMicroBatch, "labels_of_micro_batch",
-     "each micro-batch divides by its own labels"},
+     "the loss of each micro-batch is divided by the number of labels in it"},
     {Fault::kLabelsOfCpPart, "labels_of_cp_part",
-     "each cp rank divides by the labels of its part of the sequences"},
+     "each cp rank divides its loss by the number of labels in its part of the sequences"},
     {Fault::kLabelsOfPadding, "labels_of_padding", "padding counts as labels in the divisor"},
-    {Fault::kMaskShifted, "mask_shifted", "the labels that count are those one token earlier"},
+    {Fault::kMaskShifted, "mask_shifted", "the mask of counted labels is shifted by a token"},
     {Fault::kValidationTwice, "validation_twice",
      "the labels of validation batches are counted twice"},
     {Fault::kUncheckedId, "unchecked_id",
      "a batch of the third step has an id outside the vocabulary, which the host does not check"},
     {Fault::kSlowRank, "slow_rank", "the last rank sleeps for 20 ms in each step"},
+    {Fault::kSlowData, "slow_data", "the last rank needs 20 ms more to read each micro-batch"},
+    {Fault::kSlowDisk, "slow_disk", "the last rank needs 200 ms more to write a checkpoint"},
 }};
 
 }  // namespace

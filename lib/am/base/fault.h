@@ -4,7 +4,8 @@
 //   const fault::Planted fault(fault::Fault::kTpInputSum);
 //   // from here on the gradient of column-wise layers' input is not summed over tp
 //
-// Each line of code that a fault can make wrong costs one relaxed atomic load, injected or not.
+// Each line of code that a fault can make wrong costs one relaxed atomic load, whether or not the
+// fault is injected.
 #pragma once
 
 #include <atomic>
@@ -54,6 +55,8 @@ enum class Fault : uint8_t {
   kValidationTwice,
   kUncheckedId,
   kSlowRank,
+  kSlowData,
+  kSlowDisk,
 };
 
 struct Description {

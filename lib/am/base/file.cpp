@@ -141,6 +141,10 @@ bool is_file_name(std::string_view text) {
          text.find('\0') == std::string_view::npos;
 }
 
+bool looks_like_path(std::string_view text) {
+  return text.find('/') != std::string_view::npos || ends_with(text, ".toml");
+}
+
 std::string read_file(const fs::path& path, size_t most) {
   struct stat info {};
   const Descriptor fd = open_to_read(path, info);

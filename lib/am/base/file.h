@@ -19,6 +19,9 @@ inline constexpr size_t kAnySize = SIZE_MAX;
 // Whether a text from an untrusted file is a file name without "/", and neither "." nor "..", so
 // that a path made from it stays in its folder.
 bool is_file_name(std::string_view text);
+// Whether a text is a path, where a user may give the name of a known description or the path of
+// one: a path contains '/' or ends with ".toml".
+bool looks_like_path(std::string_view text);
 
 // Reads a whole regular file. Throws Error(kIo) with the file's name and the reason if the file is
 // missing or has more than `most` bytes. Also throws for folders, pipes, sockets and devices, which
@@ -42,7 +45,7 @@ std::filesystem::path folder_of(const std::filesystem::path& path);
 // followed. A path that is not a regular file (/dev/stdout, a pipe) is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
-// The following functions are for files that a job writes in a folder to which other users may
+// The next three functions are for files that a job writes in a folder to which other users may
 // write. Symbolic links are followed only if they belong to this user or root: another user's link
 // could make the job overwrite files to which that user has no access. Paths that are not regular
 // files are refused, without blocking on a pipe.

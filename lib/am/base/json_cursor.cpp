@@ -62,7 +62,7 @@ int64_t JsonCursor::natural() {
   int64_t value = 0;
   while (at_ < text_.size() && text_[at_] >= '0' && text_[at_] <= '9') {
     const int64_t digit = text_[at_] - '0';
-    if (value > (kMost - digit) / 10) fail("the number is larger than 2^63");
+    if (value > (kMost - digit) / 10) fail("the number is larger than 2^63 - 1");
     value = 10 * value + digit;
     ++at_;
   }

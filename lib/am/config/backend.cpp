@@ -19,7 +19,7 @@ constexpr const char* kLegal = "gloo, nccl, cuda:gloo, cpu:gloo,cuda:nccl, or cp
 void place(BackendSpec& spec, const std::string& backend, std::string_view device,
            const std::string& engine) {
   std::string& slot = device == "cuda" ? spec.cuda : spec.cpu;
-  if (!slot.empty()) refuse(backend, cat("two libraries are given for ", device));
+  if (!slot.empty()) refuse(backend, cat(device, " is listed twice"));
   slot = engine;
 }
 

@@ -66,7 +66,7 @@ void settle_blend(Plan& plan, Diagnostics& found) {
     if (!weight || i + 1 == blend.size()) {
       found.error("plan.value", plan.span("data.path"),
                   cat("data.path: \"", blend[i], "\" in a blend is ",
-                      weight ? "the last item" : "no weight"),
+                      weight ? "a weight without a prefix after it" : "not a weight"),
                   "a blend is a list of weights and prefixes in turn: [\"0.7\", \"a\", \"0.3\", "
                   "\"b\"]");
       return;

@@ -2,6 +2,7 @@
 
 #include <charconv>
 #include <cmath>
+#include <set>
 
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -319,6 +320,22 @@ std::optional<std::vector<std::string>> Texts::read(const Input& input) const {
 Json Texts::schema() const {
   const Json text = Text{}.schema();
   return {{"anyOf", {text, {{"type", "array"}, {"items", text}}}}};
+}
+
+std::optional<std::vector<std::string>> Choices::read(const Input& input) const {
+  auto names = read_items<std::string>(input, item, "an array", type());
+  if (!names) return std::nullopt;
+  std::set<std::string_view> seen;
+  for (const std::string& name : *names) {
+    if (seen.insert(name).second) continue;
+    input.bad_value(cat(" has \"", name, "\" twice"), cat("legal: ", type()));
+    return std::nullopt;
+  }
+  return names;
+}
+
+Json Choices::schema() const {
+  return {{"type", "array"}, {"items", item.schema()}, {"uniqueItems", true}};
 }
 
 std::optional<std::vector<int64_t>> Integers::read(const Input& input) const {

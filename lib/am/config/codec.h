@@ -95,7 +95,7 @@ struct Duration {
   std::string type() const { return "a time, for example \"23h30m\""; }
 };
 
-// Accepts an id, or the name of a token.
+// Accepts a token: its id, or its name in the tokenizer's vocabulary.
 struct TokenCodec {
   std::optional<std::variant<int64_t, std::string>> read(const Input& input) const;
   Json write(const std::variant<int64_t, std::string>& value) const;
@@ -147,6 +147,16 @@ struct Texts {
   std::string type() const { return what; }
 };
 
+// Accepts an array of different names.
+struct Choices {
+  Choice item;
+
+  std::optional<std::vector<std::string>> read(const Input& input) const;
+  Json write(const std::vector<std::string>& value) const { return value; }
+  Json schema() const;
+  std::string type() const { return "array of " + item.type(); }
+};
+
 struct Integers {
   Integer item;
 
@@ -162,7 +172,7 @@ struct NumberPair {
   std::optional<std::array<double, 2>> read(const Input& input) const;
   Json write(const std::array<double, 2>& value) const { return value; }
   Json schema() const;
-  std::string type() const { return "two of " + item.type(); }
+  std::string type() const { return "array of two, each a " + item.type(); }
 };
 
 // Returns the names in quotes, for example `"a", "b" or "c"`.

@@ -45,6 +45,8 @@ std::span<const FieldSpec> fields() {
     add_strategy_fields(out);
     add_lora_fields(out);
     add_training_fields(out);
+    add_data_fields(out);
+    add_output_fields(out);
     return out;
   }();
   return all;
@@ -90,6 +92,14 @@ Plan default_plan(std::string_view strategy) {
   Plan plan;
   plan.strategy = default_strategy(strategy);
   return plan;
+}
+
+bool is_chosen(const Plan& plan, std::string_view key) {
+  if (!plan.given(key)) return false;
+  const size_t dot = key.find('.');
+  const std::string strategy = strategy_name(plan.strategy);
+  const FieldSpec* field = find_field(key.substr(0, dot), key.substr(dot + 1), strategy);
+  return field == nullptr || field->get(plan) != field->get(default_plan(strategy));
 }
 
 }  // namespace am::config

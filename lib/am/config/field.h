@@ -1,4 +1,5 @@
-// The field table, which contains every key of the plan file once.
+// The field table, which contains every key of the plan file. A key of [strategy] has one entry for
+// each strategy that has the key.
 //
 // Reading, `--set`, suggestions for unknown keys, ranges, `to_toml`, `to_json`, the JSON Schema and
 // the reference text are generated from this table. A new key is therefore one line in a
@@ -63,5 +64,7 @@ const FieldSpec* find_field(std::string_view section, std::string_view key,
 std::vector<std::string> section_keys(std::string_view section, std::string_view strategy);
 // Returns a plan with defaults only, for this strategy.
 Plan default_plan(std::string_view strategy);
+// Returns whether the plan sets a key, for example "lora.alpha", to a value other than its default.
+bool is_chosen(const Plan& plan, std::string_view key);
 
 }  // namespace am::config

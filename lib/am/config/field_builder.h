@@ -18,7 +18,9 @@ void add_model_fields(std::vector<FieldSpec>& out);     // [model]
 void add_mesh_fields(std::vector<FieldSpec>& out);      // [mesh]
 void add_strategy_fields(std::vector<FieldSpec>& out);  // [strategy]
 void add_lora_fields(std::vector<FieldSpec>& out);      // [lora]
-void add_training_fields(std::vector<FieldSpec>& out);  // all other sections
+void add_training_fields(std::vector<FieldSpec>& out);  // [pipeline] to [scheduler], except [lora]
+void add_data_fields(std::vector<FieldSpec>& out);      // [data], [validation]
+void add_output_fields(std::vector<FieldSpec>& out);    // [checkpoint] to [cluster]
 
 // Appends the keys of one section to the field table. `Access` is the type of a function that
 // returns the section's struct in a Plan, const or not.
@@ -65,11 +67,6 @@ class FieldBuilder {
 inline bool is_any_path(std::string_view text) { return !text.empty(); }
 inline bool is_path_unless_auto_or_none(std::string_view text) {
   return text != "auto" && text != "none";
-}
-// Whether a text is a path, for keys that accept both names and paths of description files: a path
-// contains '/' or ends with ".toml".
-inline bool looks_like_path(std::string_view text) {
-  return text.find('/') != std::string_view::npos || ends_with(text, ".toml");
 }
 
 }  // namespace am::config

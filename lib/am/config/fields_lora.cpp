@@ -17,7 +17,7 @@ void add_lora_fields(std::vector<FieldSpec>& out) {
   lora.add("use_rslora", &S::use_rslora, Boolean{},
            "Multiply the adapters' output by alpha / sqrt(rank) instead (rsLoRA).");
   lora.add("loraplus_lr_ratio", &S::lr_ratio, Number{},
-           "Learning rate of the matrices B over that of the matrices A (LoRA+).");
+           "Ratio of the learning rate of the matrices B to that of the matrices A (LoRA+).");
   lora.add("dropout", &S::dropout, Number{0.0, 1.0},
            "Probability with which an element of an adapter's input is dropped in training. The "
            "random numbers depend on train.seed, step, module, token and column, but not on the "
@@ -32,13 +32,13 @@ void add_lora_fields(std::vector<FieldSpec>& out) {
            "Modules that are trained in full beside the adapters, named as in target_modules, for "
            "example [\"embed_tokens\", \"lm_head\"]. Adapter files hold their weights too, as "
            "PEFT's do.");
-  lora.add("use_dora", &S::use_dora, Boolean{},
-           "Train a magnitude for each output of a target module too (DoRA): y = m / |W + s B A| "
-           "* (W + s B A) x, with the 2-norm of each output's row, which counts as a constant in "
-           "backward.");
+  lora.add(
+      "use_dora", &S::use_dora, Boolean{},
+      "Train a magnitude for each output of a target module too (DoRA): y = m / |W + s B A| "
+      "* (W + s B A) x, where |.| is the 2-norm of each output's row, a constant in backward.");
   lora.add("quantize_base", &S::quantize_base, Choice{{"none", "nf4"}},
-           "Storage of the frozen matrices of the decoder layers. nf4 is QLoRA: four bits a value, "
-           "and a float32 magnitude for 64 of them, 4.5 bits in all. A unit's matrices have "
+           "Storage of the frozen matrices of the decoder layers. nf4 is QLoRA: four bits per "
+           "value and one float32 scale per 64 values, 4.5 bits in all. A unit's matrices have "
            "the dtype of the computation while they are gathered.");
   lora.add("weights", &S::weights, Text{Text::Empty::kAllowed, "path"},
            "Adapter of PEFT or am-run from which training starts: its folder, or its "

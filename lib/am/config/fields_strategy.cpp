@@ -1,5 +1,6 @@
 // Defines the keys of the plan file's section [strategy]. The keys have the names of the members of
 // FSDP2Config, MegatronFSDPConfig and DDPConfig.
+#include "am/base/file.h"
 #include "am/config/field_builder.h"
 #include "am/config/strategy_codec.h"
 
@@ -64,9 +65,11 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
   fsdp2.add("defer_fsdp_grad_sync", &S::defer_fsdp_grad_sync, Boolean{},
             "With gradient accumulation, reduce gradients at the last micro-batch only.");
   fsdp2.add("backend", &S::backend, backend(), kBackendHelp);
-  fsdp2.add("reshard_after_forward", &S::reshard_after_forward, Optional<ReshardCodec>{},
-            "Free gathered parameters after forward. Absent: true for all units but the last layer "
-            "and the root; a number: reshard to groups of this many ranks.");
+  fsdp2.add(
+      "reshard_after_forward", &S::reshard_after_forward, Optional<ReshardCodec>{},
+      "Free gathered parameters after forward. Absent: true for all units but the last layer, "
+      "the head and the root, and false in a pipeline; a number: reshard to groups of this "
+      "many ranks.");
   fsdp2.add(
       "enable_async_tensor_parallel", &S::enable_async_tensor_parallel, Boolean{},
       "Overlap tensor parallel collectives with matrix products. It turns sequence_parallel on.");

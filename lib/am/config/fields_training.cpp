@@ -1,5 +1,5 @@
 // Defines the keys of the plan file's sections [pipeline], [context], [experts], [train],
-// [optimizer], [scheduler], [data], [validation], [checkpoint], [metrics], [runtime] and [cluster].
+// [optimizer] and [scheduler].
 #include "am/config/field_builder.h"
 #include "am/config/schedule_names.h"
 #include "am/config/strategy_codec.h"
@@ -159,17 +159,17 @@ void add_optimizer(std::vector<FieldSpec>& out) {
            "decay * average + (1 - decay) * parameter after each step. Validation and exports use "
            "the average. 0: no average.")
       .also = {"ema", "ema_alpha"};
-  Tables<OptimizerGroup> groups;
-  groups.add("match", &OptimizerGroup::match, Texts{},
-             "Globs over the names of parameters, in which * also matches dots.",
-             /*required=*/true);
-  groups.add("lr", &OptimizerGroup::lr, Optional<Number>{},
-             "Peak learning rate, which follows the schedule in proportion.");
-  groups.add("weight_decay", &OptimizerGroup::weight_decay, Optional<Number>{}, "Weight decay.");
-  groups.add("name", &OptimizerGroup::name, Optional<Choice>{Choice{{"adamw"}}},
-             "adamw: with name = \"muon\", AdamW updates these parameters.");
+  TableOf<OptimizerGroup> group;
+  group.add("match", &OptimizerGroup::match, Texts{},
+            "Globs over the names of parameters, in which * also matches dots.",
+            /*required=*/true);
+  group.add("lr", &OptimizerGroup::lr, Optional<Number>{},
+            "Peak learning rate, which follows the schedule in proportion.");
+  group.add("weight_decay", &OptimizerGroup::weight_decay, Optional<Number>{}, "Weight decay.");
+  group.add("name", &OptimizerGroup::name, Optional<Choice>{Choice{{"adamw"}}},
+            "adamw: with name = \"muon\", AdamW updates these parameters.");
   optimizer
-      .add("group", &S::groups, groups,
+      .add("group", &S::groups, Tables<OptimizerGroup>{group},
            "Parameters with options of their own, as [[optimizer.group]]. The first group that "
            "matches a parameter applies, before no_decay.")
       .also = {"groups", "param_groups", "lr_groups"};
@@ -188,218 +188,6 @@ void add_optimizer(std::vector<FieldSpec>& out) {
                 "final decay.");
 }
 
-// Codec of data.columns, for example { messages = "conversations" }.
-struct ColumnsCodec {
-  using Pairs = std::vector<std::pair<std::string, std::string>>;
-
-  static const std::vector<std::string>& keys() {
-    static const std::vector<std::string> all = {"messages",   "tools",     "prompt",
-                                                 "completion", "input_ids", "labels"};
-    return all;
-  }
-  std::optional<Pairs> read(const Input& input) const {
-    auto pairs = input.value.is_table() ? read_text_table(input) : std::nullopt;
-    if (!input.value.is_table()) input.wrong_type("a table", "{ messages = \"conversations\" }");
-    for (const auto& [key, name] : pairs.value_or(Pairs{})) {
-      if (std::find(keys().begin(), keys().end(), key) != keys().end()) continue;
-      input.out_of_range(cat(" has the key \"", key, "\""), cat("legal: ", join(keys(), ", ")));
-      return std::nullopt;
-    }
-    return pairs;
-  }
-  Json write(const Pairs& pairs) const {
-    Json table = Json::object();
-    for (const auto& [key, name] : pairs) table[key] = name;
-    return table;
-  }
-  Json schema() const {
-    Json properties = Json::object();
-    for (const std::string& key : keys()) properties[key] = {{"type", "string"}};
-    return {{"type", "object"}, {"properties", properties}, {"additionalProperties", false}};
-  }
-  std::string type() const { return "table of key = name"; }
-};
-
-void add_data(std::vector<FieldSpec>& out) {
-  FieldBuilder data(
-      "data", [](auto& plan) -> auto& { return plan.data; }, out);
-  using S = DataSection;
-  const Choice kinds{{"synthetic", "text", "tokens", "megatron", "chat", "synthetic_chat"}};
-  data.add("kind", &S::kind, kinds,
-           "synthetic needs no files; chat: conversations as JSON Lines or Parquet, with the chat "
-           "template of the tokenizer's folder; synthetic_chat: random examples, for tests; text: "
-           "UTF-8 files, or .jsonl or Parquet with a \"text\" in each row, through the tokenizer; "
-           "tokens: headerless little-endian integers; megatron: a .bin and .idx pair.");
-  data.add("path", &S::path, Texts{"path or array of paths"},
-           "Files, folders or globs. Required unless kind is synthetic, or there are sources. With "
-           "kind megatron also Megatron's blend, which becomes sources: weights and prefixes in "
-           "turn, or a .json file with such a list.")
-      .is_path = is_any_path;
-  Tables<DataSourceSection> sources;
-  using Source = DataSourceSection;
-  sources.add("path", &Source::path, Texts{"path or array of paths"}, "Files, folders or globs.",
-              /*required=*/true);
-  Choice kinds_of_files = kinds;
-  std::erase_if(kinds_of_files.names,
-                [](const std::string& kind) { return starts_with(kind, "synthetic"); });
-  sources.add("kind", &Source::kind, Optional<Choice>{kinds_of_files},
-              "Kind of the files. Absent: data.kind.");
-  sources.add("weight", &Source::weight, Number{0.0, 1e100},
-              "Share of the samples, relative to the weights of the other sources.");
-  sources.add("epochs", &Source::epochs, Integer{0, 1 << 20},
-              "Passes through the source, after which the other sources go on without it. 0: no "
-              "limit.");
-  data.add("source", &S::sources, sources,
-           "A mixture of sources, as [[data.source]], instead of path. The order depends on the "
-           "weights and on train.seed alone.")
-      .is_path = is_any_path;
-  data.add("shuffle", &S::shuffle, Boolean{},
-           "Shuffle the samples of each epoch, in an order that depends only on train.seed.");
-  data.add("tokenizer", &S::tokenizer, Text{Text::Empty::kRefused, "\"auto\", \"bytes\" or a path"},
-           "auto: the tokenizer in the model's folder; bytes: one token per byte; or a "
-           "tokenizer.json, tekken.json, a SentencePiece model, a file of tiktoken, or a folder "
-           "that contains one of them.")
-      .is_path = [](std::string_view text) { return text != "auto" && text != "bytes"; };
-  data.add("prepared", &S::prepared, Text{Text::Empty::kAllowed, "\"none\" or a path"},
-           "Folder to which am-run prepare writes tokens, and from which jobs read them if they "
-           "belong to the same files and tokenizer; or none. Empty: prepared/ beside the plan.")
-      .is_path = [](std::string_view text) { return !text.empty() && text != "none"; };
-  data.add("token_dtype", &S::token_dtype, Choice{{"uint16", "uint32"}},
-           "Integer type of the files of kind tokens.");
-  data.add("split_special_tokens", &S::split_special_tokens, Boolean{},
-           "Treat special tokens that occur in texts and in the content of messages as text like "
-           "any other. Those of the chat template stay tokens.");
-  data.add("reset_position_ids", &S::reset_position_ids, Boolean{},
-           "Treat sequences as packed documents: position ids restart after each eod_token, and "
-           "attention stays inside a document.");
-  data.add("eod_token", &S::eod_token, Optional<TokenCodec>{},
-           "The token that ends a document: its id, or its name in the tokenizer, for example "
-           "\"<|endoftext|>\". With kind text it is added after each file and each line of a "
-           ".jsonl; with kind chat after a completion, if there is no template.");
-  data.add("loss_on", &S::loss_on, Choice{{"assistant", "last", "all"}},
-           "Tokens of a conversation that the loss counts. assistant: all that the assistant "
-           "generates; last: only its last message, or the completion; all: every token.");
-  data.add("max_length", &S::max_length, Integer{0, int64_t{1} << 31},
-           "Longest example of kind chat, in tokens. 0: what fits into a row of train.seq_len.");
-  data.add("on_long", &S::on_long, Choice{{"truncate", "drop"}},
-           "Treatment of examples longer than max_length. truncate: their ends are cut off; drop: "
-           "they are left out.");
-  data.add("packing", &S::packing, Boolean{},
-           "Put several whole examples of kind chat into a row; attention stays inside an example. "
-           "false: one example per row.");
-  data.add(
-      "columns", &S::columns, ColumnsCodec{},
-      "Names of the keys in the files of kind chat, a table key = name, for the keys messages, "
-      "tools, prompt, completion, input_ids and labels.");
-}
-
-void add_validation(std::vector<FieldSpec>& out) {
-  FieldBuilder validation(
-      "validation", [](auto& plan) -> auto& { return plan.validation; }, out);
-  using S = ValidationSection;
-  validation
-      .add("every", &S::every, Integer{},
-           "Optimizer steps between two validations; the last step has one too. 0: no validation.")
-      .also = {"val_check_interval", "eval_interval", "val_every_steps"};
-  validation
-      .add("steps", &S::steps, Integer{0, 1 << 20},
-           "Number of global batches, from the start of the data, over which each validation loss "
-           "is averaged; at most one pass. 0: all data.")
-      .also = {"eval_iters", "limit_val_batches"};
-  validation
-      .add("patience", &S::patience, Integer{},
-           "Training ends after this number of validations in a row without a new lowest loss. 0: "
-           "it does not.")
-      .also = {"early_stopping_patience"};
-  validation
-      .add("path", &S::path, Texts{"path or array of paths"},
-           "Files, folders or globs, read as those of [data] are. Required unless data.kind is "
-           "synthetic.")
-      .is_path = is_any_path;
-}
-
-void add_outputs(std::vector<FieldSpec>& out) {
-  FieldBuilder checkpoint(
-      "checkpoint", [](auto& plan) -> auto& { return plan.checkpoint; }, out);
-  using S = CheckpointSection;
-  checkpoint
-      .add("dir", &S::dir, Text{Text::Empty::kAllowed, "path"},
-           "Where step folders are written. Empty: checkpoints/ of the run folder.")
-      .is_path = is_any_path;
-  checkpoint.add("every", &S::every, Integer{}, "Steps between checkpoints. 0: only at the end.");
-  checkpoint.add("keep", &S::keep, Integer{},
-                 "Number of this run's checkpoints to keep; those of other runs are never removed. "
-                 "0: all.");
-  checkpoint.add(
-      "keep_every", &S::keep_every, Integer{},
-      "Checkpoints of steps that this number divides are kept besides those of `keep`. 0: "
-      "none.");
-  checkpoint.add("keep_best", &S::keep_best, Integer{},
-                 "Number of checkpoints with the lowest validation losses to keep besides those of "
-                 "`keep`. 0: none.");
-  checkpoint.add(
-      "last", &S::last, Boolean{},
-      "Save after the last step, whatever `every` says. false: a job that reaches its last step "
-      "saves only the checkpoints of `every`; one that is stopped always saves.");
-  checkpoint.add("async", &S::async, Boolean{},
-                 "Write in the background while training continues.");
-  checkpoint.add("metadata_parts", &S::metadata_parts, Integer{},
-                 "PyTorch's .metadata is written for checkpoints of at most this many parts of "
-                 "tensors, because it has 120 bytes per part and takes seconds for a million. 0: "
-                 "always.");
-  checkpoint
-      .add("resume", &S::resume, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},
-           "auto: resume from the newest complete checkpoint, if there is one and it belongs to "
-           "this run; none: start a new run; or a path: resume from that checkpoint, even if the "
-           "plan differs from its run, or another framework has written it.")
-      .is_path = is_path_unless_auto_or_none;
-  checkpoint.add("export", &S::export_format, Choice{{"hf", "none"}},
-                 "hf: write a Hugging Face folder at the end.");
-  checkpoint.add("export_every", &S::export_every, Integer{},
-                 "Steps between further exports in the format of `export`. 0: only at the end.");
-
-  FieldBuilder metrics(
-      "metrics", [](auto& plan) -> auto& { return plan.metrics; }, out);
-  using M = MetricsSection;
-  metrics.add("every", &M::every, Integer{1},
-              "Steps between lines on the terminal; metrics.jsonl has one for each step.");
-  metrics.add("tensorboard", &M::tensorboard, Boolean{}, "Write TensorBoard event files too.");
-  metrics.add("trace", &M::trace, Boolean{}, "Write a Chrome trace of each rank.");
-
-  FieldBuilder runtime(
-      "runtime", [](auto& plan) -> auto& { return plan.runtime; }, out);
-  runtime
-      .add("timeout_minutes", &RuntimeSection::timeout_minutes, Number{0.01, 1e6},
-           "Minutes that a rank waits for its peers in a collective before the job ends and names "
-           "them. am-run --timeout, in seconds, takes precedence.")
-      .also = {"dist_timeout", "distributed_timeout_minutes"};
-
-  FieldBuilder cluster(
-      "cluster", [](auto& plan) -> auto& { return plan.cluster; }, out);
-  using G = ClusterSection;
-  cluster
-      .add("gpu", &G::gpu, Text{Text::Empty::kAllowed, "text"},
-           "The GPU that predictions assume, such as h100-sxm.")
-      .is_path = looks_like_path;
-  cluster.add("nodes", &G::nodes, Integer{0, 1 << 20},
-              "Number of machines. 0: as many as the ranks need.");
-  cluster.add("implementation", &G::implementation, Text{},
-              "Framework that runs the step: automesh, torchtitan, pytorch, megatron, nemo, ...");
-  cluster
-      .add("calibration", &G::calibration, Text{Text::Empty::kAllowed, "text"},
-           "File with constants of the time model, written by scripts/calibrate. \"\": the "
-           "built-in constants.")
-      .is_path = looks_like_path;
-  cluster.add("hours_between_failures", &G::hours_between_failures, Number{0.0, 1e9},
-              "Mean hours until a failure of one GPU ends a job; 50700 in Llama 3's training. 0: "
-              "not known.");
-  cluster.add("restart_minutes", &G::restart_minutes, Number{0.0, 1e5},
-              "Minutes from a failure until the ranks that start again load a checkpoint.");
-  cluster.add("storage_gb_per_s", &G::storage_gb_per_s, Number{0.0, 1e6},
-              "Rate at which all ranks together write or read checkpoints, in 10^9 bytes per "
-              "second. 0: not known.");
-}
-
 }  // namespace
 
 void add_training_fields(std::vector<FieldSpec>& out) {
@@ -408,9 +196,6 @@ void add_training_fields(std::vector<FieldSpec>& out) {
   add_experts(out);
   add_train(out);
   add_optimizer(out);
-  add_data(out);
-  add_validation(out);
-  add_outputs(out);
 }
 
 }  // namespace am::config

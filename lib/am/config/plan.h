@@ -67,7 +67,7 @@ struct LoraSection {
   int64_t rank = 0;         // rank of the adapters' matrices; 0: no adapters
   double alpha = 8.0;       // the adapters' output is scaled by alpha / rank
   bool use_rslora = false;  // whether the scale is alpha / sqrt(rank), as in rsLoRA
-  double lr_ratio = 1.0;  // the key loraplus_lr_ratio: learning rate of lora_B over that of lora_A
+  double lr_ratio = 1.0;  // the key loraplus_lr_ratio: ratio of lora_B's learning rate to lora_A's
   double dropout = 0.0;   // dropout probability of the adapters' input
   std::vector<std::string> target_modules = {"q_proj", "v_proj"};
   // Modules that are trained in full beside the adapters, named as in target_modules.
@@ -90,22 +90,22 @@ struct TrainSection {
   int64_t max_tokens = 0;            // tokens of all steps; 0: no limit
   std::optional<double> max_time;    // seconds after which the job stops
   double max_grad_norm = 1.0;        // norm to which larger gradients are clipped; 0: no clipping
-  double label_smoothing = 0.0;      // share of each label that all tokens of the vocabulary have
-  double z_loss = 0.0;               // factor of the squared log-sum of each label's logits
+  double label_smoothing = 0.0;      // share of each label that is spread over the vocabulary
+  double z_loss = 0.0;               // factor of the squared log-sum-exp of the logits
   double neftune_noise_alpha = 0.0;  // NEFTune: noise on the embeddings; 0: none
   // Action if the loss or the gradients' norm is not finite: stop | skip | continue.
   std::string on_nonfinite = "stop";
   double loss_scale = 0.0;     // factor of the loss in float16 training; 0: dynamic
   int64_t seed = 0;            // seed of the data order
   bool deterministic = false;  // whether jobs repeat bit for bit on a GPU, as they do on a CPU
-  std::string matmul_precision = "highest";  // float32 matmuls on a GPU: highest | high precision
+  std::string matmul_precision = "highest";  // float32 matmuls on a GPU: highest | high (TF32)
 };
 
 struct OptimizerGroup {
   std::vector<std::string> match;  // globs over the names of parameters
   std::optional<double> lr;        // peak learning rate instead of optimizer.lr
   std::optional<double> weight_decay;
-  std::optional<std::string> name;  // "adamw": parameters that muon does not update
+  std::optional<std::string> name;  // "adamw": AdamW, not muon, updates the parameters
 };
 
 struct OptimizerSection {
@@ -174,25 +174,39 @@ struct DataSection {
   }
   // Whether the data, or a source of a mixture, have this kind.
   bool has_kind(std::string_view wanted) const;
-  // Whether the data are made, and not read from files.
+  // Whether the data are generated, not read from files.
   bool is_synthetic() const {
     return sources.empty() && (kind == "synthetic" || kind == "synthetic_chat");
   }
-  // Whether a tokenizer makes tokens of the data, or of some of them.
+  // Whether the data, or some of them, are text, which a tokenizer must convert to tokens.
   bool reads_text() const { return has_kind("text") || has_kind("chat"); }
-  // Whether the data, or some of them, are examples, and the loss counts only some of their labels.
+  // Whether the data, or some of them, are conversations or completions (examples), of which the
+  // loss may count only some labels.
   bool has_examples() const { return has_kind("chat") || has_kind("synthetic_chat"); }
-  // Whether a row has several documents, so that attention needs their positions.
+  // Whether a row may have several documents, so that attention needs their positions.
   bool has_documents() const { return (has_examples() && packing) || reset_position_ids; }
 };
 
-// Periodic evaluation of the loss on validation data. Its data.kind is that of the training data.
+// Validation data with a loss of their own.
+struct ValidationSetSection {
+  std::string name;
+  std::vector<std::string> path;
+  std::optional<std::string> kind;  // absent: data.kind
+};
+
+// Periodic evaluation of the loss on validation data. Their kind is data.kind, unless a set has its
+// own.
 struct ValidationSection {
   int64_t every = 0;  // optimizer steps between validations; 0: none
   int64_t steps = 8;  // largest number of global batches in each validation; 0: all data
   // Training ends after this number of validations in a row without a new lowest loss; 0: never.
   int64_t patience = 0;
   std::vector<std::string> path;
+  std::vector<ValidationSetSection> sets;  // the key `set`, beside or instead of `path`
+
+  const std::string& kind_of(const ValidationSetSection& set, const DataSection& data) const {
+    return set.kind ? *set.kind : data.kind;
+  }
 };
 
 struct CheckpointSection {
@@ -207,25 +221,42 @@ struct CheckpointSection {
   // PyTorch's .metadata file is written if a checkpoint has at most this number of shards; 0:
   // always.
   int64_t metadata_parts = 500'000;
+  int64_t verify_replicas = 0;         // steps between comparisons of all replicas; 0: none
   std::string resume = "auto";         // auto | none | a path
   std::string export_format = "none";  // the key `export`: hf | none
+};
+
+// Steps whose operations each rank in `ranks` writes as a Chrome trace.
+struct TraceSection {
+  int64_t start = 2;           // first step, counted from 1; the first step of a job is slower
+  int64_t steps = 1;           // number of steps
+  std::vector<int64_t> ranks;  // empty: all ranks
+  bool memory = false;         // whether snapshots of a GPU's memory are written too
 };
 
 struct MetricsSection {
   int64_t every = 1;
   bool tensorboard = false;
-  bool trace = false;
+  std::vector<std::string> loggers;  // wandb | mlflow | comet
+  bool prometheus = false;
+  std::optional<TraceSection> trace;
+  // A loss is a spike if it exceeds the mean of the last spike_window losses by more than
+  // spike_sigma standard deviations; 0: no warnings.
+  double spike_sigma = 6.0;
+  int64_t spike_window = 128;
+  double straggler_seconds = 60.0;  // between searches for slow ranks; 0: none
 };
 
 struct RuntimeSection {
   double timeout_minutes = 10.0;  // how long a rank waits for its peers in a collective
+  double dump_minutes = 0.0;      // time between two files with all stacks; 0: none
 };
 
 struct ClusterSection {
   std::string gpu;
   int64_t nodes = 0;
   std::string implementation = "automesh";
-  // file from scripts/calibrate; empty: built-in constants of the time model
+  // File from scripts/calibrate; empty: built-in constants of the time model
   std::string calibration;
   double hours_between_failures = 0.0;  // hours that one GPU runs until it fails; 0: unknown
   double restart_minutes = 3.0;         // minutes from a failure until ranks load a checkpoint
@@ -267,13 +298,14 @@ struct Plan {
   Span span(std::string_view key) const;
   // Whether the key is set in the plan file or by --set.
   bool given(std::string_view key) const;
-  // Whether train.max_steps limits the job. Its default does so only if nothing else does.
+  // Whether train.max_steps limits the job. The default of max_steps does so only if neither epochs
+  // nor max_tokens limit the job.
   bool max_steps_apply() const;
   // Resolves `path`, which is relative to the plan's folder.
   std::filesystem::path resolve(const std::string& path) const;
 };
 
-// The text of one `--set section.key=value`; the value is TOML.
+// The text of one `--set section.key=value`; the value is TOML or an unquoted text.
 struct Override {
   std::string text;
 };
@@ -289,7 +321,7 @@ std::optional<Plan> parse_plan(std::string_view text, const std::string& file,
 
 // Like load_plan and parse_plan, but return a plan even after errors, with defaults for the values
 // that could not be read, so that the rules can be checked in the same run. They return nothing
-// only if the text is not TOML.
+// only if the text is not TOML or, in load_draft, the file has more than 16 MiB.
 std::optional<Plan> load_draft(const std::filesystem::path& file,
                                const std::vector<Override>& overrides, Diagnostics& found);
 std::optional<Plan> parse_draft(std::string_view text, const std::string& file,

@@ -1,7 +1,8 @@
-// Codec of an array of tables, for example [[data.source]].
+// Codecs of a table and of an array of tables, for example [[data.source]].
 //
-//   Tables<DataSourceSection> sources;
-//   sources.add("weight", &DataSourceSection::weight, Number{}, "Share of the samples.");
+//   TableOf<DataSourceSection> source;
+//   source.add("weight", &DataSourceSection::weight, Number{}, "Share of the samples.");
+//   const Tables<DataSourceSection> sources{source};
 #pragma once
 
 #include <functional>
@@ -42,14 +43,14 @@ inline Json closed_object(Json properties) {
   return schema;
 }
 
-// Codec of std::vector<T>, where T is a struct with defaults. Each table sets members of a T.
+// Codec of T, a struct with defaults. A table sets members of a T.
 template <typename T>
-class Tables {
+class TableOf {
  public:
-  // Adds a key of the tables. A required key must be in every table.
+  // Adds a key of the table. A required key must be in the table.
   template <typename M, typename Codec>
-  Tables& add(const std::string& key, M T::*member, Codec codec, const std::string& help,
-              bool required = false) {
+  TableOf& add(const std::string& key, M T::*member, Codec codec, const std::string& help,
+               bool required = false) {
     Key out;
     out.name = key;
     out.required = required;
@@ -63,31 +64,34 @@ class Tables {
     return *this;
   }
 
-  std::optional<std::vector<T>> read(const Input& input) const {
-    if (input.value.kind != Value::Kind::kArray) {
-      input.wrong_type("an array of tables", cat("write [[", input.key, "]]"));
-      return std::nullopt;
-    }
+  std::optional<T> read(const Input& input) const {
     const int errors = input.found.errors();
-    std::vector<T> all;
-    for (size_t i = 0; i < input.value.items.size(); ++i) {
-      all.push_back(read_one(input.part(input.value.items[i], std::to_string(i))));
+    T value;
+    const auto assign = [&](const std::string& name, const Input& part) {
+      for (const Key& key : keys_) {
+        if (key.name != name) continue;
+        key.read(part, value);
+        return true;
+      }
+      return false;
+    };
+    if (!read_members(input, names(), assign)) return std::nullopt;
+    for (const Key& key : keys_) {
+      if (!key.required || input.value.find(key.name) != nullptr) continue;
+      input.found.error("plan.required", input.value.span,
+                        cat(input.key, " has no \"", key.name, "\""), "");
     }
-    return input.found.errors() == errors ? std::optional(std::move(all)) : std::nullopt;
+    return input.found.errors() == errors ? std::optional(std::move(value)) : std::nullopt;
   }
 
-  // Leaves keys out that have their defaults.
-  Json write(const std::vector<T>& all) const {
-    Json out = Json::array();
-    for (const T& each : all) {
-      Json table = Json::object();
-      for (const Key& key : keys_) {
-        Json value = key.write(each);
-        if (!value.is_null() && value != key.write(T{})) table[key.name] = std::move(value);
-      }
-      out.push_back(std::move(table));
+  // Writes only the keys whose value is not the default.
+  Json write(const T& value) const {
+    Json table = Json::object();
+    for (const Key& key : keys_) {
+      Json member = key.write(value);
+      if (!member.is_null() && member != key.write(T{})) table[key.name] = std::move(member);
     }
-    return out;
+    return table;
   }
 
   Json schema() const {
@@ -102,10 +106,15 @@ class Tables {
     }
     Json table = closed_object(std::move(properties));
     if (!required.empty()) table["required"] = std::move(required);
-    return {{"type", "array"}, {"items", std::move(table)}};
+    return table;
   }
 
-  std::string type() const { return cat("tables of ", join(names(), ", ")); }
+  std::string type() const { return cat("table of ", join(names(), ", ")); }
+  std::vector<std::string> names() const {
+    std::vector<std::string> all;
+    for (const Key& key : keys_) all.push_back(key.name);
+    return all;
+  }
 
  private:
   struct Key {
@@ -116,32 +125,37 @@ class Tables {
     std::function<Json(const T&)> write;
   };
 
-  std::vector<std::string> names() const {
-    std::vector<std::string> all;
-    for (const Key& key : keys_) all.push_back(key.name);
-    return all;
-  }
-
-  T read_one(const Input& input) const {
-    T value;
-    const auto assign = [&](const std::string& name, const Input& part) {
-      for (const Key& key : keys_) {
-        if (key.name != name) continue;
-        key.read(part, value);
-        return true;
-      }
-      return false;
-    };
-    if (!read_members(input, names(), assign)) return value;
-    for (const Key& key : keys_) {
-      if (!key.required || input.value.find(key.name) != nullptr) continue;
-      input.found.error("plan.required", input.value.span,
-                        cat(input.key, " has no \"", key.name, "\""), "");
-    }
-    return value;
-  }
-
   std::vector<Key> keys_;
+};
+
+// Codec of std::vector<T>: an array of tables, for example [[data.source]].
+template <typename T>
+struct Tables {
+  std::optional<std::vector<T>> read(const Input& input) const {
+    if (input.value.kind != Value::Kind::kArray) {
+      input.wrong_type("an array of tables", cat("write [[", input.key, "]]"));
+      return std::nullopt;
+    }
+    const int errors = input.found.errors();
+    std::vector<T> all;
+    for (size_t i = 0; i < input.value.items.size(); ++i) {
+      auto one = table.read(input.part(input.value.items[i], std::to_string(i)));
+      if (one) all.push_back(std::move(*one));
+    }
+    return input.found.errors() == errors ? std::optional(std::move(all)) : std::nullopt;
+  }
+
+  Json write(const std::vector<T>& all) const {
+    Json out = Json::array();
+    for (const T& each : all) out.push_back(table.write(each));
+    return out;
+  }
+
+  Json schema() const { return {{"type", "array"}, {"items", table.schema()}}; }
+
+  std::string type() const { return cat("tables of ", join(table.names(), ", ")); }
+
+  TableOf<T> table;
 };
 
 }  // namespace am::config

@@ -4,12 +4,14 @@
 
 #include <algorithm>
 #include <chrono>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "am/base/fault.h"
 #include "am/data/from_plan.h"
 #include "am/launch/supervise/wall_time.h"
+#include "am/runtime/trace_range.h"
 #include "am/tensor/token_check.h"
 #include "am/train/setup.h"
 
@@ -28,6 +30,9 @@ DataBatches::DataBatches(const config::Plan& plan, std::unique_ptr<data::BatchRe
       micro_batches_(batch_sizes(plan, mesh.layout().sizes()).micro_batches) {}
 
 data::Batch DataBatches::read_host(Place place) const {
+  if (fault::is_planted(fault::Fault::kSlowData) && layout_.dp_index == layout_.dp_size - 1) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+  }
   return reader_->read_micro_batch(samples_before(place.step), place.micro_batch, layout_);
 }
 
@@ -65,6 +70,7 @@ at::Tensor DataBatches::labels_on_device(const data::Batch& batch) const {
 }
 
 MicroBatch DataBatches::read(int64_t step, int64_t micro_batch) {
+  const runtime::TraceRange range([] { return "data"; });
   const Place place = {step, micro_batch};
   const auto start = std::chrono::steady_clock::now();
   const data::Batch batch = device_.is_cpu() ? read_host(place) : read_and_go_ahead(place);

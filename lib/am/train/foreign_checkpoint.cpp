@@ -28,8 +28,8 @@ namespace {
 using stored::StoredTensor;
 using stored::TensorSource;
 
-// The states of one kind, for example exp_avg, under the names of their parameters. The names of
-// the weights in a file (stored::HubNames) then apply to the states too.
+// Source of the optimizer states of one kind, for example exp_avg. Each state has the name of its
+// parameter, so that stored::HubNames finds states in the same way as weights.
 class StatesOfKind : public TensorSource {
  public:
   StatesOfKind(const TensorSource& source, const std::string& kind) : source_(source), kind_(kind) {
@@ -64,8 +64,8 @@ class StatesOfKind : public TensorSource {
   std::vector<StoredTensor> tensors_, none_;
 };
 
-// Returns the number of updates that all parameters with states have in common; nothing if it is
-// not stored.
+// Returns the number of the optimizer's updates; nullopt if it is not stored. Throws Error(kFormat)
+// if it differs between parameters.
 std::optional<int64_t> common_updates(const TensorSource& source,
                                       const std::vector<frameworks::SettingsGroup>& groups) {
   std::map<std::string, const formats::Settings*, std::less<>> settings;
@@ -81,10 +81,10 @@ std::optional<int64_t> common_updates(const TensorSource& source,
     if (!updates) continue;
     if (!common) first = tensor.name;
     if (common.value_or(*updates) != *updates) {
-      throw Error(ErrorKind::kFormat,
-                  cat(source.path().string(), ": the optimizer updated ", first, " ",
-                      static_cast<int64_t>(*common), " times, but ", tensor.name, " ",
-                      static_cast<int64_t>(*updates), " times; am-run has one number for all"));
+      throw Error(ErrorKind::kFormat, cat(source.path().string(), ": the optimizer updated ", first,
+                                          " ", static_cast<int64_t>(*common), " times, but ",
+                                          tensor.name, " ", static_cast<int64_t>(*updates),
+                                          " times; am-run keeps one number for all parameters"));
     }
     common = updates;
   }
@@ -92,7 +92,8 @@ std::optional<int64_t> common_updates(const TensorSource& source,
   return static_cast<int64_t>(*common);
 }
 
-// Whether the states are those of an optimizer whose updates depend on their number.
+// Whether the optimizer's updates depend on the number of earlier updates, as Adam's do through the
+// bias correction.
 bool counts_updates(const TensorSource& source) {
   const auto& states = source.optimizer_tensors();
   return std::any_of(states.begin(), states.end(), [](const StoredTensor& tensor) {
@@ -100,7 +101,8 @@ bool counts_updates(const TensorSource& source) {
   });
 }
 
-// Returns the settings of the largest group under the names of the plan's keys.
+// Returns the settings of the group with the most parameters, under the plan's keys. The weight
+// decay is the largest of all groups.
 Json facts_of(const std::vector<frameworks::SettingsGroup>& groups) {
   Json facts = Json::object();
   const auto largest = std::max_element(
@@ -115,7 +117,7 @@ Json facts_of(const std::vector<frameworks::SettingsGroup>& groups) {
   const formats::SettingValue* betas = formats::find_setting(settings, "betas");
   const auto* values = betas == nullptr ? nullptr : std::get_if<std::vector<double>>(betas);
   if (values != nullptr) facts["optimizer.betas"] = *values;
-  std::optional<double> decay;  // the largest: some groups have none
+  std::optional<double> decay;  // the largest of all groups
   for (const auto& group : groups) {
     const auto own = formats::number_setting(group.settings, "weight_decay");
     if (own) decay = std::max(decay.value_or(*own), *own);
@@ -152,8 +154,8 @@ run_folder::CheckpointInfo describe_foreign(const fs::path& path) {
   if (!updates && !step && counts_updates(*source)) {
     throw Error(ErrorKind::kFormat,
                 cat(path.string(),
-                    ": neither the training step nor the number of the optimizer's "
-                    "updates is stored, which AdamW needs"));
+                    ": AdamW needs the training step or the number of the optimizer's "
+                    "updates, but neither is stored"));
   }
   run_folder::CheckpointInfo info;
   info.step = std::max(step.value_or(0), updates.value_or(0));
@@ -191,7 +193,7 @@ void load_foreign(const fs::path& path, parallel::ParallelModel& model,
       throw Error(
           ErrorKind::kFormat,
           cat(path.string(), ": the checkpoint has no optimizer state ", name, " of ", parameter),
-          cat("choose the optimizer that wrote the checkpoint, and freeze the same "
+          cat("use the same optimizer as the checkpoint's run, and freeze the same "
               "parameters; or begin a new run from these weights, with model.weights = \"",
               path.string(), "\""));
     }

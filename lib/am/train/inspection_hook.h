@@ -3,14 +3,16 @@
 //
 // Note [Visits]: between two steps, the trainer may call the hook's visit() on all ranks. A hook on
 // any rank requests a visit in the message that every step sends anyway (StepReport::visit). All
-// ranks thus know of the request before the next step, without another message. A visit must not
+// ranks thus receive the request before the next step, without another message. A visit must not
 // affect training: the next step begins with the same parameters, optimizer states, batches and
 // random numbers.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <functional>
+#include <string>
 
 #include "am/observe/metrics.h"
 
@@ -33,6 +35,11 @@ class InspectionHook {
   virtual bool wants_visit(int64_t steps) = 0;
   // Inspects the model. Returns false if the job must stop after this visit. Collective.
   virtual bool visit(const Boundary& boundary) = 0;
+  // Inspects the model after a step that ends the job, for at most `patience`. `reason`: the error.
+  // `boundary.steps` excludes the failed step; `boundary.metrics` are those of the failed step.
+  // Collective.
+  virtual void hold(const Boundary& /*boundary*/, const std::string& /*reason*/,
+                    std::chrono::minutes /*patience*/) {}
 };
 
 }  // namespace am::train

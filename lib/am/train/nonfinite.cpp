@@ -35,8 +35,8 @@ std::optional<optim::GradScaler> make_scaler(const config::Plan& plan) {
 }
 
 // Returns the name of this rank's first parameter with a non-finite value; empty if all values are
-// finite. The values of ParamGroup g are in of_group(g), a flat tensor with the group's layout, or
-// the magnitudes of a quantized group.
+// finite. With `trained_alone`, checks only trainable parameters. of_group(g) returns the values of
+// ParamGroup g: a flat tensor with the group's layout, or the magnitudes of a quantized group.
 template <typename OfGroup>
 std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup& of_group) {
   const auto& groups = model.groups();
@@ -103,9 +103,6 @@ struct OutputPlace {
   auto order() const { return std::tuple(micro_batch, unit); }
 };
 
-constexpr const char* kBrokenHint =
-    "continue from the last checkpoint with a lower optimizer.lr or a longer warm-up";
-
 }  // namespace
 
 StepGuard::StepGuard(const config::Plan& plan, ParallelModel& model,
@@ -138,14 +135,18 @@ bool StepGuard::allows_update(const at::Tensor& own_loss, observe::StepMetrics& 
     skip(metrics,
          cat("loss ", value_text(metrics.loss), ", gradient norm ", value_text(metrics.grad_norm)));
   } else if (!update) {
-    throw Error(
-        ErrorKind::kNumeric,
-        cat("step ", metrics.step, ": ", describe(own_loss, metrics, first_output)),
-        "the last checkpoint was saved before this step: continue from it with a lower "
-        "optimizer.lr or a longer warm-up, or skip such steps with train.on_nonfinite = \"skip\"");
+    throw Error(ErrorKind::kNumeric,
+                cat("step ", metrics.step, ": ", describe(own_loss, metrics, first_output)),
+                advice() + ", or skip such steps with train.on_nonfinite = \"skip\"");
   }
   metrics.skipped_steps = skipped_;
   return update;
+}
+
+std::string StepGuard::advice() const {
+  return cat(has_checkpoint_ ? "the last checkpoint was saved before this step: continue from it"
+                             : "no checkpoint was saved: start again",
+             " with a lower optimizer.lr or a longer warm-up");
 }
 
 // Throws if a parameter or an optimizer state is not finite, because all further steps would be
@@ -156,7 +157,7 @@ void StepGuard::refuse_broken_state(const observe::StepMetrics& metrics) {
   throw Error(
       ErrorKind::kNumeric,
       cat("step ", metrics.step, ": ", broken, " is not finite, and no later step can repair it"),
-      kBrokenHint);
+      advice());
 }
 
 void StepGuard::skip(const observe::StepMetrics& metrics, const std::string& why) {
@@ -182,7 +183,7 @@ std::string StepGuard::describe(const at::Tensor& own_loss, const observe::StepM
     parts.push_back(cat("the gradient norm is ", value_text(metrics.grad_norm)));
     if (!gradients.ranks.empty()) {
       parts.push_back(cat("gradients are not finite on ", ranks_text(gradients.ranks),
-                          ", first that of ", gradients.first));
+                          " (first: ", gradients.first, ")"));
     }
   }
   if (scaler_) parts.push_back(cat("the loss scale is ", scaler_->scale()));
@@ -205,7 +206,7 @@ bool StepGuard::allows_writing(const std::string& what) {
   const std::string broken = broken_state();
   if (broken.empty()) return true;
   const std::string message = cat(what, " is not written: ", broken, " is not finite");
-  if (on_nonfinite_ != "continue") throw Error(ErrorKind::kNumeric, message, kBrokenHint);
+  if (on_nonfinite_ != "continue") throw Error(ErrorKind::kNumeric, message, advice());
   log_(cat("note        ", message));
   return false;
 }
@@ -217,6 +218,7 @@ void StepGuard::write_to(run_folder::CheckpointInfo& info) const {
 }
 
 void StepGuard::resume_from(const run_folder::CheckpointInfo& info) {
+  note_checkpoint();
   skipped_ = info.skipped_steps;
   if (!scaler_ || !info.loss_scale) return;
   scaler_->restore({info.loss_scale->scale, info.loss_scale->growth_tracker});

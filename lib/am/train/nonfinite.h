@@ -2,8 +2,9 @@
 // states that are not finite.
 //
 // Loss and gradient norm are the same numbers on every rank, so all ranks decide alike without a
-// message. They exchange messages only before the job ends with an error, which names the ranks and
-// the parameter that have values that are not finite.
+// message. Messages are needed only to find the ranks and parameters with non-finite values: before
+// the job ends with an error, when on_nonfinite = "skip" skips a step, and before a checkpoint or
+// an export is written.
 //
 // Under float16 the loss scale handles overflows first (optim/grad_scaler.h). train.on_nonfinite
 // decides the other cases: a loss that is not finite, and gradients that overflow at a scale of 1.
@@ -38,9 +39,10 @@ class StepGuard {
   double loss_scale() const { return scaler_ ? scaler_->scale() : 1.0; }
   // Whether the optimizer may make the step's update. Reads the step's loss and gradient norm from
   // `metrics`, and writes the loss scale and the number of skipped steps to `metrics`. `own_loss`
-  // is this rank's loss, one value. Throws Error(kNumeric) if the job must end. The error names the
-  // step, the ranks, the first parameter, and the first output that is not finite, for which it
-  // calls `first_output` (first_nonfinite_output). Collective if loss or norm are not finite.
+  // is this rank's loss, a tensor of one element. Throws Error(kNumeric) if the job must end. The
+  // error names the step, the ranks, the first parameter whose gradient is not finite, and the text
+  // of `first_output`, which names the first output that is not finite (first_nonfinite_output).
+  // Collective if loss or norm are not finite.
   bool allows_update(const at::Tensor& own_loss, observe::StepMetrics& metrics,
                      const std::function<std::string()>& first_output = {});
   // Returns true if the parameters and the optimizer's states are finite, so that `what`, for
@@ -48,6 +50,8 @@ class StepGuard {
   // "continue" logs a note and returns false. Collective.
   bool allows_writing(const std::string& what);
 
+  // Must be called when a checkpoint is saved: errors then advise to continue from it.
+  void note_checkpoint() { has_checkpoint_ = true; }
   // Save the number of skipped steps and the loss scale to a checkpoint's info, and restore them.
   void write_to(run_folder::CheckpointInfo& info) const;
   void resume_from(const run_folder::CheckpointInfo& info);
@@ -56,6 +60,8 @@ class StepGuard {
   using Verdict = optim::GradScaler::Verdict;
 
   Verdict judge(const observe::StepMetrics& metrics);
+  // Returns the advice of errors: from where to train again, and how.
+  std::string advice() const;
   void refuse_broken_state(const observe::StepMetrics& metrics);
   void skip(const observe::StepMetrics& metrics, const std::string& why);
   std::string describe(const at::Tensor& own_loss, const observe::StepMetrics& metrics,
@@ -71,6 +77,7 @@ class StepGuard {
   std::function<void(const std::string& line)> log_;
   std::optional<optim::GradScaler> scaler_;
   int64_t skipped_ = 0;
+  bool has_checkpoint_ = false;
 };
 
 // Repeats the forward of the step's micro-batches, without a graph and without adapters' dropout.

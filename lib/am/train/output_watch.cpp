@@ -8,8 +8,14 @@ namespace am::train {
 namespace {
 
 std::string name_of(const parallel::StageModel& stage, const nn::UnitUse& use, bool last) {
+  const model::Inventory& inventory = stage.layout().inventory;
   const std::string& name = stage.layout().units[static_cast<size_t>(use.unit)].name;
-  return last && stage.layout().inventory.tied_lm_head ? name + " (head)" : name;
+  if (name.empty()) {  // the root unit, whose module is the final norm
+    for (const model::ParameterSpec& parameter : inventory.parameters) {
+      if (parameter.role == model::Role::kFinalNorm) return parameter.module();
+    }
+  }
+  return last && inventory.tied_lm_head ? name + " (head)" : name;
 }
 
 }  // namespace
@@ -37,6 +43,7 @@ void OutputWatch::after_unit(size_t use, std::span<at::Tensor> outputs) {
   visit_({.use = use,
           .call = calls_[use]++,
           .place = first + static_cast<int64_t>(use),
+          .is_head = is_head,
           .name = name_of(stage_, stage_.decoder().unit_uses()[use], is_head),
           .output = outputs.front().detach()});
   if (inner_ != nullptr) inner_->after_unit(use, outputs);

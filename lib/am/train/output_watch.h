@@ -17,11 +17,12 @@ namespace am::train {
 // The output of an FSDP unit in a forward pass of a stage. A unit may have several uses, for
 // example a tied embedding that is also the head (nn::Decoder::unit_uses).
 struct UnitOutput {
-  size_t use = 0;     // index in nn::Decoder::unit_uses
-  int64_t call = 0;   // index of the micro-batch: number of earlier forward passes since begin()
-  int64_t place = 0;  // index of the use in the forward of the full model, over all stages
-  std::string name;   // the unit's name; with " (head)" for a tied head in the embedding's unit
-  at::Tensor output;  // this rank's part of the output
+  size_t use = 0;        // index in nn::Decoder::unit_uses
+  int64_t call = 0;      // index of the micro-batch: number of earlier forward passes since begin()
+  int64_t place = 0;     // index of the use in the forward of the full model, over all stages
+  bool is_head = false;  // whether the output is the logits
+  std::string name;      // the unit's name; with " (head)" for a tied head in the embedding's unit
+  at::Tensor output;     // this rank's part of the output
 };
 
 // Calls `visit` for the output of each FSDP unit while the object exists. Hooks that the strategy

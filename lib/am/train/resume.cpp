@@ -35,7 +35,7 @@ fs::path newest_whole(const fs::path& checkpoints, std::vector<std::string>& not
 
 struct Choice {
   fs::path folder;
-  std::string info;      // text of the folder's checkpoint.json, or what it would be
+  std::string info;      // text of checkpoint.json, or its equivalent (describe_foreign)
   bool foreign = false;  // whether another program wrote the checkpoint
   std::vector<std::string> notes;
 };
@@ -116,7 +116,7 @@ int64_t stored_number(const ResumePoint& begin, const char* key, int64_t otherwi
   const auto found = begin.info.facts.find(key);
   if (found == begin.info.facts.end() || !found->is_number_integer()) return otherwise;
   const auto value = found->get<int64_t>();
-  constexpr int64_t kMost = 1 << 30;  // the largest value that a plan may have
+  constexpr int64_t kMost = 1 << 30;  // the largest value that a plan may set
   return value > 0 && value <= kMost ? value : otherwise;
 }
 
@@ -146,8 +146,8 @@ ResumePoint choose_resume_point(const config::Plan& plan, const fs::path& checkp
   if (begin.foreign) {
     begin.notes.push_back(cat(begin.folder.filename().string(),
                               " is a checkpoint of another program at step ", begin.info.step,
-                              ": its weights and optimizer states are read, and as many sequences "
-                              "are skipped as that number of steps reads here"));
+                              ": its weights and optimizer states are read, and the sequences that "
+                              "this job reads in that number of steps are skipped"));
   }
   return begin;
 }
@@ -166,7 +166,7 @@ config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const R
       cat(begin.folder.string(), ": trained with ", batch, " sequences per step, but ", sizes.dp(),
           " data-parallel ranks cannot divide these into ", rounds, "micro-batches of ",
           plan.train.micro_batch_size),
-      cat("choose a number of ranks and a train.micro_batch_size whose product",
+      cat("choose a number of data-parallel ranks and a train.micro_batch_size whose product",
           shape.in_round == 1 ? "" : cat(", times ", shape.in_round, ","), " divides ", batch,
           "; or set train.global_batch_size, and continue with another batch by --resume ",
           begin.folder.string()));
@@ -186,8 +186,8 @@ void agree_on_facts(const Json& facts, const runtime::World& world) {
 
 namespace {
 
-// Returns a description of data to which tokens were added at the end since the checkpoint; empty
-// if the data differ otherwise.
+// If the only change of the data since the checkpoint is that tokens were added at the end, returns
+// a description of this change; otherwise an empty text.
 std::string growth(const Json& there, const data::BatchReader& reader) {
   const auto tokens = there.find("data.tokens"), fingerprint = there.find("data.fingerprint");
   if (tokens == there.end() || fingerprint == there.end() || reader.sources().size() > 1) return {};
@@ -225,8 +225,8 @@ void check_same_run(ResumePoint& begin, const Json& facts, const data::BatchRead
       ErrorKind::kPlan,
       cat(begin.folder.string(), ": the checkpoint belongs to a run with other settings:\n  ",
           join(breaks, "\n  ")),
-      cat("--run-dir gives this run a folder of its own; --resume ", begin.folder.string(),
-          " resumes from it nevertheless; --resume none starts a new run"));
+      cat("--run-dir starts this run in another folder; --resume ", begin.folder.string(),
+          " resumes nevertheless; --resume none starts a new run"));
 }
 
 int64_t first_sample(const ResumePoint& begin, const config::Plan& plan) {

@@ -7,7 +7,7 @@ namespace am::train {
 
 BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes) {
   const config::BatchShape batch = config::batch_shape(plan, sizes.dp());
-  AM_ASSERT(batch.divides_over_ranks(), "the plan was not checked: batch.divide");
+  AM_ASSERT(batch.divides_over_ranks(), "the plan did not pass the rule batch.divide");
   return {.global_batch = batch.sequences, .micro_batches = batch.micro_batches};
 }
 

@@ -9,6 +9,7 @@
 #include "am/nn/fused/device.h"
 #include "am/optim/clip.h"
 #include "am/runtime/device_error.h"
+#include "am/runtime/trace_range.h"
 #include "am/train/expert_balance.h"
 
 namespace am::train {
@@ -17,7 +18,20 @@ namespace {
 
 // Indices into the message by which the ranks exchange the numbers of a step. From index kPeaks on,
 // it has the memory peaks of each rank.
-enum : int64_t { kLoss, kSquaredNorm, kStop, kSave, kVisit, kPeaks };
+enum : int64_t { kLoss, kSquaredNorm, kStop, kSave, kVisit, kCompare, kPeaks };
+
+constexpr int64_t kTimes = 4;  // number of elements for the times of a rank
+
+void write_times(const observe::RankTimes& times, double* values) {
+  values[0] = times.compute;
+  values[1] = times.data;
+  values[2] = times.saving;
+  values[3] = times.waiting;
+}
+
+observe::RankTimes read_times(const double* values) {
+  return {values[0], values[1], values[2], values[3]};
+}
 
 bool balances_sequences(const config::Plan& plan) { return plan.experts.balancing == "sequence"; }
 
@@ -58,9 +72,10 @@ double Step::balance_factor() const {
 
 // Exchanges the step's numbers, including the tokens per expert, by one all-reduce that sums over
 // all ranks. The maximum of the ranks' memory peaks is found with the same message, in which each
-// rank has elements of its own for its peaks: 8 bytes per rank, 16 on GPUs (256 KiB for 16,384
+// rank has separate elements for its peaks: 8 bytes per rank, 16 on GPUs (256 KiB for 16,384
 // ranks). With tree algorithms this costs less than a second message.
 StepNumbers Step::share(const at::Tensor& own_loss_sum) {
+  const runtime::TraceRange range([] { return "loss and gradient norm"; });
   const runtime::DeviceMesh& mesh = model_.mesh();
   const StepReport mine = observer_.report();
   const std::vector<int64_t> taken = model_.take_expert_counts();
@@ -69,11 +84,15 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   const bool reserves = !mesh.device().is_cpu() && !mesh.device().is_meta();
   const int64_t counts = reserved + (reserves ? world : 0);
   const int64_t balance = counts + static_cast<int64_t>(taken.size());
-  at::Tensor message = at::zeros({balance + (balances_sequences(plan_) ? 1 : 0)}, at::kDouble);
+  const int64_t times = balance + (balances_sequences(plan_) ? 1 : 0);
+  const bool compares = std::exchange(compares_, false);
+  at::Tensor message = at::zeros({times + (compares ? kTimes * world : 0)}, at::kDouble);
   auto* values = message.mutable_data_ptr<double>();
   values[kStop] = mine.stop ? 1.0 : 0.0;
   values[kSave] = mine.save ? 1.0 : 0.0;
   values[kVisit] = mine.visit ? 1.0 : 0.0;
+  values[kCompare] = mine.compare ? 1.0 : 0.0;
+  if (compares) write_times(mine.times, values + times + kTimes * mesh.rank());
   values[kPeaks + mesh.rank()] = static_cast<double>(mine.peak_memory_bytes);
   if (reserves) values[reserved + mesh.rank()] = static_cast<double>(mine.peak_reserved_bytes);
   std::copy(taken.begin(), taken.end(), values + counts);
@@ -92,13 +111,22 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
     numbers.grad_norm = 2.0 * plan_.train.max_grad_norm;
     return numbers;
   }
+  const auto start = runtime::Progress::Clock::now();
   message = message.cpu();
+  // On a GPU, the host waits here for the slowest rank, and not in the collectives.
+  if (const auto& world_group = mesh.group("world").communicator(); reserves && world_group) {
+    world_group->context->progress.add_waited(runtime::Progress::Clock::now() - start);
+  }
   values = message.mutable_data_ptr<double>();
   numbers.loss_sum = values[kLoss];
   numbers.grad_norm = std::sqrt(values[kSquaredNorm]);
   numbers.of_any_rank.stop = values[kStop] > 0.0;
   numbers.of_any_rank.save = values[kSave] > 0.0;
   numbers.of_any_rank.visit = values[kVisit] > 0.0;
+  compares_ = values[kCompare] > 0.0;
+  for (int64_t rank = 0; compares && rank < world; ++rank) {
+    numbers.times.push_back(read_times(values + times + kTimes * rank));
+  }
   const auto largest = [&](int64_t first) {
     return static_cast<int64_t>(*std::max_element(values + first, values + first + world));
   };
@@ -114,6 +142,7 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
 }
 
 void Step::update(const StepNumbers& numbers, double loss_scale, double learning_rate) {
+  const runtime::TraceRange range([] { return "optimizer"; });
   const double factor =
       optim::clip_factor(numbers.grad_norm / loss_scale, plan_.train.max_grad_norm) / loss_scale;
   runtime::with_place(

@@ -15,6 +15,7 @@
 
 #include "am/config/plan.h"
 #include "am/observe/metrics.h"
+#include "am/observe/rank_times.h"
 #include "am/optim/optimizer.h"
 #include "am/parallel/parallel_model.h"
 #include "am/train/setup.h"
@@ -58,6 +59,8 @@ struct StepReport {
   bool stop = false;                // request to end the job after this step
   bool save = false;                // request for a checkpoint after this step
   bool visit = false;               // request to call InspectionHook::visit() after this step
+  bool compare = false;             // request that the next step exchanges `times`
+  observe::RankTimes times;         // the rank's average times per step since the last exchange
 };
 
 class StepObserver {
@@ -82,6 +85,8 @@ struct StepNumbers {
   std::vector<double> expert_counts = {};
   std::optional<observe::ExpertLoad> expert_load = {};
   std::optional<double> aux_loss = {};  // auxiliary loss of experts.balancing = "sequence"
+  // Average times of each rank; empty unless a rank requested them in the step before.
+  std::vector<observe::RankTimes> times = {};
   at::Tensor own_loss_sum;  // sum of cross-entropies over this rank's labels: [1], float64
 };
 
@@ -119,6 +124,7 @@ class Step {
   optim::Optimizer& optimizer_;
   StepObserver& observer_;
   BatchSizes sizes_;
+  bool compares_ = false;  // whether the next message contains the ranks' times
 };
 
 }  // namespace am::train

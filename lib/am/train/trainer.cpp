@@ -20,15 +20,19 @@
 #include "am/layout/adapters.h"
 #include "am/layout/precision.h"
 #include "am/model/flops.h"
+#include "am/observe/loss_spikes.h"
 #include "am/optim/from_plan.h"
 #include "am/optim/schedule.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/runtime/device_error.h"
+#include "am/runtime/trace_range.h"
 #include "am/tensor/process_memory.h"
 #include "am/train/foreign_checkpoint.h"
 #include "am/train/job_length.h"
+#include "am/train/replica_check.h"
 #include "am/train/run_facts.h"
 #include "am/train/saved_states.h"
+#include "am/train/step_trace.h"
 
 namespace am::train {
 
@@ -36,8 +40,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Seconds between two records of the job's progress. The last record is read after a failure.
+// Least number of seconds between two records of the job's progress. After a failure, the last
+// record is read.
 constexpr double kSecondsOfRecord = 1.0;
+// Longest time for which a job that has ended waits until its loggers have sent the last steps.
+constexpr auto kLoggerPatience = std::chrono::seconds(10);
 
 std::optional<Error> write_metrics(const std::vector<std::unique_ptr<observe::MetricSink>>& sinks,
                                    const observe::StepMetrics& metrics,
@@ -64,7 +71,8 @@ Trainer::Trainer(const job::Job& job, const runtime::World& world, const run_fol
       mesh_(world, layout_.mesh),
       job_(identity.id.empty() ? agree_on_job(world, {}) : identity),
       peak_lr_(job.plan.optimizer.lr),
-      began_(job_.began > 0.0 ? job_.began : launch::wall_time()) {
+      began_(job_.began > 0.0 ? job_.began : launch::wall_time()),
+      watch_(job.plan.metrics.straggler_seconds, world_, mesh_) {
   choose_resume_point(job.model);
 }
 
@@ -107,7 +115,7 @@ void Trainer::add_steps() {
   if (plan_.validation.every > 0) {
     validation_ = std::make_unique<Validation>(plan_, *model_, world_);
     if (resume_point_.resumes()) validation_->resume_from(resume_point_.info);
-    log(cat("validation  ", validation_->description()));
+    for (const std::string& each : validation_->descriptions()) log(cat("validation  ", each));
   }
 }
 
@@ -126,6 +134,7 @@ StepReport Trainer::report() {
   report.peak_memory_bytes = tensor::peak_memory_bytes(mesh_.device());
   report.peak_reserved_bytes = tensor::peak_reserved_bytes(mesh_.device());
   if (stop_ == nullptr) return report;
+  watch_.fill(report);
   report.stop = stop_->requested() || is_late() || unwritten_ || (saver_ && saver_->failed());
   report.save = stop_->take_save_request();
   report.visit = hook_ != nullptr && hook_->wants_visit(step_under_way_ + 1);
@@ -193,8 +202,15 @@ void Trainer::load_state(const fs::path& folder) {
   guard_->resume_from(resume_point_.info);
 }
 
+void Trainer::forward_only(int64_t step) {
+  BatchesOfSteps batches(*batches_, step, /*steps=*/1, step_->micro_batches());
+  model_->forward_only(batches);
+  batches_->take_wait();  // the time belongs to no step
+}
+
 observe::StepMetrics Trainer::train_step(int64_t step) {
-  const auto start = std::chrono::steady_clock::now();
+  const runtime::TraceRange range([&] { return cat("step ", step + 1); });
+  const StragglerWatch::Start start = watch_.start();
   world_.progress().set_step(step + 1);
   step_under_way_ = step;
   if (fault::is_planted(fault::Fault::kSlowRank) && world_.rank() == world_.size() - 1) {
@@ -206,6 +222,7 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   }
   const double scale = guard_->loss_scale();
   const StepNumbers numbers = step_->backward(*batches_, step, scale);
+  gradient_step_ = step + 1;
   observe::StepMetrics metrics;
   metrics.step = step + 1;
   metrics.loss = numbers.loss_sum / static_cast<double>(numbers.labels);
@@ -215,7 +232,14 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   const auto first_output = [&] {
     return first_nonfinite_output(*model_, *batches_, step, step_->micro_batches());
   };
-  if (guard_->allows_update(numbers.own_loss_sum, metrics, first_output)) {
+  bool updates = false;
+  try {
+    updates = guard_->allows_update(numbers.own_loss_sum, metrics, first_output);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::kNumeric) fail_step(metrics, error);
+    throw;
+  }
+  if (updates) {
     if (saver_) saver_->before_update();
     step_->update(numbers, scale, metrics.lr);
   } else {
@@ -225,24 +249,64 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   metrics.peak_memory_bytes = asked_.peak_memory_bytes;
   if (asked_.peak_reserved_bytes > 0) metrics.peak_reserved_bytes = asked_.peak_reserved_bytes;
   metrics.expert_load = numbers.expert_load;
+  expert_counts_ = numbers.expert_counts;
   metrics.aux_loss = numbers.aux_loss;
   metrics.tokens = step_->tokens();
   metrics.epochs = batches_->epochs(step + 1);
-  metrics.step_seconds = launch::seconds_since(start);
+  metrics.step_seconds = launch::seconds_since(start.time);
   observe::fill_rates(metrics, layout_.mesh.world_size());
   if (peak_flops_ > 0.0) {
     metrics.mfu = flops_per_token_ * metrics.tokens_per_second_per_rank / peak_flops_;
   }
   metrics.tokens_seen = batches_->samples_read(step + 1) * plan_.train.seq_len;
   metrics.data_seconds = batches_->take_wait();
+  metrics.waiting_seconds = watch_.add_step(start, metrics.data_seconds);
+  if (!numbers.times.empty()) {
+    for (const std::string& line : watch_.compare(numbers.times)) log(line);
+  }
+  if (callbacks_.times) callbacks_.times(watch_.times(), watch_.steps());
   metrics.saving_seconds = std::exchange(saving_seconds_, 0.0);
   if (validation_ && validation_->due(step + 1)) {
+    const runtime::TraceRange validation([] { return "validation"; });
     const auto validated = std::chrono::steady_clock::now();
-    with_average([&] { metrics.validation_loss = validation_->loss(step + 1); });
+    with_average([&] { validation_->run(metrics); });
     metrics.validation_seconds = launch::seconds_since(validated);
   }
   metrics.time = launch::wall_time();
   return metrics;
+}
+
+void Trainer::verify_replicas(int64_t steps) {
+  if (std::exchange(verified_step_, steps) == steps) return;
+  const runtime::TraceRange range([] { return "verify_replicas"; });
+  require_equal_replicas(*model_, *optimizer_, steps);
+}
+
+void Trainer::fail_step(const observe::StepMetrics& metrics, const Error& error) {
+  using Action = job::OnFailure::Action;
+  const int64_t finished = metrics.step - 1;
+  const auto dump = [&] {
+    const fs::path folder =
+        behind_own_links(run_.root() / "failure") / run_folder::checkpoint_name(finished);
+    checkpoint::save_checkpoint(folder, saved_state(finished), *model_);
+    return folder;
+  };
+  // An error here must not hide the error of the step, which the caller throws.
+  try {
+    if (on_failure_.action == Action::kDump) {
+      clock_.enter(run_folder::Phase::kSaving);
+      const fs::path folder = dump();
+      log(cat("dumped      ", folder.string(), ": the state before the update of step ",
+              metrics.step));
+    }
+    if (on_failure_.action == Action::kHold && hook_ != nullptr) {
+      clock_.enter(run_folder::Phase::kVisits);
+      hook_->hold({finished, metrics, dump}, error.what(),
+                  std::chrono::minutes(on_failure_.minutes));
+    }
+  } catch (const std::exception& other) {
+    log(cat("note        --on-failure: ", other.what()));
+  }
 }
 
 void Trainer::set_peak(const model::ModelConfig& config) {
@@ -281,12 +345,14 @@ bool Trainer::save_now(int64_t finished) const {
   return plan_.checkpoint.every > 0 && finished % plan_.checkpoint.every == 0;
 }
 
-TrainResult Trainer::run(const launch::StopSignal& stop, InspectionHook* hook) {
+TrainResult Trainer::run(const launch::StopSignal& stop, InspectionHook* hook,
+                         const job::OnFailure& on_failure) {
   TrainResult result;
   result.steps = first_step_;
   begin();
   stop_ = &stop;
   hook_ = hook;
+  on_failure_ = on_failure;
   try {
     train_to_the_end(result);
     const bool exported = plan_.checkpoint.export_every > 0 && !result.exported.empty() &&
@@ -296,22 +362,29 @@ TrainResult Trainer::run(const launch::StopSignal& stop, InspectionHook* hook) {
     }
   } catch (...) {
     record_progress(result);
+    loggers_.reset();
     throw;
   }
   stop_ = nullptr;
   hook_ = nullptr;
   result.trained_steps = result.steps - first_step_;
   end(result);
+  if (loggers_) loggers_->finish(kLoggerPatience);
   return result;
 }
 
 void Trainer::train_to_the_end(TrainResult& result) {
   const bool first = mesh_.rank() == 0;
   const auto sinks = open_sinks();
+  start_loggers();
   bool saved = resume_point_.resumes();  // whether the current state is in a checkpoint
   const auto write = [&] {
+    const runtime::TraceRange range([] { return "save"; });
     clock_.enter(run_folder::Phase::kSaving);
+    if (plan_.checkpoint.verify_replicas > 0) verify_replicas(result.steps);
+    const StragglerWatch::Start start = watch_.start();
     const fs::path folder = save(result.steps);
+    watch_.add_saving(start);
     if (folder.empty()) return;
     result.checkpoint = folder;
     clock_.save(result.steps);
@@ -321,9 +394,15 @@ void Trainer::train_to_the_end(TrainResult& result) {
     const bool over = validation_ && validation_->is_over();
     return step < plan_.train.max_steps && !result.stopped && !over;
   };
-  auto line = std::chrono::steady_clock::now();  // end of the last step's line
+  auto line = std::chrono::steady_clock::now();  // when the last step's line was logged
+  observe::LossSpikes spikes(plan_.metrics.spike_sigma, plan_.metrics.spike_window);
+  StepTrace trace(plan_.metrics.trace, mesh_, run_.root() / "traces");
+  const auto log_trace = [&](const std::vector<std::string>& lines) {
+    for (const std::string& each : lines) log(each);
+  };
   for (int64_t step = first_step_; goes_on(step); ++step) {
     clock_.enter(run_folder::Phase::kSteps);
+    trace.begin_step(step + 1);
     if (step > first_step_) saving_seconds_ = launch::seconds_since(line);
     observe::StepMetrics metrics = train_step(step);
     const run_folder::JobTime& time = clock_.time();
@@ -336,9 +415,13 @@ void Trainer::train_to_the_end(TrainResult& result) {
     }
     metrics.goodput = time.goodput();
     if (first && callbacks_.step) callbacks_.step(metrics);
+    if (const auto spike = spikes.add(result.steps, metrics.loss)) log(cat("warning     ", *spike));
+    if (loggers_) loggers_->check();
     line = std::chrono::steady_clock::now();
     if (launch::seconds_since(recorded_) > kSecondsOfRecord) record_progress(result);
     saved = save_now(result.steps) || asked_.save;
+    const int64_t verify = plan_.checkpoint.verify_replicas;
+    if (verify > 0 && result.steps % verify == 0) verify_replicas(result.steps);
     if (saved) {
       if (!unwritten_) {
         for (const auto& sink : sinks) sink->flush();
@@ -362,7 +445,9 @@ void Trainer::train_to_the_end(TrainResult& result) {
       const bool trains_on = hook_->visit({result.steps, metrics, save_here});
       result.stopped = !trains_on && step + 1 < plan_.train.max_steps;
     }
+    log_trace(trace.end_step(step + 1));
   }
+  log_trace(trace.finish());
   clock_.enter(run_folder::Phase::kSaving);  // also counts waiting for saves, and the export
   if (result.stopped && is_late()) {
     log(cat("note        train.max_time has passed: the job stops after step ", result.steps));

@@ -24,9 +24,12 @@
 #include "am/checkpoint/checkpoint.h"
 #include "am/config/plan.h"
 #include "am/job/job.h"
+#include "am/job/on_failure.h"
 #include "am/launch/supervise/stop_signal.h"
 #include "am/mesh/layout.h"
+#include "am/observe/loggers.h"
 #include "am/observe/metrics.h"
+#include "am/observe/rank_times.h"
 #include "am/optim/optimizer.h"
 #include "am/parallel/parallel_model.h"
 #include "am/run_folder/held_folder.h"
@@ -40,6 +43,7 @@
 #include "am/train/nonfinite.h"
 #include "am/train/resume.h"
 #include "am/train/step.h"
+#include "am/train/straggler_watch.h"
 #include "am/train/validation.h"
 
 namespace am::train {
@@ -49,6 +53,8 @@ struct TrainerCallbacks {
   std::function<void(const std::string& line)> log;
   // Called on rank 0 after every finished step.
   std::function<void(const observe::StepMetrics& metrics)> step;
+  // Called on every rank after every step, with the rank's times in all `steps` steps of this job.
+  std::function<void(const observe::RankTimes& times, int64_t steps)> times;
   // Called on every rank after each phase of a step. Phases are "forward" and "backward" of the
   // last micro-batch, and "optimizer".
   std::function<void(const char* phase)> phase;
@@ -77,14 +83,24 @@ class Trainer : private StepObserver {
   Trainer(const job::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
           TrainerCallbacks callbacks, std::unique_ptr<parallel::ParallelModel>& model);
 
-  // Trains to the end of the job (job_length.h, validation.patience), or until a rank is asked to
-  // stop or train.max_time has passed; saves at the end. `hook` may inspect the
-  // model between steps; it must be passed on all ranks, or on none. Collective.
-  TrainResult run(const launch::StopSignal& stop, InspectionHook* hook = nullptr);
+  // Trains to the end of the job (job_length.h, validation.patience), or until `stop` requests the
+  // end on a rank or train.max_time has passed; saves at the end if checkpoint.last is true or the
+  // job was stopped. `hook`, if not null, may inspect the model between steps; it must be passed on
+  // all ranks, or on none. Collective. `on_failure`: action to take before the error of a step
+  // whose loss or gradients are not finite is thrown.
+  TrainResult run(const launch::StopSignal& stop, InspectionHook* hook = nullptr,
+                  const job::OnFailure& on_failure = {});
 
-  // Runs one optimizer step (counted from 0) and returns its record in metrics.jsonl.
+  // Runs one optimizer step (counted from 0) and returns its metrics.
   observe::StepMetrics train_step(int64_t step);
+  // Runs the forward passes of a step's micro-batches without gradients. Collective.
+  void forward_only(int64_t step);
+  // Returns the number of tokens of the global batch that the last step routed to each expert,
+  // layer after layer; empty before the first step, and for a model without experts.
+  const std::vector<double>& expert_counts() const { return expert_counts_; }
   int64_t first_step() const { return first_step_; }
+  // Returns the step, counted from 1, whose gradients are in memory; 0 before the first step.
+  int64_t gradient_step() const { return gradient_step_; }
   // Returns the plan, with train.global_batch_size and train.max_steps set.
   const config::Plan& plan() const { return plan_; }
   // Sets optimizer.lr from the next step on, under the current schedule. All ranks must set the
@@ -110,7 +126,7 @@ class Trainer : private StepObserver {
   // Chooses the checkpoint to resume from, if any, completes the plan, and opens the data. Called
   // before the model exists.
   void choose_resume_point(const model::ModelConfig& config);
-  // Sets what the MFU is relative to, if the plan names the GPU on which the job runs.
+  // Sets the FLOPs from which the MFU is computed, if the job runs on GPUs that cluster.gpu names.
   void set_peak(const model::ModelConfig& config);
   // Creates the objects that run the model's steps.
   void add_steps();
@@ -124,10 +140,16 @@ class Trainer : private StepObserver {
   void begin();
   void end(const TrainResult& result);
   void train_to_the_end(TrainResult& result);
+  // Performs the action on_failure_ after a step that failed with `error` on all ranks. Collective.
+  void fail_step(const observe::StepMetrics& metrics, const Error& error);
   std::vector<std::unique_ptr<observe::MetricSink>> open_sinks() const;
+  // Starts the processes that send the metrics to services. Only rank 0 has them.
+  void start_loggers();
   bool save_now(int64_t finished) const;
   // Whether train.max_time has passed. Always false on ranks other than 0.
   bool is_late() const;
+  // Opens the folders that the job writes to. Called by run(), or by the first save() before it.
+  void hold_folders();
   // Throws Error(kIo) if one of the folders that the job writes to was removed, moved or replaced
   // since the job began, or if a symbolic link of another user leads to the checkpoints.
   void require_folders() const;
@@ -135,7 +157,7 @@ class Trainer : private StepObserver {
   void link_checkpoints(const std::vector<run_folder::JobStep>& lineage) const;
   // Exports the weights, as checkpoint.export specifies. Collective.
   void export_model(TrainResult& result);
-  // Calls `use` while the parameters are their moving average, if the plan has one.
+  // Calls `use`, with the moving average as parameters if optimizer.ema_decay is set.
   void with_average(const std::function<void()>& use);
   // Returns the job's record with the steps and the loss of `result`.
   run_folder::JobRecord record_after(const TrainResult& result);
@@ -144,6 +166,9 @@ class Trainer : private StepObserver {
   // Logs, once per job, that a finished checkpoint has no .metadata for PyTorch. Does nothing if
   // `folder` is empty.
   void note_missing_metadata(const std::filesystem::path& folder);
+  // Compares the replicas after `steps` steps, unless they were compared after this step already.
+  // Collective.
+  void verify_replicas(int64_t steps);
   // Waits until the old checkpoints are deleted; throws if deleting failed.
   void await_drop();
   void log(const std::string& line) const;
@@ -151,32 +176,38 @@ class Trainer : private StepObserver {
   config::Plan plan_;
   run_folder::RunFolder run_;
   std::filesystem::path checkpoints_;
-  std::vector<run_folder::HeldFolder> held_;  // opened by run(): run folder, checkpoints
+  std::vector<run_folder::HeldFolder> held_;  // run folder, checkpoints; see hold_folders()
   TrainerCallbacks callbacks_;
   layout::Layout layout_;
   runtime::World world_;
   runtime::DeviceMesh mesh_;
   run_folder::JobIdentity job_;
-  double peak_lr_ = 0.0;  // optimizer.lr of the layout, to which the parameters' rates are relative
+  double peak_lr_ = 0.0;  // optimizer.lr when the layout was built
   double began_ = 0.0;    // Unix time in seconds at which the job began
+  StragglerWatch watch_;
   ResumePoint resume_point_;
   Json facts_;  // facts that identify the run (run_facts.h)
   std::unique_ptr<parallel::ParallelModel> model_;
   std::unique_ptr<optim::Optimizer> optimizer_;
   std::unique_ptr<StepGuard> guard_;
   std::unique_ptr<DataBatches> batches_;
+  std::vector<double> expert_counts_;  // see expert_counts()
   std::unique_ptr<Step> step_;
-  double peak_flops_ = 0.0;  // of one device, in the dtype of the computation; 0: unknown
+  double peak_flops_ = 0.0;  // peak FLOP/s of a GPU in the compute dtype; 0: unknown
   double flops_per_token_ = 0.0;
-  double saving_seconds_ = 0.0;  // time between the last step's line and the step that runs
+  double saving_seconds_ = 0.0;  // from the last step's line in the log to the current step
   std::unique_ptr<Validation> validation_;              // null if validation.every is 0
   std::unique_ptr<checkpoint::BackgroundSaver> saver_;  // null if checkpoint.async is false
   std::filesystem::path newest_;                        // the last folder passed to saver_
   bool metadata_noted_ = false;
   std::future<void> dropping_;  // on rank 0: deletes old checkpoints while training continues
-  const launch::StopSignal* stop_ = nullptr;  // argument of run() while it runs
-  InspectionHook* hook_ = nullptr;            // argument of run() while it runs
+  std::unique_ptr<observe::Loggers> loggers_;  // on rank 0, if the plan has metrics.loggers
+  const launch::StopSignal* stop_ = nullptr;   // argument of run() while it runs
+  InspectionHook* hook_ = nullptr;             // argument of run() while it runs
+  job::OnFailure on_failure_;
   int64_t step_under_way_ = 0;
+  int64_t gradient_step_ = 0;
+  int64_t verified_step_ = 0;       // last step after which the replicas were compared
   StepReport asked_;                // requests and memory peaks of all ranks in the last step
   std::optional<Error> unwritten_;  // on rank 0: the error if metrics cannot be written
   int64_t first_step_ = 0;

@@ -13,6 +13,7 @@
 #include "am/data/from_plan.h"
 #include "am/formats/dcp_metadata.h"
 #include "am/launch/supervise/wall_time.h"
+#include "am/observe/prometheus_sink.h"
 #include "am/observe/tensorboard_sink.h"
 #include "am/optim/schedule.h"
 #include "am/run_folder/step_folders.h"
@@ -50,16 +51,21 @@ checkpoint::SavedState Trainer::saved_state(int64_t steps) const {
 fs::path Trainer::save(int64_t steps) {
   if (!guard_->allows_writing(cat("checkpoint ", run_folder::checkpoint_name(steps)))) return {};
   await_drop();
+  if (held_.empty()) hold_folders();
   const checkpoint::SavedState state = saved_state(steps);
   fs::path folder = checkpoints_ / run_folder::checkpoint_name(steps);
   // Deletes older checkpoints. Called on rank 0 when the new checkpoint is written.
   const auto drop_old = [this, lineage = state.info.lineage] {
     require_folders();
     const config::CheckpointSection& section = plan_.checkpoint;
-    run_folder::drop_old(checkpoints_, {section.keep, section.keep_every, section.keep_best},
-                         lineage);
+    // Another folder may replace this folder at any moment. Files are therefore deleted only in the
+    // folder that was opened.
+    const fs::path opened = held_.back().opened();
+    run_folder::drop_old(held_.size() > 1 ? opened : run_folder::RunFolder(opened).checkpoints(),
+                         {section.keep, section.keep_every, section.keep_best}, lineage);
     link_checkpoints(lineage);
   };
+  guard_->note_checkpoint();
   const auto start = std::chrono::steady_clock::now();
   if (saver_) {
     saver_->save(folder, state, drop_old);
@@ -93,8 +99,13 @@ void Trainer::await_drop() {
 }
 
 void Trainer::link_checkpoints(const std::vector<run_folder::JobStep>& lineage) const {
-  if (held_.empty()) return;
   run_folder::link_checkpoints(run_, held_.front(), checkpoints_, lineage);
+}
+
+void Trainer::hold_folders() {
+  held_.clear();
+  held_.emplace_back(run_.root());
+  if (checkpoints_ != run_.checkpoints()) held_.emplace_back(checkpoints_);
 }
 
 void Trainer::require_folders() const {
@@ -103,12 +114,12 @@ void Trainer::require_folders() const {
 }
 
 void Trainer::begin() {
-  held_.clear();
-  held_.emplace_back(run_.root());
-  if (checkpoints_ != run_.checkpoints()) held_.emplace_back(checkpoints_);
+  await_drop();  // uses the held folders
+  hold_folders();
   if (nothing_to_do()) {
     log(cat("nothing to do: step ", first_step_, " of ", plan_.train.max_steps, " is done"));
   }
+  watch_.exchange_hosts();
   checkpoint::collective_step(
       world_.group(), [] {},
       [&] {
@@ -157,11 +168,27 @@ std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
     sinks.push_back(
         std::make_unique<observe::TensorBoardSink>(run_.root() / "tensorboard", first_step_));
   }
+  if (plan_.metrics.prometheus) {
+    sinks.push_back(std::make_unique<observe::PrometheusSink>(
+        run_.root() / "metrics.prom", fs::canonical(run_.root()).filename().string()));
+  }
   return sinks;
 }
 
+void Trainer::start_loggers() {
+  const std::vector<std::string>& names = plan_.metrics.loggers;
+  if (mesh_.rank() != 0 || nothing_to_do() || names.empty()) return;
+  try {
+    loggers_ = std::make_unique<observe::Loggers>(
+        observe::logger_commands(names, run_.root(), run_.logs(), first_step_),
+        [this](const std::string& line) { log(cat("note        ", line)); });
+  } catch (const Error& error) {
+    log(cat("note        nothing is sent to ", join(names, ", "), ": ", error.what()));
+  }
+}
+
 void Trainer::record_progress(const TrainResult& result) {
-  if (mesh_.rank() != 0 || held_.empty()) return;
+  if (mesh_.rank() != 0) return;
   try {
     run_folder::write_record_in_place(run_folder::RunFolder(held_.front().anywhere()),
                                       record_after(result));

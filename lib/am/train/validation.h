@@ -1,7 +1,8 @@
-// Computes the loss on validation data during training, as the plan's [validation] says.
+// Computes the loss on validation data during training, as the plan's section [validation]
+// specifies.
 //
 //   Validation validation(plan, model, world);
-//   if (validation.due(step + 1)) metrics.validation_loss = validation.loss(step + 1);
+//   if (validation.due(step + 1)) validation.run(metrics);
 //   if (validation.is_over()) ...                    // validation.patience
 //
 // The samples are the first ones of the validation data in order, each at most once. They are the
@@ -13,8 +14,10 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "am/config/plan.h"
+#include "am/observe/metrics.h"
 #include "am/parallel/parallel_model.h"
 #include "am/run_folder/checkpoint_info.h"
 #include "am/runtime/world.h"
@@ -33,31 +36,49 @@ class Validation {
   // Whether to validate after `steps` steps: after every validation.every steps, and after the last
   // step.
   bool due(int64_t steps) const;
-  // Returns the mean cross-entropy of the labels after `steps` steps, the same number on every
-  // rank. Collective.
-  double loss(int64_t steps);
-  // Whether the last validation.patience losses were not below the lowest loss before them.
+  // Sets metrics.validation_loss, the mean cross-entropy of the labels after metrics.step steps,
+  // and the losses of the named sets; the same numbers on every rank. Collective.
+  void run(observe::StepMetrics& metrics);
+  // Whether none of the last validation.patience losses was below the lowest earlier loss.
   bool is_over() const;
 
-  // Save the losses so far to a checkpoint, and restore them if they are of the same data.
+  // Save the last and the lowest loss to a checkpoint's info, and restore them if they are of the
+  // same data.
   void write_to(run_folder::CheckpointInfo& info) const;
   void resume_from(const run_folder::CheckpointInfo& info);
 
-  // Returns a description of the data for the log, for example "text: 3 files, 12 345 tokens; 1 024
-  // labels in 8 batches".
-  const std::string& description() const { return description_; }
+  // Returns a description of each data set for the log, for example "text: 3 files, 12 345 tokens;
+  // 1 024 labels in 8 batches".
+  const std::vector<std::string>& descriptions() const { return descriptions_; }
 
  private:
-  config::Plan plan_;  // the plan with the validation data in place of the training data
+  struct Set {
+    std::string name;  // empty for the data of validation.path
+    // Whether validation_loss includes this set. If validation.path is set, only its data are
+    // included; otherwise all sets are.
+    bool counts = false;
+    config::Plan plan;   // the plan with this data in place of the training data
+    int64_t steps = 0;   // number of global batches that are read
+    int64_t labels = 0;  // number of labels in them
+    std::unique_ptr<DataBatches> batches;
+  };
+
+  void open(const std::string& name, config::Plan plan, const runtime::World& world);
+  // Returns the sum of the cross-entropies of the labels of a set. Collective.
+  double loss_sum(Set& set);
+
+  const config::ValidationSection& section() const { return sets_.front()->plan.validation; }
+
   parallel::ParallelModel& model_;
   BatchSizes sizes_;
-  int64_t steps_ = 0;   // number of global batches
-  int64_t labels_ = 0;  // number of labels in them
-  std::string data_;    // differs for other data
+  // The data of validation.path, if it is set, come first. Each Set stays at one address, because
+  // DataBatches keeps a reference to Set::plan.
+  std::vector<std::unique_ptr<Set>> sets_;
+  int64_t last_step_ = 0;
+  std::string data_;  // identifies the data and the number of batches of validation_loss
   std::optional<run_folder::CheckpointInfo::Validated> validated_;
   int64_t validated_step_ = -1;  // step of validated_->loss
-  std::string description_;
-  std::unique_ptr<DataBatches> batches_;
+  std::vector<std::string> descriptions_;
 };
 
 }  // namespace am::train
