@@ -36,6 +36,6 @@ TEST_CASE("an array of objects is seen by its beginning") {
 
 TEST_CASE("JSON of another shape is not trained on as text") {
   CHECK_THROWS_WITH(shape_of("a.json", "{\n  \"text\": \"one\"\n}"),
-                    Catch::Contains("a.json: this is JSON, but no array of objects"));
+                    Catch::Contains("a.json: this is JSON, but neither an array of objects"));
   CHECK_THROWS_AS(shape_of("a.json", "[1, 2]"), Error);
 }

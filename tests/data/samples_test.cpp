@@ -1,4 +1,5 @@
-// Samples: streams that are cut, packed examples, and conversations with labels that do not count.
+// Samples: streams that are cut, packed examples, and conversations of which only some tokens count
+// in the loss.
 #include "am/data/samples.h"
 
 #include <algorithm>
@@ -21,14 +22,14 @@ namespace {
 
 using Ids = std::vector<int64_t>;
 
-// A template of our own in the form of ChatML.
+// A chat template similar to ChatML.
 constexpr const char* kChatMl =
     "{% for m in messages %}<|{{ m.role }}|>{{ m.content }}<|end|>{% endfor %}"
     "{% if add_generation_prompt %}<|assistant|>{% endif %}";
 
 Example example(const Ids& ids, const std::vector<bool>& counted) { return {ids, counted}; }
 
-// Returns the bytes of an example that count, as text, with "_" for each byte that does not.
+// Returns an example's bytes as text, with "_" for each byte that does not count in the loss.
 std::string marked(const Example& of) {
   std::string text;
   for (size_t i = 0; i < of.ids.size(); ++i) {
@@ -88,7 +89,7 @@ TEST_CASE("rows have whole examples, positions of their own, and padding without
   CHECK(samples->counted_labels(1) == 6);
   CHECK_THAT(samples->description(), Catch::Contains("3 examples") &&
                                          Catch::Contains("10 labels in 2 rows") &&
-                                         Catch::Contains("1 without a label that counts dropped"));
+                                         Catch::Contains("1 dropped (no label that counts)"));
 }
 
 TEST_CASE("long examples are cut or dropped, and rows may have one example each") {
@@ -157,7 +158,7 @@ TEST_CASE("token ids with labels are read as they are") {
       read(R"({"input_ids": [3, 4], "labels": [-100, 5]})", LossOn::kAssistant),
       Catch::Contains("a.jsonl:1: label 1 is 5, but must be the token's id 4 or -100"));
   CHECK_THROWS_WITH(read(R"({"input_ids": [3], "labels": []})", LossOn::kAssistant),
-                    Catch::Contains("lists of integers of one length"));
+                    Catch::Contains("lists of integers of equal length"));
 }
 
 TEST_CASE("other lines are refused with their place") {

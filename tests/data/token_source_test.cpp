@@ -116,6 +116,27 @@ TEST_CASE("tokens of both types, in several files") {
   CHECK(all_tokens(wide) == std::vector<int64_t>{7, 3999999999});
 }
 
+TEST_CASE("shards have the token type in their header") {
+  const TemporaryFolder folder;
+  const auto shard = [&](const std::string& name, std::vector<int32_t> first,
+                         const std::string& tokens) {
+    first.resize(256);
+    write_bytes(folder / name, bytes_of(first) + tokens);
+    return folder / name;
+  };
+  const std::string narrow = bytes_of<uint16_t>({1, 2, 65535});
+  const std::string wide = bytes_of<uint32_t>({7, 3999999999});
+  const std::vector<fs::path> paths = {
+      shard("llm_c.bin", {20240520, 1, 3}, narrow), shard("llama3.bin", {20240801, 7, 2}, wide),
+      shard("a.bin", {278895051, 1, 3, 2}, narrow), shard("b.bin", {278895051, 1, 2, 4}, wide)};
+  CHECK(all_tokens(spec_of("tokens", paths, 4000000000)) ==
+        std::vector<int64_t>{1, 2, 65535, 7, 3999999999, 1, 2, 65535, 7, 3999999999});
+  const auto cut = shard("cut.bin", {278895051, 1, 3, 4}, wide);
+  const auto [kind, text] = failure(spec_of("tokens", {cut}));
+  CHECK(kind == ErrorKind::kFormat);
+  CHECK(text.find("announces 3 tokens of 4 bytes, but 8 bytes follow") != std::string::npos);
+}
+
 TEST_CASE("a token beyond the vocabulary is named when it is read") {
   const TemporaryFolder folder;
   write_bytes(folder / "a.bin", bytes_of<uint16_t>({1, 2}));
@@ -156,7 +177,7 @@ TEST_CASE("a wrong Megatron pair is a clear error") {
   CHECK_THAT(message_with("nonsense"), Catch::EndsWith("not an index file of a Megatron dataset"));
   CHECK_THAT(message_with(good.substr(0, 50)), Catch::Contains("truncated"));
   CHECK_THAT(message_with(megatron_index(7, 4, {2, 1})), Catch::Contains("data type 7"));
-  CHECK_THAT(message_with(megatron_index(4, 4, {2, 9})), Catch::Contains("gives 11"));
+  CHECK_THAT(message_with(megatron_index(4, 4, {2, 9})), Catch::Contains("lists 11"));
   CHECK_THAT(message_with(megatron_index(4, 4, {})), Catch::Contains("no tokens"));
   CHECK_THAT(message_with(megatron_index(4, 8, {2, 1})),
              Catch::Contains("sequence 1 does not begin where"));

@@ -170,7 +170,8 @@ TEST_CASE("broken SentencePiece models say where") {
              Catch::Contains("pieces[1]: the text is empty or not UTF-8"));
   CHECK_THAT(error_of(unknown + piece("a", 9), "t.model"),
              Catch::Contains("pieces[1]: the type 9 is not known"));
-  // trainer_spec.model_type = 3; 4 GiB of it; byte_fallback without bytes.
+  // A trainer_spec with model_type = 3, one with a length of 4 GiB, and one with byte_fallback
+  // although the model has no pieces for bytes.
   CHECK_THAT(error_of(unknown + field(2, "\x18\x03"), "t.model"),
              Catch::Contains("trainer_spec.model_type: 3 is not supported"));
   CHECK_THAT(error_of(unknown + "\x12\xFF\xFF\xFF\xFF\x0F", "t.model"), Catch::Contains("damaged"));
@@ -181,7 +182,7 @@ TEST_CASE("broken SentencePiece models say where") {
   CHECK_THAT(error_of(unknown + piece("a", 5) + field(2, "\x18\x02"), "t.model"),
              Catch::Contains("pieces[1]: a piece of the type UNUSED"));
   CHECK_THAT(error_of(unknown + piece("a") + piece("a") + field(2, "\x18\x02"), "t.model"),
-             Catch::Contains("pieces[2]: \"a\" is there twice"));
+             Catch::Contains("pieces[2]: \"a\" occurs twice"));
 }
 
 TEST_CASE("a token of absurd length is refused") {
@@ -195,7 +196,7 @@ TEST_CASE("a token of absurd length is refused") {
 TEST_CASE("broken files of ranks say where") {
   const std::string ranks = read_file(kKinds / "cl100k.tiktoken");
   CHECK_THAT(error_of(ranks + "!!! 7\n", "cl100k.tiktoken"),
-             Catch::Contains(": the line is not a token in base64 and its rank"));
+             Catch::Contains(": the line must be a token in base64"));
   CHECK_THAT(error_of(ranks, "mine.tiktoken"), Catch::Contains("encoding of this file of 519"));
   CHECK_THAT(error_of("QQ== 4000000000\n", "cl100k.tiktoken"), Catch::Contains("too large"));
   const std::string tekken = read_file(kKinds / "tekken.json");
@@ -212,7 +213,7 @@ TEST_CASE("broken files of ranks say where") {
 }
 
 TEST_CASE("a character map that points outside itself replaces nothing") {
-  // One unit, whose offset and value are far beyond the map.
+  // A trie of one unit (data/tokenizer/charsmap.h), whose offset and value are far beyond the map.
   const std::string bytes("\x04\0\0\0\xFF\xFF\xFF\x7F", 8);
   int found = 0;
   Charsmap(bytes).for_each_prefix("abc", [&](size_t, std::string_view) { ++found; });

@@ -20,7 +20,7 @@ namespace {
 
 const std::filesystem::path kFolder = std::filesystem::path(AM_TEST_DATA) / "tokenizers";
 
-// Returns a tokenizer.json of three tokens, for changing one property.
+// Returns a tokenizer.json of five tokens, of which each test changes a property.
 Json small_json() {
   return Json::parse(R"({
     "added_tokens": [], "normalizer": null,
@@ -175,8 +175,8 @@ TEST_CASE("long words merge as short ones do") {
   for (int round = 0; round < 50; ++round) {
     std::vector<uint32_t> word(33 + random() % 200);
     for (uint32_t& id : word) id = random() % 4;
-    // Padding with an id that no merge rule uses leaves the merges unchanged and makes both paths
-    // comparable: each half of a word split at such an id is merged separately.
+    // No merge rule uses the id 1000, so no merge crosses it. Hence the long word must merge like
+    // its parts, which end with this id and are merged by the algorithm for short words.
     std::vector<uint32_t> whole;
     std::vector<uint32_t> parts;
     for (size_t at = 0; at < word.size(); at += 30) {
@@ -227,12 +227,13 @@ TEST_CASE("stages that multiply a text are stopped") {
       Json::parse(R"({"type": "Replace", "pattern": {"String": "a"}, "content": "aa"})");
   for (int i = 0; i < 90; ++i) stages.push_back(doubles);
   json["normalizer"] = {{"type", "Sequence"}, {"normalizers", stages}};
-  CHECK_THROWS_WITH(encode(json, "a"), "the tokenizer's stages make 131072 bytes of a text of 1");
+  CHECK_THROWS_WITH(encode(json, "a"), "the tokenizer's stages turn a text of 1 bytes into 131072");
   json["normalizer"] = nullptr;
   json["decoder"] = {{"type", "Sequence"}, {"decoders", stages}};
   const auto tokenizer = parse_tokenizer(json.dump(), "t.json");
-  CHECK_THROWS_WITH(tokenizer->decode(std::vector<int64_t>{0}), Catch::Contains("of a text of 1"));
-  CHECK_THROWS_WITH(tokenizer->token_bytes(0), Catch::Contains("of a text of 1"));
+  CHECK_THROWS_WITH(tokenizer->decode(std::vector<int64_t>{0}),
+                    Catch::Contains("a text of 1 bytes into"));
+  CHECK_THROWS_WITH(tokenizer->token_bytes(0), Catch::Contains("a text of 1 bytes into"));
   json["pre_tokenizer"] = Json::parse(R"({"type": "Sequence", "pretokenizers": [
     {"type": "ByteLevel", "add_prefix_space": false}, {"type": "ByteLevel"}]})");
   CHECK_THAT(error_of(json.dump()), Catch::Contains("pretokenizers[1]: a second ByteLevel"));

@@ -1,4 +1,4 @@
-// Parquet files that lie about sizes, counts and places.
+// Parquet files with false sizes, counts and offsets.
 #include <catch2/catch.hpp>
 
 #include "am/base/error.h"
@@ -36,7 +36,7 @@ std::string problem(const std::string& content) {
 }
 std::string problem(const File& file) { return problem(file.whole()); }
 
-// The problem of a file whose only page is this one.
+// Returns the error message for the file with `page` as its only page.
 std::string problem(File file, const Page& page) {
   file.pages = page.whole();
   return problem(file);
@@ -56,7 +56,7 @@ TEST_CASE("footers that lie are told apart") {
   File file = file_of_text();
   file.rows = -7;
   file.group_rows = file.values = 1;
-  CHECK(problem(file) == "the Parquet footer: a count or size is -7");
+  CHECK(problem(file) == "the Parquet footer: a count or size is negative: -7");
   file.rows = 2;
   CHECK(problem(file) == "the row groups have fewer rows than the file");
   file.group_rows = int64_t{1} << 60;
@@ -69,7 +69,7 @@ TEST_CASE("footers that lie are told apart") {
   CHECK(problem(file) == "1: column \"text\": the column's bytes are behind the end of the file");
   file = file_of_text();
   file.physical = 1;
-  CHECK(problem(file) == "1: column \"text\": the type is not that of the schema");
+  CHECK(problem(file) == "1: column \"text\": the type differs from that in the schema");
   file = file_of_text();
   file.schema.push_back(leaf("second", 6, 0));
   CHECK(problem(file) == "the schema has elements outside its tree");
@@ -85,7 +85,8 @@ TEST_CASE("deep values and schemas do not overflow the stack") {
   }
   file.schema.push_back(leaf("text", 6, 0));
   CHECK(problem(file) == "the schema is nested too deeply");
-  // A struct in an unknown field, that has a struct in an unknown field, and so on.
+  // The footer has a struct in an unknown field; this struct has a struct in an unknown field, and
+  // so on.
   const std::string footer(100'000, '\x6c');
   CHECK(problem("PAR1" + footer + fixed32(static_cast<uint32_t>(footer.size())) + "PAR1") ==
         "the Parquet footer: values are nested too deeply");
@@ -105,13 +106,13 @@ TEST_CASE("pages that lie are told apart") {
         kInPage + "the pages have more values than the column");
   CHECK(problem(file, {.bytes = plain("a"), .stored = 1'000}) ==
         kInPage + "the page would have 1000 bytes, but 5 are left in its column");
-  CHECK(problem(file, {.bytes = plain("a"), .stored = -7'000'000}) == "read");  // -1: the size
+  CHECK(problem(file, {.bytes = plain("a"), .stored = -7'000'000}) == "read");  // < 0: true size
   CHECK(problem(file, {.bytes = plain("a"), .unpacked = 6}) ==
         kInPage + "the sizes in the page header contradict each other");
   CHECK(problem(file, {.bytes = plain("a"), .encoding = 8}) ==
         kInPage + "the page needs a dictionary, which is missing");
   CHECK(problem(file, {.bytes = plain("a"), .encoding = 700}) ==
-        kInPage + "values of BYTE_ARRAY in the encoding number 700 are not read");
+        kInPage + "values of BYTE_ARRAY in the encoding number 700 are not supported");
   CHECK(problem(file, {.bytes = plain("a"), .type = 9}) ==
         kInPage + "the page has the unknown type 9");
   File more = file;
@@ -135,13 +136,13 @@ TEST_CASE("dictionaries that lie are told apart") {
   };
   const std::string run_of_one = std::string("\x01") + varint(1 << 1);
   CHECK(with(dictionary, run_of_one + '\0') == "read");
-  CHECK(with(dictionary, std::string(1, '\0')) == "read");  // indices of no bits
+  CHECK(with(dictionary, std::string(1, '\0')) == "read");  // indices of zero bits
   CHECK(with(dictionary, run_of_one + '\1') == "the index 1 is outside a dictionary of 1");
   CHECK(with(dictionary, "\x21") == "an index has more than 32 bits");
   CHECK(with(dictionary, "\x01") == "the bytes end early");
   CHECK(with({.bytes = plain("a"), .values = 2, .type = 2}, "") == "the bytes end early");
   CHECK(with({.bytes = "", .values = INT64_MAX, .type = 2}, "") ==
-        cat("the dictionary has ", INT64_MAX, " values"));
+        cat("the dictionary has ", INT64_MAX, " values, more than 2^24"));
   file.pages = dictionary.whole() + dictionary.whole();
   CHECK_THAT(problem(file), Catch::EndsWith("the column has two dictionaries"));
 }
@@ -151,9 +152,9 @@ TEST_CASE("sizes that compressed bytes cannot have are refused before memory is 
   for (const int64_t codec : {1, 2, 6}) {
     file.codec = codec;
     CHECK(problem(file, {.bytes = plain("a"), .unpacked = 999'999'999}) ==
-          kInPage + "the page's 5 bytes cannot become 999999999");
+          kInPage + "the page's 5 bytes cannot decompress to 999999999");
     CHECK(problem(file, {.bytes = plain("a"), .unpacked = int64_t{1} << 40}) ==
-          kInPage + "the page would have 1099511627776 bytes");
+          kInPage + "the page would have 1099511627776 bytes, over 1 GiB");
     CHECK_THAT(problem(file, {.bytes = plain("a"), .unpacked = 50}), Catch::StartsWith(kInPage));
   }
 }
@@ -163,7 +164,7 @@ TEST_CASE("the gzip data of a page may have several members") {
       "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x63\x65\x60\x60\x00\x00\x2e\x2f\x9a\x16\x04"
       "\x00\x00\x00\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\x48\xcd\xc9\xc9\x07\x00\x86"
       "\xa6\x10\x36\x05\x00\x00\x00",
-      49);  // plain("hello"), its length apart
+      49);  // members with the length and the text of plain("hello")
   File file = file_of_text();
   file.codec = 2;
   CHECK(problem(file, {.bytes = std::string(kMembers), .unpacked = 9}) == "read");
@@ -177,7 +178,7 @@ TEST_CASE("a row whose few bytes stand for billions of values is refused") {
   file.schema = {leaf("text", 6, /*repetition=*/2)};
   file.values = uint32_t{1} << 31;
   const auto count = static_cast<uint64_t>(file.values);
-  // The first value begins the row, and all others continue its list; all are one text.
+  // The first value begins the row, and all later ones continue its list. All values are equal.
   const std::string first = varint(1 << 1) + '\0' + varint((count - 2) << 1) + '\1';
   file.pages = Page{.bytes = plain("a"), .type = 2}.whole() +
                Page{.bytes = fixed32(static_cast<uint32_t>(first.size())) + first +

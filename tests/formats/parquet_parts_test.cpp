@@ -27,8 +27,8 @@ std::vector<uint32_t> runs(const std::string& bytes, int width, size_t count) {
   return numbers;
 }
 
-// Returns a tree as text: name, "?" if it is optional, levels of its presence and, for lists, of
-// their elements.
+// Returns a tree as text: the name, "?" if the node is optional, its definition level and, for a
+// list, the definition and repetition levels of the elements.
 std::string shown(const SchemaNode& node) {
   std::string text = cat(node.name, node.optional ? "?" : "", ":", node.def);
   if (node.kind == SchemaNode::Kind::kList) {
@@ -78,7 +78,7 @@ TEST_CASE("Snappy: damaged bytes are errors") {
   const auto problem = [](const std::string& packed, size_t size) {
     return message_of([&] { unpacked(packed, size); });
   };
-  CHECK(problem("\x05\x10hello", 6) == "the Snappy data have another length");
+  CHECK(problem("\x05\x10hello", 6) == "the Snappy data's length differs from the page's");
   CHECK(problem("\x05\x10hell", 5) == "the bytes end early");
   CHECK(problem("\x05\x0chell", 5) == "the Snappy data end early");
   CHECK(problem("\x05\x14hello!", 5) == "the Snappy data are longer than they should be");
@@ -101,7 +101,7 @@ TEST_CASE("runs of equal and of packed numbers") {
   CHECK(runs(varint(1 << 1) + std::string("\0\0\0\x80", 4), 32, 1) ==
         std::vector<uint32_t>{0x80000000});
   CHECK_THROWS_AS(runs("\x03\x88\xc6", 3, 6), Error);
-  CHECK_THROWS_AS(runs(std::string(20, '\0'), 3, 1), Error);  // runs of no numbers
+  CHECK_THROWS_AS(runs(std::string(20, '\0'), 3, 1), Error);  // runs of zero numbers
   CHECK_THROWS_AS(runs(varint(uint64_t{1} << 40), 3, 1), Error);
 }
 
@@ -109,7 +109,7 @@ TEST_CASE("differences of numbers") {
   const auto head = [](uint64_t block, uint64_t groups, uint64_t count, int64_t first) {
     return varint(block) + varint(groups) + varint(count) + zigzag(first);
   };
-  // 7, 5, 3, 1, 2, 3, 4, 5: differences -2 and 1, in two bits each above -2.
+  // 7, 5, 3, 1, 2, 3, 4, 5: the differences are -2 or 1, stored as 0 or 3 (above -2) in two bits.
   const std::string group = head(128, 4, 8, 7) + zigzag(-2) + std::string("\x02\0\0\0", 4);
   const std::string bits = std::string("\xc0\x3f", 2) + std::string(6, '\0');
   const std::string whole = group + bits + "rest";
@@ -120,7 +120,7 @@ TEST_CASE("differences of numbers") {
   CHECK_THROWS_AS(reader.next(), Error);
   const Bytes behind = DeltaReader(view_of(whole)).skip_all();
   CHECK(std::string(as_text(behind)) == "rest");
-  // Differences of no bits: as many as the header says, without bytes.
+  // Differences of zero bits take no bytes; the header has their number.
   const std::string many = head(uint64_t{1} << 31, 1, uint64_t{1} << 30, 3) + zigzag(1) + '\0';
   DeltaReader steps(view_of(many));
   CHECK(steps.next() == 3);

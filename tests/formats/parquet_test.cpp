@@ -17,7 +17,8 @@ namespace fs = std::filesystem;
 
 const fs::path kFolder = fs::path(AM_TEST_DATA) / "parquet";
 
-// Returns the rows of a file as lines of JSON; without names all columns.
+// Returns the rows of a file as lines of JSON, with these columns; with all columns if `names` is
+// empty.
 std::vector<std::string> rows_of(std::string_view content, std::vector<std::string> names = {}) {
   const Table table("a.parquet", parquet_bytes::view_of(content));
   if (names.empty()) names = table.columns();
@@ -60,7 +61,8 @@ TEST_CASE("only the columns that are asked for are read") {
   CHECK(rows_of(content, {"id"}).front() == "{\"id\":0}");
   CHECK(rows_of(content, {"other", "text"})[1] == "{\"text\":\"\"}");
   CHECK(rows_of(content, {"other"}).back() == "{}");
-  // The pages of the other column do not matter: its data are at the front of the file.
+  // A damaged page of the column "id", whose data are at the front of the file, does not affect
+  // reads of another column.
   std::string broken = content;
   const size_t first_page = 4;
   broken[first_page] = '\xff';
@@ -86,8 +88,9 @@ TEST_CASE("types, codecs and encodings that are not read are named") {
              Catch::StartsWith("a.parquet:1: column \"brotli\", page at byte ") &&
                  Catch::Contains(": the column is compressed by Brotli, which"));
   CHECK_THAT(refusal("lz4"), Catch::Contains("LZ4"));
-  CHECK_THAT(refusal("split"),
-             Catch::Contains("values of DOUBLE in the encoding BYTE_STREAM_SPLIT are not read"));
+  CHECK_THAT(
+      refusal("split"),
+      Catch::Contains("values of DOUBLE in the encoding BYTE_STREAM_SPLIT are not supported"));
   CHECK(message_of([&] { rows_of(file_named("refused-int96.parquet")); }) ==
         "a.parquet: column \"int96\" is INT96");
 }
@@ -121,7 +124,7 @@ TEST_CASE("a file that was cut or damaged anywhere is an error or has rows, and 
 
 TEST_CASE("a checksum that does not match is an error that names the page") {
   std::string content = file_named("text-gzip.parquet");
-  const std::string before = "\x1f\x8b\x08";  // of the pages' gzip data
+  const std::string before = "\x1f\x8b\x08";  // first bytes of a page's gzip data
   const size_t at = content.rfind(before);
   REQUIRE(at != std::string::npos);
   content[at + 12] = static_cast<char>(content[at + 12] ^ 1);

@@ -74,8 +74,8 @@ TEST_CASE("a pickle's texts and containers") {
   CHECK(unpickled(").").root().is(PickleKind::kTuple));
   CHECK(unpickled("\x8f(K\x01K\x02\x90.").root().items().size() == 2);
 
-  // The last value of a repeated key counts. A list that is filled after it was memoized is the
-  // same list everywhere.
+  // If a key is repeated, its last value is used. A list that is filled after it was memoized is
+  // the same list everywhere.
   const Pickle dict = unpickled(
       "}(U\x01"
       "aK\x01U\x01"
@@ -158,7 +158,8 @@ TEST_CASE("what is no pickle is refused with its place") {
   CHECK(pickle_problem("h\x00."s) == "byte 0: the memo has no value at index 0");
   CHECK(pickle_problem("Nr\xff\xff\xff\xff.") ==
         "byte 1: a value is stored in the memo at index 4294967295");
-  CHECK(pickle_problem("N)R.") == "byte 2: a value is called that is not a global");
+  CHECK(pickle_problem("N)R.") ==
+        "byte 2: the target of a call is not a global (a class or function)");
   CHECK(pickle_problem("cos\nsystem\nNR.") == "byte 12: the arguments of a call are not a tuple");
   CHECK(pickle_problem("cos\nsystem\n}b.") ==
         "byte 12: a state is set on a value that is not an object");

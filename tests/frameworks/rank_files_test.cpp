@@ -44,13 +44,15 @@ TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpo
     CHECK(source->data_files().size() == 8);
   }
   // The file of a single rank is not a complete model.
-  CHECK_THROWS_WITH(open_tensor_source(file(kind.model, 1)),
-                    Catch::Contains("this file is of one rank of 4: lm_head.weight: "));
+  CHECK_THROWS_WITH(
+      open_tensor_source(file(kind.model, 1)),
+      Catch::Contains("this file has the shards of one of 4 ranks: lm_head.weight: "));
   {
     const auto one = open_tensor_source(file(kind.model, 1), stored::OnDamage::kReport);
     REQUIRE(one->damage().size() > 1);
     CHECK(one->damage().front().where == file(kind.model, 1).filename());
-    CHECK(one->damage().front().what.find("this file is of one rank of 4; open its folder") == 0);
+    CHECK(one->damage().front().what.find(
+              "this file has the shards of one of 4 ranks; open its ") == 0);
   }
   // First an optimizer file is missing, then a model file too.
   fs::remove(file(kind.optimizer, 2));
@@ -144,7 +146,7 @@ TEST_CASE("uneven parts of ranks: dims of 5, strided shards, another order of cu
   write_file_atomically(file, text);
   CHECK_THROWS_WITH(
       open_tensor_source(folder.path),
-      Catch::Contains("rank2.bin: sharded tensors of FSDP1, which are not supported"));
+      Catch::Contains("rank2.bin: the file has sharded tensors of FSDP1, which are not"));
   fs::remove(file);
   CHECK_THROWS_WITH(open_tensor_source(folder.path),
                     Catch::Contains("rank2.bin: the file is missing, but 4 ranks wrote"));
@@ -170,7 +172,7 @@ TEST_CASE("torch_checkpointing's boxes of ranks, replicas and files of other nam
   CHECK_THROWS_WITH(
       open_tensor_source(folder.path / "rank_1" / "weights.pt"),
       Catch::Contains(
-          "parts.weight: a part of a sharded tensor, whose place is not stored in this file"));
+          "parts.weight: this is a shard of a tensor, and the file lacks its position"));
 }
 
 TEST_CASE("places that metadata of torch_checkpointing invents") {

@@ -62,10 +62,10 @@ TEST_CASE("specs that no tensor has") {
   CHECK(why({{5}, {2, 2}, {cut(0)}, {}}) == "does not have a placement for each dim of its mesh");
   CHECK(why({{5}, {2, 2}, {cut(0, 3), cut(0)}, {}}) ==
         "is a strided shard whose split_factor 3 does not match its mesh");
-  CHECK(why({{5}, {0}, {cut(0)}, {}}) == "is on a mesh of zero or too large sizes");
-  CHECK(why({{-5}, {2}, {cut(0)}, {}}) == "has a shape of negative or too large sizes");
+  CHECK(why({{5}, {0}, {cut(0)}, {}}) == "is on a mesh with a zero or too large size");
+  CHECK(why({{-5}, {2}, {cut(0)}, {}}) == "has a shape with a negative or too large size");
   CHECK(why({{int64_t{1} << 40, int64_t{1} << 40, 0}, {2}, {cut(0)}, {}}) ==
-        "has a shape of negative or too large sizes");
+        "has a shape with a negative or too large size");
   CHECK(why({{5}, {2, 2}, {cut(0), cut(0)}, {0}}) ==
         "has a shard_order that does not match its placements");
   CHECK(why({{5}, {2, 2}, {cut(0), cut(0)}, {1, 0}}) == "nothing");

@@ -71,7 +71,8 @@ Value make_range(Call& call) {
   return call.heap.range(first, call.integer(1, 0), call.integer(2, 1));
 }
 
-// Pairs of dict(...) and namespace(...): a mapping or pairs, and named arguments.
+// Returns the items of dict(...) or namespace(...): those of a mapping or a list of pairs, then the
+// named arguments.
 std::vector<std::pair<Value, Value>> pairs_of(Call& call) {
   std::vector<std::pair<Value, Value>> out;
   if (call.given.positional.size() > 1) throw Failure("dict() takes at most 1 positional argument");
@@ -94,7 +95,7 @@ std::vector<std::pair<Value, Value>> pairs_of(Call& call) {
 Value make_namespace(Call& call) {
   auto* const made = call.heap.make<Namespace>();
   for (const auto& [key, value] : pairs_of(call)) {
-    if (!key.is(Kind::kText)) throw Failure("a namespace has attributes with names");
+    if (!key.is(Kind::kText)) throw Failure("the name of a namespace's attribute must be str");
     call.heap.charge(sizeof(Value) * 2);
     made->set(key.string, value);
   }
@@ -103,7 +104,7 @@ Value make_namespace(Call& call) {
 
 Value make_cycler(Call& call) {
   if (call.given.positional.empty() || !call.given.named.empty()) {
-    throw Failure("cycler() takes the items to cycle through");
+    throw Failure("cycler() requires the items to cycle through, as positional arguments");
   }
   return Heap::object(call.heap.make<Cycler>(call.given.positional));
 }
@@ -138,7 +139,8 @@ constexpr Builtin kFunctions[] = {
 
 // ---- tests ----
 
-// Whether self is ordered before (-1), equally (0) or behind (1) the argument, in one of two ways.
+// Whether the order of self and the argument, which is -1 (less), 0 (equal) or 1 (greater), is
+// `way` or `other_way`.
 Value ordered(Call& call, int way, int other_way) {
   const int order = compare(call.self, call[0], "<", call.heap);
   return truth(order == way || order == other_way);
@@ -164,7 +166,7 @@ bool is_same_object(const Value& a, const Value& b, Heap& heap) {
   return equal(a, b, heap);
 }
 
-// Whether the text has letters with a case, all of which are `wanted` and none `other`.
+// Whether the text has characters for which `wanted` holds, and none for which `other` holds.
 bool has_case(std::string_view text, bool (*wanted)(char32_t), bool (*other)(char32_t)) {
   bool found = false;
   for (size_t at = 0; at < text.size();) {

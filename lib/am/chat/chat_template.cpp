@@ -80,8 +80,8 @@ Sources sources_of_config(const Json& config, const std::string& file) {
               "a conversation is a list such as [{\"role\": \"user\", \"content\": \"Hi\"}]");
 }
 
-// Messages as templates expect them: without keys whose value is null, and with the reasoning under
-// each of the names by which templates read it.
+// Returns messages as templates expect them: without keys whose value is null, and with the
+// reasoning under both names that templates read, "thinking" and "reasoning_content".
 Json prepared(const Json& messages) {
   if (!messages.is_array()) fail_messages("is not a list of messages");
   if (messages.empty()) fail_messages("has no message");
@@ -124,7 +124,7 @@ std::optional<ChatTemplate> ChatTemplate::find_in(const fs::path& folder) {
   for (auto& [name, source] : sources)
     out.templates_.emplace(name, Template(source.first, source.second));
   add_special_tokens(config, out.special_tokens_);
-  // An older file, which newer configurations replace.
+  // Older models store their special tokens in this file; newer models in tokenizer_config.json.
   if (!config.contains("added_tokens_decoder")) {
     add_special_tokens(read_object(folder / "special_tokens_map.json"), out.special_tokens_);
   }
@@ -161,7 +161,7 @@ const Template& ChatTemplate::chosen(const ChatRequest& request) const {
                 request.template_name.empty()
                     ? std::string("the model has several chat templates and none is called default")
                     : cat("there is no chat template \"", request.template_name, "\""),
-                cat("the model has: ", join(names(), ", ")));
+                cat("the model has the templates: ", join(names(), ", ")));
   }
   return found->second;
 }

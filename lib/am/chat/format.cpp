@@ -189,7 +189,7 @@ FormatSpec parse_spec(std::string_view text) {
   spec.type = take("bcdeEfFgGnosxX%");
   if (!text.empty()) throw Failure("Invalid format specifier");
   if (spec.zero && spec.grouping != '\0') {
-    throw Failure("a format specifier with 0 and a separator of thousands is not supported");
+    throw Failure("a format specifier with 0 and a thousands separator is not supported");
   }
   if (spec.zero && spec.fill == " ") spec.fill = "0";
   return spec;
@@ -201,7 +201,7 @@ std::string format_value(Heap& heap, const Value& value, std::string_view text) 
   if (value.is(Kind::kText)) {
     if ((spec.type != '\0' && spec.type != 's') || spec.align == '=' || spec.alternate ||
         spec.sign != '-' || spec.grouping != '\0') {
-      throw Failure("the format specifier is not one of a string");
+      throw Failure("the format specifier is not valid for a string");
     }
     return padded(heap, std::string(first_characters(value.string, spec.precision)), spec,
                   spec.align == '\0' ? '<' : spec.align, 0);
@@ -227,7 +227,8 @@ class BraceFormat {
  public:
   BraceFormat(Interpreter& in, const Arguments& arguments) : in_(in), arguments_(arguments) {}
 
-  // `depth` is 1 within a format specifier, which may have fields too.
+  // Replaces the fields of `text`. `depth` is 0 for the format string itself, and 1 for a field's
+  // format specifier, which may contain fields too.
   std::string run(std::string_view text, int depth) {
     if (depth > 1) throw Failure("Max string recursion exceeded");
     std::string out;

@@ -7,7 +7,7 @@ namespace am::chat {
 namespace {
 
 constexpr int kDeepestValue = 100;
-constexpr size_t kLinearSearch = 8;  // keys of a dict without an index
+constexpr size_t kLinearSearch = 8;  // largest number of keys of a dict without an index
 
 int value_depth(const Value& value) {
   if (value.is_sequence()) return value.list->depth;
@@ -32,7 +32,7 @@ void Heap::step(int64_t count) {
 void Heap::charge(int64_t bytes) {
   if (bytes > limits_.bytes - bytes_) {
     throw Failure(
-        cat("the template makes values of more than the limit of ", limits_.bytes, " bytes"));
+        cat("the template's values need more than the limit of ", limits_.bytes, " bytes"));
   }
   bytes_ += bytes;
 }
@@ -70,7 +70,7 @@ Value Heap::list(std::vector<Value> items, Kind kind, std::string_view name) {
 }
 
 Value Heap::range(Int start, Int stop, Int step) {
-  constexpr Int kLongestRange = 100'000;  // that of jinja2's sandbox
+  constexpr Int kLongestRange = 100'000;  // the limit of jinja2's sandbox
   if (step == 0) throw Failure("range() arg 3 must not be zero");
   constexpr Int kLargestStride = Int{1} << 100;
   Int span = 0;

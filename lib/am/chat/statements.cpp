@@ -8,7 +8,7 @@
 
 namespace am::chat {
 
-// Sends output to a buffer for as long as it lives.
+// Redirects output to a buffer during its lifetime.
 class Interpreter::Captured {
  public:
   explicit Captured(Interpreter& in) : in_(in), before_(in.output_) { in.output_ = &text_; }
@@ -87,7 +87,8 @@ Interpreter::Flow Interpreter::execute_one(const Statement& statement, Scope& sc
   return Flow::kNext;
 }
 
-// Runs the blocks that have a scope of their own and that a loop control may leave.
+// Executes a `with`, `set` or `filter` block. These have their own scope, and `break` and
+// `continue` may leave them.
 Interpreter::Flow Interpreter::execute_capture(const Statement& statement, Scope& scope) {
   const Heap::Level level(heap_);
   auto* const inner = heap_.make<Scope>();
@@ -113,7 +114,7 @@ Interpreter::Flow Interpreter::execute_capture(const Statement& statement, Scope
   } else if (text.is(Kind::kText)) {
     write(text);
   } else {
-    throw Failure(cat("the filter block makes a ", type_name(text), ", not a text"));
+    throw Failure(cat("the filter of the block returns a ", type_name(text), ", not a text"));
   }
   return Flow::kNext;
 }
@@ -163,7 +164,7 @@ void Interpreter::run_loop(const ForBlock& block, std::vector<Value> items, Scop
     assign(block.target, loop->current(), *inner);
     const Flow flow = execute(block.body, *inner);
     if (flow == Flow::kBreak) break;
-    // As in jinja2, where `else` also runs if each iteration was left early.
+    // As in jinja2, `else` also runs if `break` or `continue` ended every iteration.
     if (flow == Flow::kNext) is_empty = false;
   }
   if (!is_empty) return;

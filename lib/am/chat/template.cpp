@@ -18,8 +18,12 @@ Template::Template(std::string_view source, std::string name) : name_(std::move(
 Rendered Template::render(const Json& variables, const RenderOptions& options) const {
   Heap heap(options.limits);
   Variables values;
-  for (const auto& item : variables.items()) {
-    values.emplace_back(item.key(), heap.from_json(item.value()));
+  try {
+    for (const auto& item : variables.items()) {
+      values.emplace_back(item.key(), heap.from_json(item.value()));
+    }
+  } catch (const Failure& failure) {
+    throw Error(ErrorKind::kFormat, cat(name_, ": in the conversation: ", failure.what()));
   }
   Interpreter in(heap, values, options.now);
   try {

@@ -12,11 +12,11 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kFormat, cat(where, ": ", what),
-              "a line has \"messages\", \"prompt\" and \"completion\", or \"input_ids\"; "
+              "a line must have \"messages\", \"prompt\" and \"completion\", or \"input_ids\"; "
               "data.columns names other keys");
 }
 
-// Returns the number of bytes with which both texts begin.
+// Returns the length in bytes of the common prefix of two texts.
 size_t common_length(std::string_view a, std::string_view b) {
   const auto end = a.begin() + static_cast<std::ptrdiff_t>(std::min(a.size(), b.size()));
   return static_cast<size_t>(std::mismatch(a.begin(), end, b.begin()).first - a.begin());
@@ -26,7 +26,7 @@ bool is_of_assistant(const Json& message) {
   return message.is_object() && message.value("role", Json()) == "assistant";
 }
 
-// Returns a text as a conversation of one message; lists of messages are returned as they are.
+// Returns a text as a list of one message by `role`, and any other value unchanged.
 Json messages_of(const Json& value, const char* role) {
   if (!value.is_string()) return value;
   return Json::array({Json{{"role", role}, {"content", value}}});
@@ -79,7 +79,7 @@ Example ConversationReader::read(const Json& line, const std::string& where) con
   Json messages = messages_of(*prompt, "user");
   const Json answer = messages_of(*completion, "assistant");
   if (!messages.is_array() || !answer.is_array()) {
-    refuse(where, "\"prompt\" and \"completion\" are texts or lists of messages");
+    refuse(where, "\"prompt\" and \"completion\" must be texts or lists of messages");
   }
   messages.insert(messages.end(), answer.begin(), answer.end());
   return of_messages(messages, column(line, "tools"), where);
@@ -93,7 +93,7 @@ Example ConversationReader::of_ids(const Json& ids, const Json* labels,
            });
   };
   if (!is_list(ids) || (labels != nullptr && (!is_list(*labels) || labels->size() != ids.size()))) {
-    refuse(where, "\"input_ids\" and \"labels\" are lists of integers of one length");
+    refuse(where, "\"input_ids\" and \"labels\" must be lists of integers of equal length");
   }
   Example example;
   for (size_t i = 0; i < ids.size(); ++i) {
@@ -190,7 +190,7 @@ std::vector<ConversationReader::Span> ConversationReader::generated_spans(
     size_t begin = before.size();
     bool found = starts_with(whole.text, before);
     if (!found) {
-      // The generation prompt may begin a part that the message lacks, for example its reasoning.
+      // The generation prompt may open a part that the message lacks, for example "<think>".
       const std::string without = template_->render(part).text;
       begin = common_length(before, whole.text);
       found = starts_with(whole.text, without) && begin >= without.size();
@@ -201,8 +201,8 @@ std::vector<ConversationReader::Span> ConversationReader::generated_spans(
     if (!found || !starts_with(whole.text, after)) {
       throw Error(ErrorKind::kFormat,
                   cat(where, ": the chat template renders message ", i,
-                      " differently if others follow, so that its tokens cannot be found"),
-                  "data.loss_on = \"last\", or a template with {% generation %} blocks");
+                      " differently if other messages follow, so that its tokens cannot be found"),
+                  "set data.loss_on = \"last\", or use a template with {% generation %} blocks");
     }
     spans.emplace_back(begin, after.size());
     if (options_.loss_on == LossOn::kLast) break;

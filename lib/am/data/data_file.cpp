@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kBlockBytes = size_t{4} << 20;  // of a decompressed block, at least
+constexpr size_t kBlockBytes = size_t{4} << 20;  // bytes that are decompressed at once
 constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr std::string_view kGzip("\x1f\x8b\x08", 3);
 constexpr std::string_view kZstd("\x28\xb5\x2f\xfd", 4);
@@ -34,16 +34,16 @@ class Inflater {
 };
 
 [[noreturn]] void fail_to_unpack(const fs::path& path, std::string_view reason) {
-  throw Error(
-      ErrorKind::kFormat, cat(path.string(), ": ", reason),
-      "the file was damaged, or its writer had not finished; unpack it to see how far it goes");
+  throw Error(ErrorKind::kFormat, cat(path.string(), ": ", reason),
+              "the file was damaged, or its writer had not finished; unpack it to see how much is "
+              "readable");
 }
 
 class GzipInflater : public Inflater {
  public:
   GzipInflater(const fs::path& path, std::string_view bytes) : path_(path), bytes_(bytes) {
     constexpr int kGzipWindow = 15 + 16;
-    AM_ASSERT(inflateInit2(&stream_, kGzipWindow) == Z_OK, "zlib has memory");
+    AM_ASSERT(inflateInit2(&stream_, kGzipWindow) == Z_OK, "zlib has no memory");
   }
   GzipInflater(const GzipInflater&) = delete;
   GzipInflater& operator=(const GzipInflater&) = delete;
@@ -89,7 +89,7 @@ class ZstdInflater : public Inflater {
  public:
   ZstdInflater(const fs::path& path, std::string_view bytes)
       : path_(path), in_{bytes.data(), bytes.size(), 0}, stream_(ZSTD_createDStream()) {
-    AM_ASSERT(stream_ != nullptr, "Zstandard has memory");
+    AM_ASSERT(stream_ != nullptr, "Zstandard has no memory");
     constexpr int kLargestWindow = 31;  // zstd --long=31
     ZSTD_DCtx_setParameter(stream_, ZSTD_d_windowLogMax, kLargestWindow);
   }
@@ -145,7 +145,7 @@ DataFile::DataFile(const fs::path& path, std::string_view wanted)
   if (name_.extension() == ".gz" || name_.extension() == ".zst") name_.replace_extension();
 }
 
-// Refuses an archive or a table that was compressed as a whole.
+// Throws Error(kFormat) if the decompressed content is an archive or a table.
 void DataFile::refuse_packed(std::string_view beginning) const {
   refuse_known_format(path_, std::as_bytes(std::span(beginning)), wanted_);
   constexpr size_t kTarMagic = 257;
@@ -180,7 +180,7 @@ void DataFile::for_blocks(const std::function<bool(const DataBlock&)>& visit) co
   std::unique_ptr<Inflater> inflater;
   if (compression_ == Compression::kGzip) inflater = std::make_unique<GzipInflater>(path_, bytes);
   if (compression_ == Compression::kZstd) inflater = std::make_unique<ZstdInflater>(path_, bytes);
-  std::string rest;  // the beginning of a line
+  std::string rest;  // the incomplete last line of the previous block
   bool first = true;
   while (true) {
     std::string block = std::exchange(rest, {});

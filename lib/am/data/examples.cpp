@@ -17,7 +17,7 @@ std::string bytes_of(const auto& values) {
   return {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(values[0])};
 }
 
-// Numbers of examples that are not in the rows as they are.
+// Numbers of examples that were cut or dropped.
 struct LeftOut {
   int64_t cut = 0, dropped = 0, uncounted = 0;
 
@@ -25,9 +25,9 @@ struct LeftOut {
     std::string text;
     if (cut > 0) text += cat(", ", format_count(cut), " cut to data.max_length");
     if (dropped > 0)
-      text += cat(", ", format_count(dropped), " longer than data.max_length dropped");
+      text += cat(", ", format_count(dropped), " dropped (longer than data.max_length)");
     if (uncounted > 0) {
-      text += cat(", ", format_count(uncounted), " without a label that counts dropped");
+      text += cat(", ", format_count(uncounted), " dropped (no label that counts)");
     }
     return text;
   }
@@ -112,7 +112,7 @@ class PackedExamples : public SampleSource {
     }
   }
 
-  // Hashes all ids and masks; the fingerprint of a stream hashes a sample of its tokens.
+  // Hashes all ids and masks, unlike the fingerprint of a token stream, which hashes a sample.
   std::string fingerprint() const override {
     uint64_t hash = hash_name(cat(options_.seq_len, " ", size()));
     for (int64_t i = 0; i < examples_.size(); ++i) {
@@ -129,8 +129,8 @@ class PackedExamples : public SampleSource {
     int64_t labels = 0;  // number of labels that count
   };
 
-  // Returns the number of labels that count among the first tokens of an example. The first token
-  // is never a label.
+  // Returns the number of labels that count among the first `length` tokens of an example. The
+  // first token is never a label.
   static int64_t counted_in(const Examples& examples, int64_t example, int64_t length) {
     const auto counted = examples.counted(example).first(static_cast<size_t>(length));
     return counted.empty() ? 0 : std::count(counted.begin() + 1, counted.end(), char{1});
@@ -146,7 +146,7 @@ class PackedExamples : public SampleSource {
 }  // namespace
 
 void Examples::add(const Example& example) {
-  AM_ASSERT(example.ids.size() == example.counted.size(), "a mask has an element for each token");
+  AM_ASSERT(example.ids.size() == example.counted.size(), "a mask must have an element per token");
   for (const int64_t id : example.ids) ids_.push_back(static_cast<int32_t>(id));
   counted_.insert(counted_.end(), example.counted.begin(), example.counted.end());
   begin_.push_back(static_cast<int64_t>(ids_.size()));

@@ -35,7 +35,7 @@ constexpr std::array<Signature, 16> kSignatures = {{
     {"BZh91AY&SY"sv, "a bzip2 file", kUnpack},
     {"PK\x03\x04"sv, "a zip archive (PyTorch's .pt is one, and .npz)", kConvert},
     {"PAR1"sv, "an Apache Parquet file",
-     "data.kind = \"text\" and \"chat\" read such files, not compressed as a whole"},
+     "data.kind = \"text\" and \"chat\" read Parquet files, but not inside a .gz or .zst file"},
     {"ARROW1"sv, "an Apache Arrow file", kConvert},
     {"Obj\x01"sv, "an Avro file", kConvert},
     {"\x89HDF"sv, "an HDF5 file", kConvert},
@@ -86,9 +86,10 @@ TextShape shape_of(const std::filesystem::path& file, std::string_view text) {
     return TextShape::kJsonArray;
   }
   if (extension == ".json" && (line.front() == '{' || line.front() == '[')) {
-    throw Error(ErrorKind::kFormat,
-                cat(file.string(), ": this is JSON, but no array of objects and not JSON Lines"),
-                "write one object per line: {\"text\": \"...\"}");
+    throw Error(
+        ErrorKind::kFormat,
+        cat(file.string(), ": this is JSON, but neither an array of objects nor JSON Lines"),
+        "write one object per line: {\"text\": \"...\"}");
   }
   return TextShape::kText;
 }

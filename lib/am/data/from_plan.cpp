@@ -43,7 +43,7 @@ std::vector<DataSpec> data_specs(const config::Plan& plan, int64_t vocab_size) {
   spec.splits_special = plan.data.split_special_tokens;
   const std::string& prepared = plan.data.prepared;
   if (prepared != "none") spec.prepared = plan.resolve(prepared.empty() ? "prepared" : prepared);
-  // All ranks of a node tokenise at the same time.
+  // All ranks of a node tokenise at the same time, so they share its processors.
   const int64_t world = std::max<int64_t>(1, plan.mesh.world_size);
   const int64_t ranks = std::clamp<int64_t>(plan.mesh.ranks_per_node, 1, world);
   spec.threads = std::max(1, static_cast<int>(std::thread::hardware_concurrency() / ranks));
@@ -65,6 +65,13 @@ config::Plan with_validation_data(config::Plan plan) {
   plan.train.seed += 1;
   plan.train.epochs = 1;
   return plan;
+}
+
+config::Plan with_validation_data(config::Plan plan, const config::ValidationSetSection& set) {
+  config::Plan with = with_validation_data(std::move(plan));
+  with.data.path = set.path;
+  with.data.kind = with.validation.kind_of(set, with.data);
+  return with;
 }
 
 BatchReader open_batches(const config::Plan& plan, int64_t vocab_size,

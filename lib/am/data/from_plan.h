@@ -17,21 +17,23 @@ namespace am::data {
 // "auto", this is the tokenizer in the model's folder; "bytes" if the folder has none.
 std::string tokenizer_name(const config::Plan& plan);
 
-// Returns the id of the plan's eod_token; nothing if the plan has none. Looks a name up in the
-// plan's tokenizer. Throws Error(kPlan) with similar names if the tokenizer has no such
-// token, and the errors of make_tokenizer().
+// Returns the id of the plan's eod_token; nullopt if the plan has none. An eod_token that is a name
+// is looked up in the plan's tokenizer. Throws Error(kPlan) with similar names if the tokenizer has
+// no such token, and the errors of make_tokenizer().
 std::optional<int64_t> eod_token_id(const config::Plan& plan);
 
-// Returns the descriptions of a plan's data: one, or one for each source of a mixture. The data
+// Returns the descriptions of a plan's data: one per source of a mixture, otherwise one. The data
 // paths are resolved against the plan's folder; `vocab_size`: vocabulary size of the model. Throws
 // the errors of eod_token_id().
 std::vector<DataSpec> data_specs(const config::Plan& plan, int64_t vocab_size);
-// Returns the plan with its validation data, in order and once, in place of its training data.
-// Synthetic tokens depend on the seed, so another seed gives tokens that training does not see.
+// Returns the plan with its validation data, unshuffled and for one epoch, in place of its training
+// data. The seed is changed, so that synthetic validation tokens differ from those of training.
 config::Plan with_validation_data(config::Plan plan);
+// Does what with_validation_data(plan) does, but with the data of the validation set `set`.
+config::Plan with_validation_data(config::Plan plan, const config::ValidationSetSection& set);
 
-// Opens a plan's data, as open_samples() does, for reading in the plan's order. `log` gets lines
-// about long work.
+// Opens a plan's data, as open_samples() does, for reading in the plan's order. `log` receives
+// progress lines while files are tokenised.
 BatchReader open_batches(const config::Plan& plan, int64_t vocab_size,
                          const std::function<void(const std::string&)>& log = {});
 

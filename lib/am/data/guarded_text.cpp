@@ -17,7 +17,7 @@ Trie guarded_tokens(const std::vector<std::string>& special_tokens) {
 }
 
 TextGuard::TextGuard(const Trie& tokens, std::string_view texts) : tokens_(tokens) {
-  // Characters for private use, which texts rarely have.
+  // Private-use characters, which texts rarely contain.
   constexpr std::array<const char*, 4> kGuards = {"\U000F1A3D", "\U000F5E07", "\U000FB2C9",
                                                   "\U0010A6F3"};
   for (const char* guard : kGuards) {
@@ -27,8 +27,8 @@ TextGuard::TextGuard(const Trie& tokens, std::string_view texts) : tokens_(token
     }
   }
   throw Error(ErrorKind::kFormat,
-              "the conversation has all characters by which special tokens could be marked",
-              "data.split_special_tokens = false");
+              "the conversation contains every character that could mark its special tokens",
+              "set data.split_special_tokens = false");
 }
 
 void TextGuard::guard(Json& value) const {

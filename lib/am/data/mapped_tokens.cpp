@@ -1,8 +1,10 @@
 #include "am/data/mapped_tokens.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <utility>
 
 #include "am/base/error.h"
@@ -15,7 +17,7 @@
 namespace am::data {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "tokens are read as they lie");
+static_assert(std::endian::native == std::endian::little, "tokens are read without a byte swap");
 
 template <typename T>
 void widen(const std::byte* from, std::span<int64_t> out) {
@@ -28,7 +30,7 @@ void widen(const std::byte* from, std::span<int64_t> out) {
 
 // Reads tokens [first, first + out.size()) of one file.
 void read_tokens(const TokenFile& file, int64_t first, std::span<int64_t> out) {
-  const std::byte* from = file.map.bytes().data() + first * token_bytes(file.type);
+  const std::byte* from = file.map.bytes().data() + file.begin + first * token_bytes(file.type);
   switch (file.type) {
     case TokenType::kUint8:
       return widen<uint8_t>(from, out);
@@ -57,7 +59,7 @@ void check_ids(const TokenFile& file, int64_t first, std::span<const int64_t> id
 }
 
 // Throws Error(kFormat) if a file that is read as uint16 evidently contains wider integers: every
-// second uint16 is 0. Otherwise half of the data set would be token 0.
+// second uint16 is 0. Without this check, half of the data set would be token 0.
 void refuse_wider_integers(const TokenFile& file) {
   constexpr int64_t kLooked = 4096;
   constexpr int64_t kFew = 16;
@@ -77,9 +79,46 @@ void refuse_wider_integers(const TokenFile& file) {
               "set data.token_dtype = \"uint32\"; convert 64-bit integers to uint32 first");
 }
 
+// The header of a shard: 256 integers of 32 bits. The first is a magic number, and the third the
+// number of tokens. Sources: llm.c (dev/data), modded-nanogpt (data/), and NeMo AutoModel's
+// datasets/llm/nanogpt_dataset.py, whose fourth integer is the number of bytes per token.
+constexpr int64_t kShardHeaderBytes = 1024;
+constexpr int32_t kUint16Magic = 20240520;
+constexpr int32_t kUint32Magic = 20240801;
+constexpr int32_t kSizedMagic = 278895051;
+
+// Returns the bytes per token of a shard; 0 if the file does not begin with a header of a shard.
+int64_t bytes_of_shard(std::span<const int32_t> header) {
+  if (header[0] == kUint16Magic) return 2;
+  if (header[0] == kUint32Magic) return 4;
+  return header[0] == kSizedMagic && (header[3] == 2 || header[3] == 4) ? header[3] : 0;
+}
+
+std::optional<TokenFile> open_shard(const std::filesystem::path& path) {
+  TokenFile file{path, MappedFile(path)};
+  const auto bytes = file.map.bytes();
+  std::array<int32_t, 4> header{};
+  if (static_cast<int64_t>(bytes.size()) < kShardHeaderBytes) return std::nullopt;
+  std::memcpy(header.data(), bytes.data(), sizeof(header));
+  const int64_t each = bytes_of_shard(header);
+  if (each == 0) return std::nullopt;
+  file.type = each == 2 ? TokenType::kUint16 : TokenType::kUint32;
+  file.begin = kShardHeaderBytes;
+  file.size = header[2];
+  const int64_t there = static_cast<int64_t>(bytes.size()) - kShardHeaderBytes;
+  if (file.size <= 0 || file.size > there / each) {
+    throw Error(ErrorKind::kFormat,
+                cat(path.string(), ": the header announces ", file.size, " tokens of ", each,
+                    " bytes, but ", there, " bytes follow it"),
+                "the file is truncated; write it again");
+  }
+  return file;
+}
+
 }  // namespace
 
-TokenFile open_headerless(const std::filesystem::path& path, TokenType type) {
+TokenFile open_shard_or_headerless(const std::filesystem::path& path, TokenType type) {
+  if (auto shard = open_shard(path)) return *std::move(shard);
   TokenFile file = open_token_file(path, type);
   if (type == TokenType::kUint16) refuse_wider_integers(file);
   return file;
@@ -136,7 +175,7 @@ MappedTokens::MappedTokens(std::string kind, std::vector<TokenFile> files, int64
 }
 
 void MappedTokens::read(int64_t first, std::span<int64_t> out) const {
-  AM_ASSERT(first >= 0 && first + static_cast<int64_t>(out.size()) <= size_, "beyond the tokens");
+  AM_ASSERT(first >= 0 && first + static_cast<int64_t>(out.size()) <= size_, "outside the tokens");
   auto at = static_cast<size_t>(std::upper_bound(starts_.begin(), starts_.end(), first) -
                                 starts_.begin() - 1);
   while (!out.empty()) {

@@ -25,15 +25,19 @@ struct TokenFile {
   std::filesystem::path path;
   MappedFile map;
   TokenType type = TokenType::kUint16;
-  int64_t size = 0;  // number of tokens
+  int64_t size = 0;   // number of tokens
+  int64_t begin = 0;  // number of bytes before the first token
 };
 
 // Opens a headerless file. Throws Error(kIo) if it cannot be read, Error(kFormat) if it is empty or
 // its size is not a multiple of the token size.
 TokenFile open_token_file(const std::filesystem::path& path, TokenType type);
 
-// As open_token_file(). Also throws Error(kFormat) for uint16 if the integers are evidently wider.
-TokenFile open_headerless(const std::filesystem::path& path, TokenType type);
+// Opens a file of the kind "tokens": a shard of llm.c, modded-nanogpt or NeMo AutoModel's
+// NanogptDataset, whose header of 1,024 bytes has the token type, or a headerless file of `type`.
+// Throws the errors of open_token_file(), and Error(kFormat) for a shard that is truncated, and for
+// uint16 if the integers are evidently wider.
+TokenFile open_shard_or_headerless(const std::filesystem::path& path, TokenType type);
 
 // Opens Megatron's pair of files: `path` is PREFIX.bin, PREFIX.idx or PREFIX. The index contains
 // the token type and the sequences, which must be contiguous, as Megatron writes them; sequence
@@ -41,7 +45,7 @@ TokenFile open_headerless(const std::filesystem::path& path, TokenType type);
 TokenFile open_megatron_file(const std::filesystem::path& path);
 
 // Returns the number of tokens of each sequence in Megatron's index file. Throws Error(kFormat) if
-// the file is no such index.
+// the file is not a valid index.
 std::vector<int32_t> megatron_lengths(const std::filesystem::path& index_path);
 
 // Writes Megatron's pair of files.
@@ -68,7 +72,7 @@ class MegatronWriter {
 // A TokenSource that concatenates the tokens of several files.
 class MappedTokens : public TokenSource {
  public:
-  // `description` replaces the one that names the files, unless it is empty.
+  // `description`: text for the log; empty: the default text, which names the files.
   MappedTokens(std::string kind, std::vector<TokenFile> files, int64_t vocab_size,
                std::string description = {});
 

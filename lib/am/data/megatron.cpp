@@ -36,7 +36,8 @@ struct TypeCode {
   uint8_t code;
   TokenType type;
 };
-// Signed bytes and floating point cannot be tokens.
+// Codes of Megatron's types, without signed bytes and floating-point numbers, which cannot be
+// tokens.
 constexpr std::array<TypeCode, 5> kTypeCodes = {{{1, TokenType::kUint8},
                                                  {3, TokenType::kInt16},
                                                  {4, TokenType::kInt32},
@@ -53,7 +54,7 @@ std::optional<TokenType> type_of_code(uint8_t code) {
 uint8_t code_of_type(TokenType type) {
   const auto* const found = std::find_if(kTypeCodes.begin(), kTypeCodes.end(),
                                          [&](const TypeCode& each) { return each.type == type; });
-  AM_ASSERT(found != kTypeCodes.end(), "the type has a code");
+  AM_ASSERT(found != kTypeCodes.end(), "Megatron has no code for the type");
   return found->code;
 }
 
@@ -75,7 +76,7 @@ Index open_index(const std::filesystem::path& path) {
   index.sequences = value_at<uint64_t>(bytes, 18);
   const uint64_t room = (bytes.size() - kHeaderBytes) / (sizeof(int32_t) + sizeof(int64_t));
   if (index.sequences > room) {
-    fail(path, cat("truncated: the header gives ", index.sequences,
+    fail(path, cat("truncated: the header lists ", index.sequences,
                    " sequences, but the file has room for ", room));
   }
   return index;
@@ -124,7 +125,7 @@ TokenFile open_megatron_file(const std::filesystem::path& path) {
       count_tokens(index.map.bytes(), index.sequences, token_bytes(*type), index_path);
   if (tokens > file.size) {
     fail(file.path,
-         cat("truncated: the file holds ", file.size, " tokens, but its index gives ", tokens));
+         cat("truncated: the file holds ", file.size, " tokens, but its index lists ", tokens));
   }
   if (tokens == 0) fail(file.path, "the index lists no tokens");
   file.size = tokens;

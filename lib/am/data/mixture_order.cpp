@@ -9,7 +9,7 @@ namespace am::data {
 
 namespace {
 
-constexpr int64_t kUnits = int64_t{1} << 40;  // units of all weights together
+constexpr int64_t kUnits = int64_t{1} << 40;  // sum of all sources' units, before rounding
 constexpr int64_t kBetweenMarks = int64_t{1} << 14;
 
 }  // namespace
@@ -17,7 +17,7 @@ constexpr int64_t kBetweenMarks = int64_t{1} << 14;
 MixtureOrder::MixtureOrder(const std::vector<Source>& sources) {
   double sum = 0.0;
   for (const Source& source : sources) sum += source.weight;
-  AM_ASSERT(sum > 0.0, "a mixture has a source with a weight");
+  AM_ASSERT(sum > 0.0, "no source of the mixture has a weight");
   for (const Source& source : sources) {
     const double share = source.weight / sum * static_cast<double>(kUnits);
     units_.push_back(source.weight > 0.0 ? std::max<int64_t>(1, std::llround(share)) : 0);
@@ -40,15 +40,15 @@ void MixtureOrder::share_out(State& state) const {
   }
 }
 
-// Chooses the source of the next place: among the sources that may have the place, the one whose
-// share requires a sample soonest. Returns nothing if all sources have given their last sample.
+// Draws the next sample: among the sources that Tijdeman's condition admits, from the one whose
+// share requires a sample soonest. Returns nullopt if no source has samples left.
 std::optional<size_t> MixtureOrder::advance(State& state) const {
   __extension__ using Wide = __int128;
   if (state.active.empty()) return std::nullopt;
   const auto sources = static_cast<int64_t>(state.active.size());
   const int64_t parts = std::max<int64_t>(1, 2 * sources - 2);
   std::optional<size_t> chosen;
-  Wide slack = 0;  // of the chosen source: units until it must have a sample, times `parts`
+  Wide slack = 0;  // units that the chosen source may gain before it must be drawn, times `parts`
   for (const size_t i : state.active) {
     state.credits[i] += units_[i];
     const Wide credit = static_cast<Wide>(state.credits[i]) * parts;
@@ -59,7 +59,7 @@ std::optional<size_t> MixtureOrder::advance(State& state) const {
       slack = own;
     }
   }
-  AM_ASSERT(chosen.has_value(), "some source has at least its mean share");
+  AM_ASSERT(chosen.has_value(), "no source has its mean share");
   state.credits[*chosen] -= state.total;
   ++state.counts[*chosen];
   ++state.place;

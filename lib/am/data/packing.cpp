@@ -8,7 +8,7 @@
 namespace am::data {
 namespace {
 
-// The free room of rows, in a binary tree whose inner nodes have the largest room below them.
+// The free room of each row, in a binary tree: an inner node has the maximum of its children.
 class FreeRoom {
  public:
   FreeRoom(size_t rows, int64_t capacity)
@@ -39,7 +39,7 @@ std::vector<std::vector<int64_t>> pack_first_fit(const std::vector<int64_t>& len
   FreeRoom room(lengths.size(), capacity);
   std::vector<std::vector<int64_t>> rows;
   for (size_t item = 0; item < lengths.size(); ++item) {
-    AM_ASSERT(lengths[item] >= 1 && lengths[item] <= capacity, "an item fits into a row");
+    AM_ASSERT(lengths[item] >= 1 && lengths[item] <= capacity, "an item must fit into a row");
     const size_t row = room.take(lengths[item]);
     if (row == rows.size()) rows.emplace_back();
     rows[row].push_back(static_cast<int64_t>(item));

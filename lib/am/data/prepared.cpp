@@ -53,7 +53,7 @@ std::string tokenizer_hash(const std::string& name) {
   return hash_text(hash_name(all));
 }
 
-// Returns the facts on which the tokens depend.
+// Returns the content of prepared.json without the counts: all that the tokens depend on.
 Json source_facts(const DataSpec& spec, const std::vector<fs::path>& files) {
   Json json = {{"format", kFormat},
                {"version", kVersion},
@@ -91,7 +91,7 @@ Place place_of(const DataSpec& spec) {
   return place;
 }
 
-// Returns the folder and the counts in its prepared.json; nothing if there is no such folder.
+// Returns the folder and the counts in its prepared.json; nullopt if there is no such folder.
 std::optional<std::pair<Place, Prepared>> find_prepared(const DataSpec& spec) {
   std::error_code ignored;
   if (spec.prepared.empty() || !fs::exists(spec.prepared, ignored)) return std::nullopt;
@@ -108,7 +108,8 @@ std::optional<std::pair<Place, Prepared>> find_prepared(const DataSpec& spec) {
   }
 }
 
-// A folder that is written under another name, which is removed unless publish() was called.
+// A folder that is written under a temporary name. publish() renames it to its final name; the
+// destructor removes a folder that was not published.
 class NewFolder {
  public:
   explicit NewFolder(const fs::path& folder)
@@ -190,7 +191,7 @@ void write_chat(const DataSpec& spec, const Place& place, const fs::path& into, 
 bool can_prepare(const DataSpec& spec) { return spec.kind == "text" || spec.kind == "chat"; }
 
 Prepared prepare(const DataSpec& spec) {
-  AM_ASSERT(can_prepare(spec) && !spec.prepared.empty(), "there is something to prepare");
+  AM_ASSERT(can_prepare(spec) && !spec.prepared.empty(), "the data cannot be prepared");
   if (auto found = find_prepared(spec)) return found->second;
   const Place place = place_of(spec);
   Prepared done = {.folder = place.folder};

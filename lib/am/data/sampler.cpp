@@ -27,7 +27,7 @@ std::vector<MixtureOrder::Source> limits_of(const std::vector<SampledSource>& so
 
 Sampler::Sampler(const std::vector<SampledSource>& sources, const SamplerOptions& options)
     : options_(options), sources_(sources) {
-  AM_ASSERT(!sources.empty(), "samples have a source");
+  AM_ASSERT(!sources.empty(), "a sampler needs a source");
   if (sources.size() == 1) {
     if (sources.front().epochs > 0) size_ = sources.front().epochs * sources.front().samples;
     return;
@@ -37,7 +37,7 @@ Sampler::Sampler(const std::vector<SampledSource>& sources, const SamplerOptions
 }
 
 std::optional<Draw> Sampler::draw(int64_t place) const {
-  AM_ASSERT(place >= 0, "a place before the data's beginning");
+  AM_ASSERT(place >= 0, "a negative position in the data order");
   if (size_ && place >= *size_) return std::nullopt;
   const auto turn = mixture_ ? mixture_->turn(place) : MixtureOrder::Turn{0, place};
   if (!turn) return std::nullopt;

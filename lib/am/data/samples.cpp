@@ -24,7 +24,7 @@ class StreamSamples : public SampleSource {
                   cat("the data has ", tokens_->size(),
                       " tokens, but one sample needs seq_len + 1 = ", options.seq_len + 1, " (",
                       tokens_->description(), ")"),
-                  "lower train.seq_len or give more data");
+                  "reduce train.seq_len or provide more data");
     }
   }
 

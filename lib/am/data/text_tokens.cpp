@@ -34,7 +34,7 @@ class TextTokens : public TokenSource {
   int64_t size() const override { return static_cast<int64_t>(ids_.size()); }
   void read(int64_t first, std::span<int64_t> out) const override {
     AM_ASSERT(first >= 0 && first + static_cast<int64_t>(out.size()) <= size(),
-              "beyond the tokens");
+              "the range is outside the tokens");
     std::copy_n(ids_.begin() + first, out.size(), out.begin());
   }
   std::string description() const override { return description_; }

@@ -36,7 +36,8 @@ class SyntheticTokens : public TokenSource {
   int64_t size() const override { return kSize; }
 
   void read(int64_t first, std::span<int64_t> out) const override {
-    AM_ASSERT(first >= 0 && first + static_cast<int64_t>(out.size()) <= kSize, "beyond the tokens");
+    AM_ASSERT(first >= 0 && first + static_cast<int64_t>(out.size()) <= kSize,
+              "outside the tokens");
     int64_t run = -1;
     int64_t start = 0;
     int64_t stride = 0;
@@ -72,7 +73,7 @@ std::unique_ptr<TokenSource> open_tokens(const DataSpec& spec) {
   const TokenType type = parse_token_dtype(spec.token_dtype);
   std::vector<TokenFile> files;
   for (const fs::path& path : expand_paths(spec.paths))
-    files.push_back(open_headerless(path, type));
+    files.push_back(open_shard_or_headerless(path, type));
   return std::make_unique<MappedTokens>(spec.kind, std::move(files), spec.vocab_size);
 }
 
@@ -103,7 +104,7 @@ std::unique_ptr<TokenSource> open_token_source(const DataSpec& spec) {
   }
   if (spec.kind != "text" && spec.kind != "tokens" && spec.kind != "megatron") {
     throw Error(ErrorKind::kPlan, cat("data.kind = \"", spec.kind, "\" is not known"),
-                "use synthetic, text, tokens or megatron");
+                "use synthetic, text, tokens, megatron, chat or synthetic_chat");
   }
   if (spec.paths.empty()) {
     throw Error(ErrorKind::kPlan, cat("data.kind = \"", spec.kind, "\" needs data.path"),

@@ -7,7 +7,7 @@
 
 namespace am::formats {
 
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "files' numbers are read as they lie");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "numbers are read without a byte swap");
 
 // Returns the number that begins at byte `offset` of `bytes`; the caller must have checked that all
 // its bytes are inside `bytes`.

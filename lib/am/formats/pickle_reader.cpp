@@ -222,7 +222,8 @@ class PickleReader {
   void push_object() {
     const PickleValue arguments = pop();
     const PickleValue global = pop();
-    if (!global.is(PickleKind::kGlobal)) fail("a value is called that is not a global");
+    if (!global.is(PickleKind::kGlobal))
+      fail("the target of a call is not a global (a class or function)");
     if (!arguments.is(PickleKind::kTuple)) fail("the arguments of a call are not a tuple");
     const std::array<PickleValue, kObjectItems> items = {global, arguments, PickleValue()};
     push(make_node(PickleKind::kObject, items));

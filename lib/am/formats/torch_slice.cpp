@@ -151,7 +151,8 @@ constexpr std::string_view kArchiveVersion = "3\n";
 TorchSlice tensor_slice(std::string_view dtype, const Shape& shape, uint64_t position,
                         size_t alignment) {
   const int64_t element = torch_dtype_size(dtype);
-  AM_ASSERT(element > 0 && alignment <= size_t{1} << 15U, "a slice of no dtype, or far apart");
+  AM_ASSERT(element > 0 && alignment <= size_t{1} << 15U,
+            "unknown dtype, or alignment over 32 KiB");
   const uint64_t bytes = static_cast<uint64_t>(numel(shape)) * static_cast<uint64_t>(element);
   ArchiveWriter archive;
   archive.add("data.pkl", tensor_pickle(dtype, shape, bytes));

@@ -29,8 +29,9 @@ int64_t model_size(const model::ModelConfig& model, std::string_view config_key)
 void compare_model(const Imported& imported, const model::ModelConfig& model, Diagnostics& found,
                    bool force) {
   const auto report = [&](const Span& span, const std::string& message) {
-    found.add({"exchange.model", force ? Severity::kWarning : Severity::kError, span, message,
-               force ? "" : "name this file's own model with --model, or add --force"});
+    found.add(
+        {"exchange.model", force ? Severity::kWarning : Severity::kError, span, message,
+         force ? "" : "pass the model that this file configures with --model, or add --force"});
   };
   for (const Geometry& size : imported.geometry) {
     const int64_t of_model = model_size(model, size.config_key);

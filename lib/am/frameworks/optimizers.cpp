@@ -37,7 +37,7 @@ void set_torch_optimizer(PlanBuilder& builder, std::string_view name, std::strin
     builder.copy(cat(arguments, "momentum"), "optimizer.momentum");
     builder.copy(cat(arguments, "nesterov"), "optimizer.nesterov");
   } else {
-    builder.lose(path, "the optimizer and its states: the plan has AdamW");
+    builder.lose(path, "the optimizer: the plan trains with AdamW instead");
   }
 }
 

@@ -14,9 +14,9 @@ namespace am::stored {
 
 namespace {
 
-// Keys of adapter_config.json (as of PEFT 0.21) whose values need no check here: whatever the
-// value, an adapter is the product of A and B, with one rank and one scaling factor. The tensors'
-// names show which layers have adapters, and which modules are saved.
+// Keys of adapter_config.json (as of PEFT 0.21) that not_plain() accepts with any value: whatever
+// the value, an adapter is the product of A and B, with one rank and one scaling factor. The
+// tensors' names show which layers have adapters, and which modules are saved.
 constexpr std::array<std::string_view, 22> kNeutralKeys = {
     "auto_mapping",      "base_model_name_or_path",
     "eva_config",        "exclude_modules",
@@ -30,9 +30,9 @@ constexpr std::array<std::string_view, 22> kNeutralKeys = {
     "target_modules",    "task_type",
     "use_dora",          "use_rslora"};
 
-// Beginnings of values of init_lora_weights that leave the base model unchanged. Other values, for
-// example "pissa", "olora" and "loftq", derive A and B from the base model's weights and change
-// these weights.
+// Values of init_lora_weights, besides true and false, that leave the base model unchanged. Other
+// values, for example "pissa", "olora" and "loftq", derive A and B from the base model's weights
+// and change these weights.
 constexpr std::array<std::string_view, 3> kNeutralBeginnings = {"gaussian", "eva", "orthogonal"};
 
 bool is_neutral(const std::string& key, const Json& value) {
@@ -70,8 +70,8 @@ void check_adapter_config(std::string_view text, const std::string& file,
   }
   if (const auto more = not_plain(config); !more.empty()) {
     throw Error(ErrorKind::kFormat, cat(file, ": ", join(more, ", "), " is not supported"),
-                "only plain LoRA adapters with one rank and one factor are supported; merge other "
-                "adapters into their base model first (PEFT's merge_and_unload)");
+                "only LoRA and DoRA adapters with one rank and one scaling factor are supported; "
+                "merge other adapters into their base model first (PEFT's merge_and_unload)");
   }
   const Json rank = config.value("r", Json()), alpha = config.value("lora_alpha", Json());
   if (!rank.is_number_integer() || rank.get<int64_t>() < 1 || !alpha.is_number() ||
@@ -88,8 +88,8 @@ void check_adapter_config(std::string_view text, const std::string& file,
   }
   if (const bool dora = config.value("use_dora", Json(false)) == Json(true); dora != ours.dora) {
     throw Error(ErrorKind::kFormat,
-                cat(file, dora ? ": its adapters are DoRA's, but the plan's are not"
-                               : ": its adapters are not DoRA's, but the plan's are"),
+                cat(file, dora ? ": its adapters are DoRA, but the plan's are LoRA"
+                               : ": its adapters are LoRA, but the plan's are DoRA"),
                 cat("lora.use_dora = ", dora ? "true" : "false"));
   }
   const double r = as_double(ours.rank);
@@ -100,8 +100,8 @@ void check_adapter_config(std::string_view text, const std::string& file,
   const double scale = alpha.get<double>() / (root == Json(true) ? std::sqrt(r) : r);
   if (std::abs(scale - ours.scale) > 1e-9 * std::abs(scale)) {
     throw Error(ErrorKind::kFormat,
-                cat(file, ": the factor of its adapters is ", scale,
-                    ", but the factor of the plan, alpha / rank, is ", ours.scale),
+                cat(file, ": the scaling factor of its adapters is ", scale,
+                    ", but that of the plan, alpha / rank, is ", ours.scale),
                 cat("lora.alpha = ", scale * r));
   }
 }

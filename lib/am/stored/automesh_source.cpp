@@ -108,7 +108,7 @@ class AutomeshSource : public TensorSource {
                out.part(inside(box, *common).offset, element));
       require_whole(path_of(place.parts[i]), file_of(place.parts[i].file).bytes());
     }
-    AM_ASSERT(missing == 0, cat(name, ": a box is read that was not wanted"));
+    AM_ASSERT(missing == 0, cat(name, ": read() was called for a box outside of the wanted boxes"));
   }
   void prefetch(std::string_view name, const mesh::Box& box) const override {
     const Place& place = place_in(places_, name, folder_);
@@ -235,8 +235,7 @@ class AutomeshSource : public TensorSource {
                 "checkpoint before it");
   }
 
-  // Returns a data file, which is mapped when it is first read: to list tensors, the index
-  // suffices.
+  // Returns a data file. The first call for a file maps it; listing tensors needs only the index.
   const MappedFile& file_of(size_t number) const {
     const std::lock_guard lock(mutex_);
     auto& file = mapped_[number];
@@ -264,7 +263,7 @@ class AutomeshSource : public TensorSource {
   fs::path folder_;
   run_folder::CheckpointInfo info_;
   run_folder::ShardIndex index_;     // without tensors: add_tensors() moves them out
-  bool looks_when_read_ = false;     // a file's label and size are checked at its first read
+  bool looks_when_read_ = false;     // whether labels and sizes are checked at the first read
   std::map<size_t, Error> damaged_;  // errors of damaged files, by index in index_.files
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;

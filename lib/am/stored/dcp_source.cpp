@@ -216,8 +216,8 @@ class DcpSource : public TensorSource {
     if (!stored || stored->dtype != place.stored->dtype || stored->shape != shape) {
       throw Error(ErrorKind::kFormat,
                   cat(place_of(place.slice(i), place.stored->name),
-                      ": the file does not hold a tensor ", shape_text(shape), " of ",
-                      place.stored->dtype, ", which ", formats::kDcpMetadataFile, " promises"),
+                      ": the file does not hold the tensor ", shape_text(shape), " of ",
+                      place.stored->dtype, " that ", formats::kDcpMetadataFile, " lists"),
                   "the folder mixes files of two checkpoints; save the checkpoint again");
     }
     return *stored;
@@ -238,8 +238,7 @@ class DcpSource : public TensorSource {
     }
   }
 
-  // Returns a data file, which is mapped when it is first read: to list tensors, `.metadata`
-  // suffices.
+  // Returns a data file. The first call for a file maps it; listing tensors needs only `.metadata`.
   const MappedFile& file_of(size_t index) const {
     const std::lock_guard lock(mutex_);
     auto& file = files_[index];

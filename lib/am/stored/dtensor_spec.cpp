@@ -25,7 +25,7 @@ bool product_fits(const Shape& sizes, int64_t least, int64_t most) {
 }
 
 // Returns the index at which a mesh dim with this split factor is inserted into `cuts`, the list of
-// later mesh dims that shard the same tensor dim. Returns nothing if no index yields the factor.
+// later mesh dims that shard the same tensor dim. Returns nullopt if no index yields the factor.
 std::optional<size_t> place_among(const std::vector<size_t>& cuts, const DTensorSpec& spec,
                                   int64_t split_factor) {
   int64_t pieces = 1;
@@ -50,9 +50,9 @@ bool is_order(const DTensorSpec& spec) {
 
 std::optional<std::string> put_in_order(DTensorSpec& spec) {
   if (!product_fits(spec.shape, 0, kMostSpecElements))
-    return "has a shape of negative or too large sizes";
+    return "has a shape with a negative or too large size";
   if (!product_fits(spec.sizes, 1, kMostMeshRanks))
-    return "is on a mesh of zero or too large sizes";
+    return "is on a mesh with a zero or too large size";
   if (spec.axes.size() != spec.sizes.size())
     return "does not have a placement for each dim of its mesh";
   const auto dims = static_cast<int64_t>(spec.shape.size());

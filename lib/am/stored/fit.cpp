@@ -117,12 +117,12 @@ std::string help_for(const Misfits& misfit) {
   if (misfit.adapter)
     return "these tensors belong to a LoRA adapter: name its folder in lora.weights, or merge it "
            "into its base model (PEFT's merge_and_unload)";
-  return "name the weights and the config of the same model";
+  return "set model.path and model.weights to the same model";
 }
 
 void check_quantization(const model::ModelConfig& config, const TensorSource& source) {
-  // Only Hugging Face weights may be quantised. Checkpoints of am-run have trained weights, even if
-  // the config.json beside them has a quantization_config.
+  // Quantised weights occur only in files of Hugging Face. Checkpoints of am-run have trained
+  // weights, even if the config.json beside them has a quantization_config.
   if (source.format() != "huggingface") return;
   const bool has_config = !source.config_file().empty();
   const std::string method =
@@ -131,7 +131,7 @@ void check_quantization(const model::ModelConfig& config, const TensorSource& so
   const bool mxfp4 = method == "mxfp4";
   throw Error(ErrorKind::kFormat,
               cat(has_config ? source.config_file().string() : config.file,
-                  ": its quantization_config (", method, ") says that the weights are quantised"),
+                  ": its quantization_config (", method, ") marks the weights as quantised"),
               mxfp4 ? kMxfp4Help
                     : "dequantise them to bfloat16 or float32 (transformers' dequantize()) and "
                       "load those; if they are already dequantised, remove quantization_config");

@@ -199,10 +199,10 @@ class HfShardsSource : public TensorSource {
     for (const model::ParameterSpec& parameter : model::build_inventory(config).parameters) {
       const StoredTensor* stored = find(parameter.name);
       if (stored == nullptr || stored->shape == parameter.shape) continue;
-      note_ = cat(
-          stored->name, " is ", shape_text(stored->shape), " in these files and ",
-          shape_text(parameter.shape), " according to ", config_file_.filename().string(),
-          ": the file of the last rank may be missing, or files of an earlier save may be left");
+      note_ =
+          cat(stored->name, " is ", shape_text(stored->shape), " in these files and ",
+              shape_text(parameter.shape), " according to ", config_file_.filename().string(),
+              ": the file of the last rank may be missing, or files of an earlier save may remain");
       return;
     }
   }

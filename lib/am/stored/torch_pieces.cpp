@@ -18,7 +18,7 @@ using formats::PickleValue;
               "the files belong to several checkpoints or were changed; copy the folder again");
 }
 
-// Returns the box of `values` with this shape whose first element has index `first`; nothing if the
+// Returns the box of `values` with this shape whose first element has index `first`; nullopt if the
 // box does not lie inside `values`.
 std::optional<formats::TorchTensor> part_of(formats::TorchTensor values, const Shape& first,
                                             const Shape& shape) {
@@ -62,8 +62,9 @@ TorchPieces read_pieces(const formats::TorchArchive& archive, const PickleValue&
     if (says_place(value)) {
       throw Error(
           ErrorKind::kFormat,
-          cat(where, ": a part of a sharded tensor, whose place is not stored in this file"),
-          "open the folder instead, whose metadata has the place of each part");
+          cat(where,
+              ": this is a shard of a tensor, and the file lacks its position in the tensor"),
+          "open the folder instead: its metadata has the position of each shard");
     }
     return {{{values, values.shape, mesh::Box::whole(values.shape)}}};
   }

@@ -134,7 +134,7 @@ class TorchSource : public TensorSource {
         if (global.name != "ShardedTensor" || !starts_with(global.module, kSharded)) continue;
         throw Error(
             ErrorKind::kFormat,
-            cat(path.string(), ": sharded tensors of FSDP1, which are not supported"),
+            cat(path.string(), ": the file has sharded tensors of FSDP1, which are not supported"),
             "save with torch.distributed.checkpoint.save instead (in accelerate: use_dcp=True)");
       }
     }
@@ -149,8 +149,8 @@ class TorchSource : public TensorSource {
     size_t entry;  // number of the stored tensor that the values belong to, counted over all files
   };
 
-  // Opens a file. Throws if it is damaged; but with OnDamage::kReport and several files, records
-  // the damage and returns null.
+  // Opens a file. Throws if the file is damaged. With OnDamage::kReport and several files, records
+  // the damage and returns null instead.
   const File* open(const TorchPart& part) {
     if (what_.damage == OnDamage::kRefuse || what_.parts.size() == 1) {
       return files_.emplace_back(std::make_unique<File>(part.path)).get();
@@ -267,7 +267,7 @@ class TorchSource : public TensorSource {
     // True if the caller opened the file of a single rank: the missing shards are in files beside
     // it.
     const bool lone = ranks_ > 1 && !fs::is_directory(what_.path);
-    const std::string one = cat("this file is of one rank of ", ranks_);
+    const std::string one = cat("this file has the shards of one of ", ranks_, " ranks");
     const std::string folder =
         cat("open its folder, ", folder_of(what_.path).string(), ", with the files of all ranks");
     if (what_.damage == OnDamage::kReport) {
@@ -291,14 +291,14 @@ class TorchSource : public TensorSource {
   std::map<std::string, std::vector<Piece>, std::less<>> places_;
   // Index of each tensor in tensors_ or optimizer_ by name, valid until the lists are sorted.
   std::map<std::string, size_t> numbers_;
-  std::map<std::string, formats::PickleValue, std::less<>> values_;  // of files_, by name
+  std::map<std::string, formats::PickleValue, std::less<>> values_;  // plain values, by name
   std::set<std::string, std::less<>> torn_;  // names of tensors whose shards overlap or leave a gap
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;
 };
 
-// accelerate's file of an FSDP model with full tensors, and its file of the optimizer states, which
-// are saved under parameter names.
+// Names of the files in which accelerate saves an FSDP model as full tensors, and its optimizer
+// states under parameter names.
 constexpr const char* kGathered = "pytorch_model_fsdp.bin";
 constexpr const char* kGatheredOptimizer = "optimizer.bin";
 // Patterns of names of files that trainers write beside a model and that do not contain a model.
@@ -317,8 +317,7 @@ bool is_torch_file(const fs::path& path) {
   return formats::is_zip(begin) || formats::is_legacy_torch(begin) || is_tar(bytes);
 }
 
-// Returns the files of a folder that may contain a model, for a folder without a file of a standard
-// name.
+// Returns the files that may contain a model, in a folder that has no file with a standard name.
 std::vector<fs::path> unnamed_models(const fs::path& folder) {
   std::vector<fs::path> found;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {
@@ -389,7 +388,8 @@ std::unique_ptr<TensorSource> open_torch_source(const fs::path& path, OnDamage d
     if (!is_tar(first_bytes(part.path))) continue;
     throw Error(
         ErrorKind::kFormat,
-        cat(part.path.string(), ": a tar file of PyTorch before 2017, which is not supported"),
+        cat(part.path.string(),
+            ": this is a tar file of PyTorch before 2017, which is not supported"),
         "convert the file with torch.save(torch.load(FILE, weights_only=False), FILE), only if you "
         "trust it: loading may run code");
   }

@@ -54,10 +54,10 @@ void check_growth(size_t before, size_t now) {
   constexpr size_t kMostGrowth = 64;
   if (now / kMostGrowth <= before + 1024) return;
   throw Error(ErrorKind::kFormat,
-              cat("the tokenizer's stages make ", now, " bytes of a text of ", before));
+              cat("the tokenizer's stages turn a text of ", before, " bytes into ", now));
 }
 
-// Whether a special token at the bytes [begin, end) of the original text is text like any other.
+// Whether a special token at bytes [begin, end) of the original text is tokenised as ordinary text.
 bool is_text(size_t begin, size_t end, const EncodeOptions& options) {
   if (options.split_special_tokens) return true;
   const auto offset =
@@ -191,7 +191,7 @@ class Pipeline : public Tokenizer {
                                characters(own.substr(own.size() - trailing_space(own)))};
       out.places->push_back({{piece.origin[0].begin, piece.origin[own.size() - 1].end}, margins});
     };
-    // Cuts normalized text at the tokens that are searched there.
+    // Cuts normalized text at the added tokens that are searched in normalized text.
     const auto cut_normalized = [&](const Piece& piece) {
       const auto origin_is_text = [&](size_t begin, size_t end) {
         return piece.origin == nullptr
@@ -221,7 +221,7 @@ class Pipeline : public Tokenizer {
         [&](uint32_t id, size_t begin, size_t end) { add(all.part(begin, end), id); });
   }
 
-  // Takes white space at the ends of tokens out of their places in `text`.
+  // Excludes white space at the ends of tokens from their ranges in `text`.
   void trim(std::string_view text, const std::vector<uint32_t>& ids, std::vector<Place>& places,
             bool add_prefix_space) const {
     for (size_t i = 0; i < ids.size(); ++i) {

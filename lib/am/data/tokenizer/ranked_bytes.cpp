@@ -20,18 +20,18 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A special token; the id is counted from the number of ranks.
+// A special token, whose id is the number of ranks plus `offset`.
 struct Special {
   std::string content;
   uint32_t offset;
 };
 
 struct Encoding {
-  std::vector<std::string> names;  // parts of a file's name
+  std::vector<std::string> names;  // a file whose name contains one of these has this encoding
   size_t tokens;                   // number of ranks of the published file
   std::string pattern;
   std::vector<Special> special;
-  bool has_begin = false;  // whether the first special token begins a text
+  bool has_begin = false;  // whether add_special_tokens puts the first special token before a text
 };
 
 // Patterns as the encodings' publishers write them.
@@ -59,7 +59,7 @@ constexpr const char* kKimi =
     R"([\p{Ll}\p{Lm}\p{Lo}\p{M}&&[^\p{Han}]]*(?i:'s|'t|'re|'ve|'m|'ll|'d)?|)"
     R"(\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|\s*[\r\n]+|\s+(?!\S)|\s+)";
 
-// Returns the special tokens of Llama 3.1: eleven, and reserved ones up to 256.
+// Returns the 256 special tokens of Llama 3.1: eight with names of their own, the others reserved.
 std::vector<Special> llama3_special() {
   std::vector<Special> special;
   const auto add = [&](std::string content) {
@@ -233,8 +233,10 @@ std::unique_ptr<Tokenizer> parse_rank_lines(std::string_view content, const std:
     if (line.empty()) continue;
     auto token = parse_line(line);
     if (!token) {
-      throw Error(ErrorKind::kFormat,
-                  cat(file, ":", number, ": the line is not a token in base64 and its rank"));
+      throw Error(
+          ErrorKind::kFormat,
+          cat(file, ":", number,
+              ": the line must be a token in base64, a space, and the number of the token"));
     }
     tokens.push_back(std::move(*token));
   }
@@ -243,9 +245,9 @@ std::unique_ptr<Tokenizer> parse_rank_lines(std::string_view content, const std:
   if (encoding == nullptr && !config.pattern) {
     throw Error(ErrorKind::kFormat,
                 cat(file, ": the encoding of this file of ", tokens.size(),
-                    " tokens is not known, and it does not contain its pattern"),
-                "a file's name may contain cl100k, o200k, r50k, llama3, qwen or kimi; or put a "
-                "tokenizer_config.json with \"pat_str\" beside it");
+                    " tokens is not known, and such files lack the pattern that splits text"),
+                "rename the file so that its name contains cl100k, o200k, r50k, llama3, qwen or "
+                "kimi, or put a tokenizer_config.json with \"pat_str\" beside it");
   }
   std::vector<AddedToken> special = std::move(config.special);
   std::vector<uint32_t> before;
@@ -292,7 +294,7 @@ std::unique_ptr<Tokenizer> read_tekken(const SortedJson& json, const std::string
   } else {
     names.assign(std::begin(kTekkenSpecial), std::end(kTekkenSpecial));
   }
-  // An invalid file must not name many more special tokens than it has tokens.
+  // A limit for invalid files: special tokens take memory even if the file does not list them.
   constexpr uint32_t kMostSpecial = 1 << 16;
   if (special_count > kMostSpecial) config.fail("there are more than 65536 special tokens");
   std::vector<AddedToken> special;

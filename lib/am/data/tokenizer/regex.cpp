@@ -23,7 +23,7 @@ struct FreeMatch {
   void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
 };
 
-// Returns where PCRE2 stores the bounds of a match. A match uses it only until the next one begins.
+// Returns this thread's storage for the bounds of a match. The next match overwrites them.
 pcre2_match_data* match_data() {
   thread_local const std::unique_ptr<pcre2_match_data, FreeMatch> data(
       pcre2_match_data_create(1, nullptr));
@@ -53,10 +53,10 @@ bool is_script(const std::string& name) {
 
 // Writes a pattern in PCRE2's syntax:
 //   \s            without U+180E, which PCRE2 includes
-//   \p{Han}       the script proper, because PCRE2 includes characters that scripts share
+//   \p{Han}       \p{sc:Han}, because PCRE2 would include characters that several scripts share
 //   [A&&[^B]]     (?:(?![B])[A])
 // and in Oniguruma's dialect:
-//   \w            with the marks and connectors that PCRE2 leaves out
+//   \w            also marks and connectors, which PCRE2 leaves out
 //   \h            a hexadecimal digit
 //   {1,3}+        repeats the interval, and is not possessive
 class Translation {
@@ -165,8 +165,8 @@ class Translation {
     } else if (starts_with(inside, "0,") || starts_with(inside, ",")) {
       out_.replace(begin, std::string::npos, "*");
     } else {
-      throw Error(ErrorKind::kFormat, cat("the pattern \"", pattern_, "\" repeats {", inside,
-                                          "} by +, which is not supported"));
+      throw Error(ErrorKind::kFormat, cat("the pattern \"", pattern_, "\" has + after {", inside,
+                                          "}, which is not supported"));
     }
     ++at_;
   }

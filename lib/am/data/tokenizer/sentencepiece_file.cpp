@@ -239,7 +239,7 @@ class ModelReader {
     check(reader, "denormalizer_spec");
   }
 
-  // ---- its stages --------------------------------------------------------------------------------
+  // ---- the stages --------------------------------------------------------------------------------
 
   void read_bytes() {
     Vocabulary ids;
@@ -302,11 +302,11 @@ class ModelReader {
       }
       if (piece.type != PieceType::kNormal && piece.type != PieceType::kUserDefined) continue;
       if (!spec.vocabulary.emplace(piece.text, static_cast<uint32_t>(i)).second) {
-        fail(cat("pieces[", i, "]"), cat("\"", piece.text, "\" is there twice"));
+        fail(cat("pieces[", i, "]"), cat("\"", piece.text, "\" occurs twice"));
       }
       merged.push_back(&piece);
     }
-    // Pieces of one score have one rank.
+    // Pieces of equal score have equal rank.
     std::stable_sort(merged.begin(), merged.end(),
                      [](const auto* a, const auto* b) { return a->score > b->score; });
     std::vector<std::pair<std::string, uint32_t>> ranks;
@@ -322,7 +322,7 @@ class ModelReader {
     return bpe_model(std::move(spec));
   }
 
-  // Adds the tokens around a text.
+  // Sets the tokens that add_special_tokens puts around a text.
   void add_ends(Stages& stages) const {
     const auto control = [&](const std::string& text) -> std::optional<uint32_t> {
       for (size_t i = 0; i < model_.pieces.size(); ++i) {
@@ -359,7 +359,7 @@ class ModelReader {
 }  // namespace
 
 bool is_sentencepiece(std::string_view content) {
-  // A piece is field 1, of bytes; its text is field 1, of bytes, of the piece.
+  // A piece is field 1 of the file's message, and its text is field 1 of the piece's message.
   ProtoReader reader(content.substr(0, std::min<size_t>(content.size(), 1 << 16)));
   ProtoField piece;
   if (!reader.next(piece) || piece.field != 1 || !piece.is_bytes) return false;

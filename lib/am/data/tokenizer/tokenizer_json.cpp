@@ -23,8 +23,9 @@ constexpr const char* kPunctuation = R"([!-/:-@\[-`{-~\p{P}])";
 constexpr const char* kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control})";
 
 constexpr const char* kHint =
-    "with a tokenizer that automesh does not read, write the ids to a file by its own library "
-    "(numpy.array(ids, 'uint32').tofile('tokens.bin')), and set data.kind = \"tokens\"";
+    "write the ids to a file with the tokenizer's own library "
+    "(numpy.array(ids, 'uint32').tofile('tokens.bin')), and set data.kind = \"tokens\" and "
+    "data.token_dtype = \"uint32\"";
 
 class PartsReader {
  public:
@@ -141,7 +142,8 @@ class PartsReader {
 
   // ---- pre-tokenizers ----------------------------------------------------------------------------
 
-  // `last`: whether no stage follows, so that a model of bytes can take ByteLevel's pieces.
+  // `last`: whether no stage follows. ByteLevel then leaves the stage that turns bytes into letters
+  // to read_model(), which omits it for a BPE on bytes.
   void read_pre_tokenizer(const JsonField& part, bool last = true) {
     const std::string& type = part.type();
     PreTokenizers& out = stages_.pre_tokenizers;
@@ -194,7 +196,7 @@ class PartsReader {
     PreTokenizers& out = stages_.pre_tokenizers;
     const std::string& replacement = replacement_of(part);
     const PrependScheme scheme = prepend_scheme(part);
-    // Whether a piece begins the text is only known from its place if stages changed the text.
+    // Once a stage has changed the text, only a piece's origin shows whether it begins the text.
     if (scheme == PrependScheme::kFirst) {
       stages_.always_traced = !stages_.normalizers.empty() || !out.empty();
     }
@@ -255,7 +257,7 @@ class PartsReader {
     } else {
       refuse(model, type.empty() ? "a model without a type" : cat("the model type ", type));
     }
-    // A model of bytes has cleared this.
+    // read_bpe() has reset byte_level_last_ if the model's symbols are bytes.
     if (byte_level_last_) stages_.pre_tokenizers.push_back(normalizing_stage(letters_stage()));
   }
 
@@ -265,7 +267,7 @@ class PartsReader {
     Vocabulary vocabulary;
     vocabulary.reserve(field.value().size());
     for (const auto& [token, id] : field.value().items()) {
-      // The place is only written if there is something wrong with the id.
+      // The field, with its place, is only built for an invalid id, because building it is slow.
       const bool fine = id.is_number_unsigned() && id.get<uint64_t>() < UINT32_MAX;
       const uint32_t number = fine ? id.get<uint32_t>() : field.inside(id, token).id();
       vocabulary.emplace(token, number);
@@ -329,13 +331,13 @@ class PartsReader {
     const auto right_id = find_id(spec.vocabulary, right);
     const auto merged = find_id(spec.vocabulary, whole);
     if (!left_id || !right_id || !merged) {
-      merge.fail(cat("the merge of \"", left, "\" and \"", right, "\" is not in the vocabulary"));
+      merge.fail(cat("\"", left, "\", \"", right, "\" or their merge is not in the vocabulary"));
     }
     if (has_inner_space(whole)) spec.words_begin_with_space = false;
     spec.merges.add(*left_id, *right_id, *merged);
   }
 
-  // Rewrites a vocabulary of letters as one of bytes, so that pieces need not become letters.
+  // Converts a vocabulary from GPT-2's letters to bytes, so that the text need not become letters.
   static void use_bytes(BpeSpec& spec) {
     Vocabulary bytes;
     bytes.reserve(spec.vocabulary.size());
@@ -485,7 +487,7 @@ class PartsReader {
   JsonField root_;
   Stages stages_;
   bool byte_level_ = false;       // whether there is a pre-tokenizer ByteLevel
-  bool byte_level_last_ = false;  // whether the model's pieces are bytes as letters
+  bool byte_level_last_ = false;  // whether read_model() must add ByteLevel's stage of letters
 };
 
 }  // namespace

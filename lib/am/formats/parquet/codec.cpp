@@ -11,22 +11,22 @@ namespace {
 
 constexpr int64_t kLargestPage = int64_t{1} << 30;
 
-// Returns the highest ratio of sizes that a codec can have.
+// Returns the highest ratio of decompressed to compressed size that a codec can reach.
 int64_t most_expansion(Codec codec) {
   switch (codec) {
     case Codec::kSnappy:
-      return 22;  // a copy of 64 bytes takes 3
+      return 22;  // a copy of 64 bytes takes 3 bytes
     case Codec::kGzip:
       return 1032;  // a copy of 258 bytes takes 2 bits
     default:
-      return int64_t{1} << 15;  // a block of 128 KiB of one byte takes 4
+      return int64_t{1} << 15;  // a block that repeats one byte 128 Ki times takes 4 bytes
   }
 }
 
 void unpack_gzip(Bytes packed, std::span<std::byte> out) {
   constexpr int kGzipWindow = 15 + 16;
   z_stream stream = {};
-  AM_ASSERT(inflateInit2(&stream, kGzipWindow) == Z_OK, "zlib has memory");
+  AM_ASSERT(inflateInit2(&stream, kGzipWindow) == Z_OK, "zlib has no memory");
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<std::byte*>(packed.data()));
   stream.avail_in = static_cast<uInt>(packed.size());
   stream.next_out = reinterpret_cast<Bytef*>(out.data());
@@ -59,12 +59,13 @@ Bytes unpack(Codec codec, Bytes stored, int64_t size, PageBuffer& buffer) {
   }
   if (codec != Codec::kSnappy && codec != Codec::kGzip && codec != Codec::kZstd) {
     fail_unsupported(cat("the column is compressed by ", name_of(codec),
-                         ", which is not read (legal: Snappy, gzip, Zstandard)"));
+                         ", which is not supported (supported: Snappy, gzip, Zstandard)"));
   }
   if (size == 0) return {};
-  if (size > kLargestPage) fail_unsupported(cat("the page would have ", size, " bytes"));
+  if (size > kLargestPage)
+    fail_unsupported(cat("the page would have ", size, " bytes, over 1 GiB"));
   if (size / most_expansion(codec) > stored_size) {
-    fail_damaged(cat("the page's ", stored_size, " bytes cannot become ", size));
+    fail_damaged(cat("the page's ", stored_size, " bytes cannot decompress to ", size));
   }
   const auto out = buffer.resize(static_cast<size_t>(size));
   if (codec == Codec::kSnappy) unpack_snappy(stored, out);

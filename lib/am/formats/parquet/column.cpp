@@ -10,11 +10,11 @@ namespace {
 
 int bits_of_level(int most) { return std::bit_width(static_cast<unsigned>(most)); }
 
-// Takes the levels of a page of version 1, which are behind the number of their bytes.
+// Reads the levels of a data page of version 1, which follow their size in bytes.
 Bytes take_levels(ByteReader& page, int most, Encoding encoding) {
   if (most == 0) return {};
   if (encoding != Encoding::kRle) {
-    fail_unsupported(cat("levels in the encoding ", name_of(encoding), " are not read"));
+    fail_unsupported(cat("levels in the encoding ", name_of(encoding), " are not supported"));
   }
   return page.take(page.number<uint32_t>());
 }
@@ -27,7 +27,7 @@ ColumnReader::ColumnReader(Bytes file, const SchemaLeaf& leaf, const ColumnChunk
       [&] {
         if (chunk.encrypted) fail_unsupported("the column is encrypted");
         if (chunk.elsewhere) fail_unsupported("the column is in another file");
-        if (chunk.type != leaf.type) fail_damaged("the type is not that of the schema");
+        if (chunk.type != leaf.type) fail_damaged("the type differs from that in the schema");
         const auto size = static_cast<int64_t>(file.size());
         if (chunk.offset > size || chunk.bytes > size - chunk.offset) {
           fail_damaged("the column's bytes are behind the end of the file");

@@ -18,14 +18,15 @@ constexpr size_t kTailBytes = 8;  // the footer's length, and the magic
 template <typename Enum>
 Enum enumerator(ThriftReader& reader, ThriftType type) {
   const int64_t number = reader.integer(type);
-  if (number < 0 || number > 1000) fail_damaged(cat("an enumerator is ", number));
+  if (number < 0 || number > 1000)
+    fail_damaged(cat("an enum field has the illegal value ", number));
   return static_cast<Enum>(number);
 }
 
 // Returns a count or size.
 int64_t count(ThriftReader& reader, ThriftType type) {
   const int64_t number = reader.integer(type);
-  if (number < 0) fail_damaged(cat("a count or size is ", number));
+  if (number < 0) fail_damaged(cat("a count or size is negative: ", number));
   return number;
 }
 

@@ -7,7 +7,7 @@ namespace am::formats::parquet {
 
 namespace {
 
-// Writes elements of a Snappy stream: literal bytes, and copies of bytes that were written before.
+// Output of the elements of a Snappy stream: literal bytes, and copies of earlier output.
 class SnappyOutput {
  public:
   explicit SnappyOutput(std::span<std::byte> out) : out_(out) {}
@@ -20,7 +20,8 @@ class SnappyOutput {
     at_ += bytes.size();
   }
 
-  // Repeats the bytes that begin `offset` bytes before the end. They may overlap with the copy.
+  // Appends a copy of the `length` bytes that begin `offset` bytes before the end of the output.
+  // The copy may overlap with its source.
   void copy(size_t offset, size_t length) {
     if (offset == 0 || offset > at_)
       fail_damaged("the Snappy data refer to bytes before the first");
@@ -29,7 +30,7 @@ class SnappyOutput {
     const std::byte* from = to - offset;
     at_ += length;
     constexpr size_t kWord = 8;
-    if (offset >= kWord && out_.size() - at_ >= kWord) {  // whole words, the last one too long
+    if (offset >= kWord && out_.size() - at_ >= kWord) {  // the last word may exceed `length`
       for (size_t i = 0; i < length; i += kWord) std::memcpy(to + i, from + i, kWord);
       return;
     }
@@ -56,7 +57,8 @@ size_t number_of(Bytes bytes) {
 
 void unpack_snappy(Bytes packed, std::span<std::byte> out) {
   ByteReader reader(packed);
-  if (reader.varint() != out.size()) fail_damaged("the Snappy data have another length");
+  if (reader.varint() != out.size())
+    fail_damaged("the Snappy data's length differs from the page's");
   SnappyOutput output(out);
   while (!reader.empty()) {
     const auto tag = reader.number<uint8_t>();

@@ -12,13 +12,13 @@ namespace am::formats::parquet {
 namespace {
 
 constexpr int64_t kLargestRow = int64_t{512} << 20;  // bytes of memory
-constexpr int64_t kMemoryOfValue = 64;               // of a JSON value in a list that grows
-constexpr int64_t kMemoryOfJson = 16;                // of parsed JSON, by the byte of its text
-constexpr int64_t kBytesOfValue = 8;                 // of a value in a line of JSON
+constexpr int64_t kMemoryOfValue = 64;               // bytes of a JSON value in a list that grows
+constexpr int64_t kMemoryOfJson = 16;                // bytes of parsed JSON per byte of its text
+constexpr int64_t kBytesOfValue = 8;  // bytes of a value in a line of JSON, without text
 
 using Columns = std::vector<std::unique_ptr<ColumnReader>>;  // by leaf; null if not wanted
 
-// Assembles the values of some columns to rows.
+// Assembles the values of the wanted columns into rows.
 class RowAssembler {
  public:
   RowAssembler(const Schema& schema, const std::vector<const SchemaNode*>& wanted, Columns columns)
@@ -49,9 +49,9 @@ class RowAssembler {
   int64_t bytes() const { return bytes_; }
 
  private:
-  // Returns the fields of an object, with space for `count`: a vector that grows copies its values,
-  // because their names are constant. Its emplace_back() compares no names; the schema's are
-  // unique.
+  // Returns the fields of an object, with space for `count`, because a vector of fields with const
+  // names copies them when it grows. emplace_back() does not check for equal names; the
+  // names in a schema are unique.
   static Json::object_t& fields_of(Json& object, size_t count) {
     auto& fields = object.get_ref<Json::object_t&>();
     fields.reserve(count);
@@ -119,7 +119,7 @@ class RowAssembler {
   bool agreed(const SchemaNode& node, const Holds& holds) const {
     const bool first = holds(*columns_[node.first_leaf]);
     for (size_t i = node.first_leaf + 1; i < node.end_leaf; ++i) {
-      if (holds(*columns_[i]) != first) fail(i, "has other lists or nulls than its neighbours");
+      if (holds(*columns_[i]) != first) fail(i, "does not match its neighbours' lists or nulls");
     }
     return first;
   }
@@ -142,7 +142,8 @@ class RowAssembler {
 }  // namespace
 
 bool is_parquet(std::string_view file) {
-  // The footer of a file that begins with "PARE" is encrypted; texts may begin so, too.
+  // A Parquet file with an encrypted footer begins with "PARE". A text may begin with "PARE" too,
+  // so the end of the file is checked.
   return starts_with(file, "PAR1") || (starts_with(file, "PARE") && ends_with(file, "PARE"));
 }
 
@@ -154,7 +155,7 @@ Table::Table(std::filesystem::path path, Bytes bytes) : path_(std::move(path)), 
         int64_t left = metadata_.rows;
         for (const RowGroup& group : metadata_.groups) {
           if (group.columns.size() != schema_.leaves.size()) {
-            fail_damaged("a row group has another number of columns than the schema");
+            fail_damaged("the number of columns of a row group differs from the schema");
           }
           if (group.rows > left) fail_damaged("the row groups have more rows than the file");
           left -= group.rows;
@@ -180,9 +181,10 @@ std::vector<const SchemaNode*> Table::wanted(std::span<const std::string> names)
                                     ? cat("two columns have the name \"", column.name, "\"")
                                     : unreadable_part(column);
     if (!problem.empty()) {
-      throw Error(ErrorKind::kFormat, cat(path_.string(), ": ", problem),
-                  "legal are texts, booleans, integers, floating-point numbers, and structs and "
-                  "lists of these; rename or convert the column, or write the rows as .jsonl");
+      throw Error(
+          ErrorKind::kFormat, cat(path_.string(), ": ", problem),
+          "supported are texts, booleans, integers, floating-point numbers, and structs and "
+          "lists of these; rename or convert the column, or write the rows as .jsonl");
     }
     found.push_back(column.name);
     nodes.push_back(&column);

@@ -38,7 +38,7 @@ Json json_of(ValueKind kind, std::string_view text) {
 
 // ---- encodings
 
-// Numbers as they lie in memory.
+// Little-endian numbers.
 template <typename T>
 class PlainNumbers {
  public:
@@ -49,7 +49,7 @@ class PlainNumbers {
   ByteReader bytes_;
 };
 
-// Booleans, eight a byte.
+// Booleans of one bit each.
 class PlainBooleans {
  public:
   explicit PlainBooleans(Bytes bytes) : bytes_(bytes) {}
@@ -63,7 +63,7 @@ class PlainBooleans {
   uint64_t bit_ = 0;
 };
 
-// Booleans as runs, behind the number of their bytes.
+// Booleans as RLE runs, which follow their size in bytes.
 class RunBooleans {
  public:
   explicit RunBooleans(Bytes bytes) {
@@ -77,7 +77,7 @@ class RunBooleans {
   RunReader runs_;
 };
 
-// Texts, each behind its length.
+// Texts, each of which follows its length.
 class PlainTexts {
  public:
   explicit PlainTexts(Bytes bytes) : bytes_(bytes) {}
@@ -104,7 +104,7 @@ uint64_t next_length(DeltaReader& lengths) {
   return static_cast<uint64_t>(length);
 }
 
-// Texts behind the lengths of all of them.
+// The lengths of all texts, then the texts (DELTA_LENGTH_BYTE_ARRAY).
 class DeltaLengthTexts {
  public:
   explicit DeltaLengthTexts(Bytes bytes) : lengths_(bytes) {
@@ -117,14 +117,15 @@ class DeltaLengthTexts {
   ByteReader texts_;
 };
 
-// Texts that begin with a part of the text before them.
+// Texts that are stored as the length of a prefix of the previous text, and a suffix
+// (DELTA_BYTE_ARRAY).
 class DeltaTexts {
  public:
   explicit DeltaTexts(Bytes bytes)
       : prefixes_(bytes), suffixes_(DeltaReader(prefixes_).skip_all()) {}
   std::string_view next() {
     const uint64_t prefix = next_length(prefixes_);
-    if (prefix > text_.size()) fail_damaged("a text shares too much with the one before it");
+    if (prefix > text_.size()) fail_damaged("a text's prefix is longer than the previous text");
     text_.resize(static_cast<size_t>(prefix));
     text_ += suffixes_.next();
     return text_;
@@ -147,7 +148,8 @@ class SourceValues : public ValueReader {
   Source source_;
 };
 
-// Indices of values in a dictionary, behind a byte with the number of their bits.
+// Values that are stored as indices into a dictionary. A byte with the number of bits per index
+// precedes the indices.
 class DictionaryValues : public ValueReader {
  public:
   DictionaryValues(Bytes bytes, const std::vector<Json>& dictionary) : dictionary_(dictionary) {
@@ -232,7 +234,7 @@ std::unique_ptr<ValueReader> read_values(const SchemaLeaf& leaf, Encoding encodi
   }
   if (reader == nullptr) {
     fail_unsupported(cat("values of ", name_of(leaf.type), " in the encoding ", name_of(encoding),
-                         " are not read"));
+                         " are not supported"));
   }
   return reader;
 }
@@ -240,10 +242,10 @@ std::unique_ptr<ValueReader> read_values(const SchemaLeaf& leaf, Encoding encodi
 std::vector<Json> read_dictionary(const SchemaLeaf& leaf, const PageHeader& header, Bytes bytes) {
   if (header.encoding != Encoding::kPlain && header.encoding != Encoding::kPlainDictionary) {
     fail_unsupported(
-        cat("dictionaries in the encoding ", name_of(header.encoding), " are not read"));
+        cat("dictionaries in the encoding ", name_of(header.encoding), " are not supported"));
   }
   if (header.values > kLargestDictionary) {
-    fail_unsupported(cat("the dictionary has ", header.values, " values"));
+    fail_unsupported(cat("the dictionary has ", header.values, " values, more than 2^24"));
   }
   const auto values = read_values(leaf, Encoding::kPlain, bytes, nullptr);
   std::vector<Json> dictionary;

@@ -29,7 +29,7 @@ namespace {
 constexpr std::array<const char*, 2> kFiles = {"optimizer.pt", "optimizer.bin"};
 constexpr std::string_view kGroups = "optimizer.param_groups.";
 
-// Model types whose modules have the order of kOrder.
+// Model types whose parameters have the order of kBefore, kLayer and kBehind.
 constexpr std::string_view kTypes = "llama mistral qwen2 qwen3";
 // Parameters in the order of transformers' modules; those with a `#` are repeated for each layer.
 constexpr auto kBefore = std::to_array<std::string_view>({"model.embed_tokens.weight"});
@@ -93,7 +93,7 @@ Numbered number(const stored::TensorSource& states, const stored::TensorSource& 
     std::optional<formats::SettingValue> value;
     const auto look = [&](const auto& found) { value = formats::setting_value(found); };
     if (!states.visit_value(name, look)) break;
-    // The states of FSDP with a full state dict have their parameters' names already.
+    // In a full state dict of FSDP, states already have the names of their parameters.
     if (value && std::holds_alternative<std::vector<std::string>>(*value)) return {};
     const auto* numbers = value ? std::get_if<std::vector<double>>(&*value) : nullptr;
     constexpr double kMost = 1e9;
@@ -101,7 +101,7 @@ Numbered number(const stored::TensorSource& states, const stored::TensorSource& 
         numbers != nullptr && std::all_of(numbers->begin(), numbers->end(), [](double each) {
           return each >= 0 && each < kMost && each == std::floor(each);
         });
-    if (!legal) return {{}, {}, "its groups do not number the parameters"};
+    if (!legal) return {{}, {}, "its param_groups have no lists of parameter numbers"};
     groups.push_back(*numbers);
   }
   const std::vector<std::string> ordered = ordered_names(weights);
@@ -130,13 +130,14 @@ Numbered number(const stored::TensorSource& states, const stored::TensorSource& 
     if (name != result.names.end() && weights.find(name->second)->shape == tensor.shape) continue;
     return {{},
             {},
-            cat("state ", state->state, " of parameter ", state->parameter, " is ",
+            cat("state ", state->state, " of parameter ", state->parameter, " has another shape, ",
                 shape_text(tensor.shape))};
   }
   return result;
 }
 
-// The states of the file under the names of their parameters, and the settings of each parameter.
+// Source of the file's optimizer states, which are named after their parameters, and of the
+// optimizer's settings for each parameter.
 class NumberedStates : public stored::TensorSource {
  public:
   NumberedStates(std::unique_ptr<stored::TensorSource> states, const Numbered& numbered)
@@ -216,8 +217,8 @@ std::unique_ptr<stored::TensorSource> with_numbered_states(
         {.format = "accelerate", .path = file, .parts = {{file, {"optimizer"}}}});
     const Numbered numbered = number(*stored, *weights);
     if (!numbered.problem.empty()) {
-      paired.note = cat(name, " numbers the parameters, and ", numbered.problem,
-                        ": its states have no names of parameters");
+      paired.note = cat(name, " has numbers instead of parameter names, and ", numbered.problem,
+                        ": its states keep these numbers");
     }
     states = std::make_unique<NumberedStates>(std::move(stored), numbered);
   } catch (const Error& error) {

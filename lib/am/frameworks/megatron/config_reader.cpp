@@ -359,9 +359,9 @@ class Reader {
 bool has_flags_of_a_shell(const config::Value& root, Diagnostics& found) {
   for (const config::Member& member : root.members) {
     if (!ends_with(member.key, ":")) continue;
-    found.error("exchange.syntax", member.key_span,
-                "Megatron arguments in a YAML file are not supported",
-                "give the command line instead, for example --num-layers 24");
+    found.error(
+        "exchange.syntax", member.key_span, "Megatron arguments in a YAML file are not supported",
+        "write the arguments in the file as on a command line, for example --num-layers 24");
     return false;
   }
   return true;

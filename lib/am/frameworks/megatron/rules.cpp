@@ -245,17 +245,17 @@ constexpr std::array<FrameworkRule, 20> kRules = {{
     framework_rule("megatron.expert_world", "Megatron: world_size % (etp * ep * pp) == 0",
                    "Experts have a mesh of their own over the same ranks: expert tensor, expert, "
                    "expert data and pipeline parallel. expert_tensor_parallel_size equals tp_size "
-                   "unless it is given; a plan cannot give it.",
+                   "unless it is given; a plan has no key for it.",
                    check_expert_world),
     framework_rule("megatron.optimizer_instances",
                    "Megatron: (dp * cp) % num_distributed_optimizer_instances == 0",
-                   "Each instance of the distributed optimizer shards over its own part of the "
-                   "dp * cp ranks and is replicated between them, as dp_replicate_size does.",
+                   "Each instance of the distributed optimizer shards over one part of the dp * cp "
+                   "ranks; the instances are replicas, and dp_replicate_size is their number.",
                    check_instances),
     framework_rule(
         "megatron.batch", "Megatron: global_batch_size % (micro_batch_size * dp) == 0",
         "The number of micro-batches is a quotient that must be an integer. Megatron can "
-        "decrease the batch instead, but a plan cannot ask for that.",
+        "decrease the batch instead, but a plan has no key for that.",
         check_batch),
     framework_rule("megatron.heads", "Megatron: num_attention_heads % tp == 0",
                    "Each query head is on one tensor-parallel rank. The arguments are refused "
@@ -310,9 +310,9 @@ constexpr std::array<FrameworkRule, 20> kRules = {{
                    check_layers, Reads::kModel),
     framework_rule("megatron.interleaved",
                    "Megatron: virtual stages need pp > 1 and micro-batches % pp == 0",
-                   "The interleaved schedule assigns micro-batches to groups of pp ranks; all of a "
-                   "step's micro-batches run in one schedule, global_batch_size / "
-                   "(micro_batch_size * dp) of them.",
+                   "The interleaved schedule runs micro-batches in groups of pp. All micro-batches "
+                   "of a step run in one schedule; their number is global_batch_size / "
+                   "(micro_batch_size * dp).",
                    check_interleaved),
     framework_rule("megatron.schedule", "Megatron: schedules are 1F1B and interleaved 1F1B",
                    "There is no argument for the schedule: virtual stages choose the interleaved "

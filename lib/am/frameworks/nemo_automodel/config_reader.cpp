@@ -254,7 +254,7 @@ bool is_outside_of_text(std::string_view pattern) {
   return false;
 }
 
-// Reads exclude_modules. A plan can exclude only the head: if the pattern excludes other modules of
+// Reads exclude_modules. A plan can exclude only the head: if a pattern excludes other modules of
 // the text model, the setting is recorded as lost.
 void read_excluded(PlanBuilder& builder) {
   constexpr const char* kExcluded = "peft.exclude_modules";
@@ -288,8 +288,8 @@ void read_quantization(PlanBuilder& builder) {
   source.skip("quantization.bnb_4bit_quant_storage");
   if (source.boolean("quantization.bnb_4bit_use_double_quant").value_or(true)) {
     builder.note(
-        "a plan does not quantize the magnitudes of nf4's blocks again, which takes 0.37 "
-        "more bits per value");
+        "a plan has no double quantization: the largest magnitude of each nf4 block stays "
+        "float32, which takes 0.37 more bits per value");
   }
 }
 

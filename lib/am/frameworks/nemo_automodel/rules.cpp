@@ -20,8 +20,9 @@ int64_t non_dp(const FrameworkLayout& layout) {
   return layout.megatron_fsdp != nullptr ? layout.tp * layout.cp : layout.replica();
 }
 
-// Returns AutoModel's data-parallel size: dp_size if the plan sets it, otherwise the number of
-// ranks divided by non_dp(). Returns 0 if the quotient is not an integer.
+// Returns AutoModel's data-parallel size: under ddp, the number of ranks; otherwise dp_size or, if
+// the plan does not set it, the number of ranks divided by non_dp(). Returns 0 if this quotient is
+// not an integer.
 int64_t data_parallel(const FrameworkLayout& layout) {
   if (layout.ddp) return layout.world;
   if (layout.dp_size > 0) return layout.dp_size;
@@ -185,16 +186,16 @@ constexpr std::array<FrameworkRule, 15> kRules = {{
                    check_replicate),
     framework_rule("nemo-automodel.expert_mesh",
                    "NeMo AutoModel: (dp_size * cp_size * tp_size) % ep_size == 0",
-                   "The expert mesh (ep_shard, ep) has all ranks of a pipeline stage, replicas "
-                   "and tensor-parallel ranks among them.",
+                   "The expert mesh (ep_shard, ep) has all ranks of a pipeline stage, including "
+                   "replicas and tensor-parallel ranks.",
                    check_expert_mesh),
     framework_rule("nemo-automodel.experts", "NeMo AutoModel: n_routed_experts % ep_size == 0",
                    "Every rank of an expert-parallel group holds the same number of experts; the "
                    "parallelizer asserts it.",
                    check_experts),
     framework_rule("nemo-automodel.heads", "NeMo AutoModel: num_attention_heads % tp_size == 0",
-                   "validate_tp_mesh requires this under FSDP2 before any plan is chosen, also for "
-                   "plans that leave attention whole.",
+                   "validate_tp_mesh requires this under FSDP2 before it chooses a TP plan, also "
+                   "for TP plans that do not shard attention.",
                    check_heads, Reads::kModel),
     framework_rule(
         "nemo-automodel.kv_heads", "NeMo AutoModel: num_key_value_heads % tp_size == 0",
@@ -214,9 +215,9 @@ constexpr std::array<FrameworkRule, 15> kRules = {{
                    check_pipeline_batch),
     framework_rule("nemo-automodel.schedule",
                    "NeMo AutoModel: torch's pipeline schedule accepts its sizes",
-                   "It runs torch.distributed.pipelining's schedules, whose constructors ask for "
-                   "one or several stages per rank and for numbers of micro-batches. `am-plan "
-                   "explain pp.schedule` says which.",
+                   "AutoModel runs torch.distributed.pipelining's schedules, whose constructors "
+                   "check the number of stages per rank and of micro-batches. `am-plan explain "
+                   "pp.schedule` describes the limits.",
                    check_torch_schedule),
     framework_rule("nemo-automodel.tied",
                    "NeMo AutoModel: tied embeddings are not supported with pipeline parallelism",

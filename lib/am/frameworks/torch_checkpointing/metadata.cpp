@@ -138,7 +138,7 @@ class MetadataReader {
       const auto text = items[i].text();
       const auto rank = text ? parse_integer(*text) : items[i].integer();
       if (!rank || *rank < 0 || *rank >= found_.ranks_)
-        fail("the files are listed for a rank that is not below world_size");
+        fail("the metadata lists files of a rank that is not below world_size");
       look(*rank, items[i + 1]);
     }
   }

@@ -118,7 +118,7 @@ void read_training(PlanBuilder& builder) {
                 batch.key);
   } else if (pp > 1) {
     builder.note(cat("torchtitan's global batch is local_batch_size = ", local,
-                     " for each data-parallel rank, and only the launcher knows their number: add "
+                     " * the number of data-parallel ranks, which the launcher determines: add "
                      "global_batch_size to [train]"));
   }
   read_keys(kTorchtitanKeys, "training.steps", builder);
@@ -216,8 +216,8 @@ void read_scheduler(PlanBuilder& builder) {
   }
 }
 
-// Reads a data set's path in local files. torchtitan's data sets are texts. Returns false if the
-// section names a data set of the hub.
+// Reads the path of a data set in local files. torchtitan's data sets are texts. Returns false if
+// the section contains no path of local files, for example if it names a data set of the hub.
 bool read_data_path(PlanBuilder& builder, const std::string& section, const char* ours) {
   const std::string path = section + "dataset_path";
   if (!is_local_data(builder.source().text(path).value_or(""))) return false;

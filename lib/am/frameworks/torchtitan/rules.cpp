@@ -174,8 +174,8 @@ constexpr std::array<FrameworkRule, 11> kRules = {{
                    check_tied, Reads::kModel),
     framework_rule("torchtitan.schedule", "torchtitan: torch's pipeline schedule accepts its sizes",
                    "torchtitan runs torch.distributed.pipelining's schedules, whose constructors "
-                   "ask for one or several stages per rank and for numbers of micro-batches. "
-                   "`am-plan explain pp.schedule` says which.",
+                   "check the number of stages per rank and of micro-batches. `am-plan explain "
+                   "pp.schedule` describes the limits.",
                    check_torch_schedule),
     framework_rule("torchtitan.stages",
                    "torchtitan: ceil((layers + 2) / layers_per_stage) == pp * stages per "
