@@ -34,7 +34,7 @@ IMPLEMENTATIONS = {
     "MaxText (JAX)": "maxtext",
     "PaxML (JAX)": "paxml",
 }
-# Kinds of measured memory, by the words of the sources.
+# Kinds of measured memory: text in the column mem_metric of a source, and name in the output.
 METRICS = (
     ("allocated", "allocated"),
     ("reserved", "reserved"),
@@ -144,8 +144,8 @@ class Cleaner:
             raise LeftOut("fine-tuning")
         out.update(self.model)
         if self.is_test:
-            # The speed of tiny models depends on the host's launch rate, so jobs of one pool share
-            # a site.
+            # The speed of tiny models depends on the host's launch rate, so jobs that ran on one
+            # pool of hosts get the same `site`.
             out["test_job"] = 1
             out["site"] = f"test {self.notes.get('env', '?')}" + (" 1node" if row["model"].endswith("_1node") else "")
         self.add_gpu()
@@ -216,8 +216,8 @@ class Cleaner:
         out["format"] = precision_of(row["precision"])
         out["reduce_bytes"] = 2.0 if "PURE" in row["precision"] else ""
         out["more_gradient_bytes"] = 4.0 if "extra 4 B/param" in row["notes"] else ""
-        # A container of Megatron's tests without fused attention: runs that do not set attention
-        # use exactly the bytes of runs that set unfused attention.
+        # Whether the container of a Megatron test lacks fused attention: in this container, runs
+        # that set no attention kernel use exactly as many bytes as runs that set unfused attention.
         is_unfused_container = "dracooci" in self.notes.get("env", "") and not self.notes.get("attn")
         if self.notes.get("attn") == "unfused" or self.notes.get("impl") == "local" or is_unfused_container:
             out["unfused_attention"] = 1
@@ -278,7 +278,7 @@ def main():
     with open(arguments.output, "w", newline="", encoding="utf-8") as file:
         writer = csv.writer(file, lineterminator="\n")
         writer.writerow(COLUMNS)
-        # Columns with a default of 0 stay empty when they are 0.
+        # Cells whose value is 0 are written as empty cells.
         writer.writerows([text_of(row.get(column) or "") for column in COLUMNS] for row in rows)
     print(f"{len(rows)} runs, {sum('step_seconds' in row for row in rows)} of them timed")
     for why, count in sorted(left_out.items()):

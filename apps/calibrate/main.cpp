@@ -113,8 +113,8 @@ std::optional<MeasuredRuns> read_runs(const Options& options, am::Diagnostics& f
       am::predict::read_measured_runs(text, own ? options.rows : "plans/measured/runs.csv", found);
   if (found.ok() && timed(runs).empty() && !options.output.empty()) {
     found.error("csv.syntax", am::Span{.file = options.rows}, "no row has a time to fit to",
-                "columns step_seconds or tokens_per_second_per_gpu; the header of "
-                "plans/measured/runs.csv names all");
+                "fill the column step_seconds or tokens_per_second_per_gpu; the header of "
+                "plans/measured/runs.csv lists all columns");
   }
   return found.ok() ? std::optional(std::move(runs)) : std::nullopt;
 }

@@ -34,7 +34,7 @@ FAILING = {"ls nothing"}
 
 
 def start(build, folder, name, steps, *arguments):
-    """Runs the job; yields it and, if it can be attached to, its run folder."""
+    """Starts the job; returns it and its run folder once the job has written metrics or has ended."""
     run = folder / name
     job = subprocess.Popen(
         [build / "bin" / "am-run", ROOT / "plans" / "quickstart.toml", "--run-dir", run, "--set", f"train.max_steps={steps}",

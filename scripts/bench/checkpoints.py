@@ -78,7 +78,7 @@ def peer_rank(folder):
     dcp.save(state, checkpoint_id=f"{folder}/peer")
     dist.barrier()
     took = time.perf_counter() - start
-    # Copies this rank's state once, into allocated memory.
+    # Measures one copy of this rank's state into memory that is allocated already.
     own = [each.to_local() for each in state["model"].values()]
     own += [each.to_local() for states in state["optim"]["state"].values() for each in states.values()]
     target = torch.zeros(sum(each.numel() for each in own))

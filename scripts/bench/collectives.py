@@ -20,7 +20,7 @@ from jobs import ROOT, busy_programs
 
 
 def run_ranks(command, size, busy=0):
-    """Runs `ranks` ranks of one thread beside `busy` busy programs; returns the output of rank 0."""
+    """Runs `size` ranks of one thread beside `busy` busy programs; returns the output of rank 0."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]

@@ -25,7 +25,7 @@ PLACES = ("disk", "cache")
 
 
 def run(command, place):
-    """Returns (seconds, peak bytes) of a command that reads from there."""
+    """Returns (seconds, peak bytes) of a command; empties the page cache first if `place` is "disk"."""
     if place == "disk":
         empty_cache()
     begin = time.perf_counter()

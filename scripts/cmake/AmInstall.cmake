@@ -49,39 +49,37 @@ install(FILES ${CMAKE_BINARY_DIR}/automesh-config.cmake ${CMAKE_BINARY_DIR}/auto
 
 # ---- manual pages and completions ----------------------------------------------------------------------------------------
 #
-# am-plan generates the manual pages and the completions from its own command-line parser. They are
-# installed where man, bash, zsh and fish look for them. A cross-compiled am-plan cannot run here,
-# so cross-compiled builds have none.
+# The tools generate their manual pages and completions from their command-line parsers. They are
+# installed where man, bash, zsh and fish look for them. A cross-compiled tool cannot run here, so
+# cross-compiled builds have none.
 
-if(TARGET am-plan AND NOT CMAKE_CROSSCOMPILING)
-  set(AM_PAGES ${CMAKE_BINARY_DIR}/share)
-  set(AM_PLAN_PAGES ${AM_PAGES}/man/am-plan.1)
-  set(AM_PLAN_COMPLETIONS bash zsh fish)
-  list(TRANSFORM AM_PLAN_COMPLETIONS PREPEND ${AM_PAGES}/am-plan. OUTPUT_VARIABLE AM_COMPLETION_FILES)
-  add_custom_command(
-    OUTPUT ${AM_PLAN_PAGES} ${AM_COMPLETION_FILES}
-    COMMAND ${CMAKE_COMMAND} -E make_directory ${AM_PAGES}/man
-    COMMAND am-plan man -o ${AM_PAGES}/man --force
-    COMMAND am-plan completions bash > ${AM_PAGES}/am-plan.bash
-    COMMAND am-plan completions zsh > ${AM_PAGES}/am-plan.zsh
-    COMMAND am-plan completions fish > ${AM_PAGES}/am-plan.fish
-    DEPENDS am-plan
-    VERBATIM)
-  add_custom_target(am-plan-pages ALL DEPENDS ${AM_PLAN_PAGES} ${AM_COMPLETION_FILES})
-  if(TARGET am-repl)
-    add_custom_command(
-      OUTPUT ${AM_PAGES}/man/am-repl.1
-      COMMAND ${CMAKE_COMMAND} -E make_directory ${AM_PAGES}/man
-      COMMAND am-repl --man > ${AM_PAGES}/man/am-repl.1
-      DEPENDS am-repl
-      VERBATIM)
-    add_custom_target(am-repl-page ALL DEPENDS ${AM_PAGES}/man/am-repl.1)
+set(AM_PAGES ${CMAKE_BINARY_DIR}/share)
+foreach(tool am-plan am-run am-repl)
+  if(NOT TARGET ${tool} OR CMAKE_CROSSCOMPILING)
+    continue()
   endif()
+  if(tool STREQUAL am-repl)  # has no commands
+    set(man --man > ${AM_PAGES}/man/am-repl.1)
+    set(completions --completions)
+  else()
+    set(man man -o ${AM_PAGES}/man --force)
+    set(completions completions)
+  endif()
+  set(pages ${AM_PAGES}/man/${tool}.1 ${AM_PAGES}/${tool}.bash ${AM_PAGES}/${tool}.zsh ${AM_PAGES}/${tool}.fish)
+  add_custom_command(
+    OUTPUT ${pages}
+    COMMAND ${CMAKE_COMMAND} -E make_directory ${AM_PAGES}/man
+    COMMAND ${tool} ${man}
+    COMMAND ${tool} ${completions} bash > ${AM_PAGES}/${tool}.bash
+    COMMAND ${tool} ${completions} zsh > ${AM_PAGES}/${tool}.zsh
+    COMMAND ${tool} ${completions} fish > ${AM_PAGES}/${tool}.fish
+    DEPENDS ${tool}
+    VERBATIM)
+  add_custom_target(${tool}-pages ALL DEPENDS ${pages})
 
-  install(DIRECTORY ${AM_PAGES}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING
-    PATTERN "am-plan*.1" PATTERN "am-repl.1")
-  install(FILES ${AM_PAGES}/am-plan.bash RENAME am-plan
+  install(DIRECTORY ${AM_PAGES}/man/ DESTINATION ${CMAKE_INSTALL_MANDIR}/man1 FILES_MATCHING PATTERN "${tool}*.1")
+  install(FILES ${AM_PAGES}/${tool}.bash RENAME ${tool}
     DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-  install(FILES ${AM_PAGES}/am-plan.zsh RENAME _am-plan DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
-  install(FILES ${AM_PAGES}/am-plan.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
-endif()
+  install(FILES ${AM_PAGES}/${tool}.zsh RENAME _${tool} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
+  install(FILES ${AM_PAGES}/${tool}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
+endforeach()

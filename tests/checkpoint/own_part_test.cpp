@@ -85,10 +85,10 @@ TEST_CASE("a rank opens the files that hold its boxes alone, under any layout") 
   const fs::path folder = temp.path() / "step-3";
   save(4, folder);
   read_parts(folder, {files_of({0}), files_of({1}), files_of({2}), files_of({3})});
-  // Two ranks read what four ranks saved. If 4 does not divide the number of rows, the second half
-  // may begin within the quarter of saved rank 1.
+  // Two ranks read what four ranks saved. If 4 does not divide the number of rows, the second rank
+  // may also need rows from the file of saved rank 1.
   read_parts(folder, {files_of({0, 1}), files_of({1, 2, 3})});
-  // Counter-check: with one file less the first rank cannot read its boxes.
+  // Without one of its files, the first rank cannot read its boxes.
   CHECK_THROWS_WITH(read_parts(folder, {files_of({0}), files_of({1, 2, 3})}),
                     Catch::Contains("__1_0.distcp: cannot read"));
 }
@@ -132,7 +132,8 @@ TEST_CASE("what a rank wants has to be there once, and nothing else is read") {
   std::vector<float> values(32);
   const stored::Destination out{std::as_writable_bytes(std::span(values)).data(), {1}};
   CHECK_NOTHROW(wanted_alone->read(name, {{0}, {8}}, out));
-  CHECK_THROWS_WITH(wanted_alone->read(name, {{0}, {9}}, out), Catch::Contains("was not wanted"));
+  CHECK_THROWS_WITH(wanted_alone->read(name, {{0}, {9}}, out),
+                    Catch::Contains("outside of the wanted boxes"));
   const fs::path file = folder / run_folder::kIndexFile;
   auto index = run_folder::read_shard_index(file);
   const auto norm = std::find_if(index.tensors.begin(), index.tensors.end(),

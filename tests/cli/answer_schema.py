@@ -66,7 +66,7 @@ def check_answers(text):
     """Returns the object that --json printed; raises an error if it violates the schema."""
     value = json.loads(text)
     found = problems(answer_schema(), value, answer_schema())
-    # Among many alternatives, the schema of the answer's own command gives the best message.
+    # The schema of the answer's own command gives clearer messages than that of all commands.
     for i, answer in enumerate(value.get("results", [])):
         own = answer_schema()["$defs"].get(answer.get("command"))
         if found and own and "error" not in answer and "filters" not in answer:

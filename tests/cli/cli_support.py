@@ -16,8 +16,8 @@ BIN = Path(os.environ["AM_BIN_DIR"])
 SOURCE = Path(os.environ["AM_SOURCE_DIR"])
 MODELS = SOURCE / "plans" / "models"
 
-# Restores SIGINT, which tests that a shell started in the background ignore, with all their
-# children.
+# Restores Python's handler of SIGINT. A shell starts background processes with SIGINT ignored, and
+# their children inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # A dumb terminal: no colour and plain text, the same on every machine.

@@ -40,7 +40,7 @@ UNSTEADY = [
     (re.compile(r"(?<=difference is )\d\.\d(?=e-1\d)"), "ROUNDING"),
     (re.compile(r"\bpid \d+"), "PID"),
     (re.compile(r"^attached to \S+ at step \d+ of"), "ATTACHED"),
-    (re.compile(r"^step \d+ +[█▏▎▍▌▋▊▉]+ +(\w+ )?\d\.\d+$"), "SAMPLE"),
+    (re.compile(r"^step \d+ +\w+ [\d.]+ +[▁▂▃▄▅▆▇█]+$"), "SAMPLE"),
     (re.compile(r"text: .* tokens"), "TEXT"),
     (re.compile(r"^\S+ +different +[\d.e-]+ +[\d.e-]+$"), "DIFFERENCE"),
     (re.compile(r"\b[0-9a-f]{16}(?= +rank \d+ different from rank)"), "CHECKSUM"),
@@ -50,7 +50,7 @@ UNSTEADY = [
 
 
 # Output of a command that is meant to fail.
-FAILURE = re.compile(r"\berror\b|\bfailed\b|\bdiffer over their ranks$")
+FAILURE = re.compile(r"\berror\b|\bfailed\b|\bdiffer between ranks$")
 
 
 def steady(line):

@@ -82,9 +82,10 @@ TEST_CASE("init_distributed keeps what is set, and says what that is", "[parity]
                    logs.of(0));
   init_distributed(dist, {.backend = "gloo", .shared_filesystem = true});
   CHECK(dist.variables().get("TORCH_DIST_INIT_BARRIER") == "0");
-  // The warning shows the current value and the wanted one (OLMo-core showed only the wanted;
-  // fixed).
-  CHECK(logs.count(LogLevel::kWarning, "OLMO_SHARED_FS=0 is set and stays; 1 was wanted") == 1);
+  // The warning shows the current value and the requested one. (OLMo-core shows only the requested
+  // one.)
+  CHECK(logs.count(LogLevel::kWarning, "OLMO_SHARED_FS=0 is kept, instead of the requested 1") ==
+        1);
   Distributed own(variables({}));
   init_distributed(own, {.backend = "gloo", .shared_filesystem = false});
   CHECK_FALSE(own.variables().get("OLMO_SHARED_FS"));

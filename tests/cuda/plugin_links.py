@@ -28,7 +28,7 @@ def find(name, folders):
     for folder in folders:
         if (folder / name).exists():
             return folder / name
-    # From the system, by the compiler's search.
+    # Looks for a library of the system, by asking the compiler.
     path = subprocess.run(["c++", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
     return pathlib.Path(path) if "/" in path else None
 

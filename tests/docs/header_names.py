@@ -25,6 +25,7 @@ COMMON = {
 
 # Parameters of an example: the names that it does not declare.
 GIVEN = {
+    "base/child_process.h": "int pipe_end",
     "base/crc32c.h": "std::span<const std::byte> first, std::span<const std::byte> second",
     "base/diagnostic.h": "style",
     "base/direct_file.h":
@@ -78,6 +79,7 @@ GIVEN = {
         "const Tokenizer& tokenizer",
     "data/prepared.h": "const DataSpec& spec",
     "data/fingerprint.h": "const std::unique_ptr<TokenSource>& source",
+    "data/text_stream.h": "const Tokenizer& tokenizer, int64_t id",
     "data/tokenizer.h": "const std::vector<int64_t>& ids",
     "data/tokenizer/charsmap.h": "std::string_view map_bytes",
     "data/tokenizer/json_field.h": "const SortedJson& json",
@@ -181,11 +183,28 @@ GIVEN = {
     "nn/key_value_cache.h": "Decoder& decoder, prompt_BT, next_B1",
     "nn/projections.h": "const Attention& attention, x_BTD, RecomputeTape& products",
     "nn/weight_pass.h": "Decoder& decoder, ids, at::Tensor y, of_y",
+    "observe/loggers.h": "folder, const Loggers::Note& note",
+    "observe/loss_spikes.h": "int64_t step, double loss, void log(const std::string&)",
     "observe/metric_series.h": "run",
     "observe/metrics.h": "run, int64_t resumed_step",
+    "observe/prometheus_sink.h": "run, const StepMetrics& metrics",
+    "observe/rank_times.h":
+        "const std::vector<RankTimes>& times, const std::vector<int64_t>& peers, "
+        "std::string host_of(int64_t), void log(const std::string&)",
     "observe/status_line.h": "style, std::string_view bytes, void write(const std::string&)",
     "observe/step_line.h": "int64_t max_steps, const StepMetrics& metrics",
     "observe/tensorboard_sink.h": "run, int64_t resumed_step, const StepMetrics& metrics",
+    "inspect/dashboard.h": "Interpreter& interpreter, Screen& screen, style",
+    "runtime/trace_range.h": "const std::string& group",
+    "live/state_dumps.h":
+        "run, const std::function<void(const StateDumps::Use&)>& report, "
+        "const std::function<void(const std::string&)>& log",
+    "nn/attention/entropy.h": "q_BHTK, k_BGTK, v_BGTV, const AttentionParams& params",
+    "values/commands/forward.h": "inspect::Session& session, const inspect::Arguments& arguments",
+    "train/straggler_watch.h":
+        "plan, world, mesh, double data_seconds, StepReport& step_report, "
+        "const StepNumbers& numbers, void log(const std::string&)",
+    "train/step_trace.h": "plan, mesh, run, int64_t step, void log(const std::string&)",
     "optim/grad_scaler.h":
         "Optimizer& optimizer, loss, bool found_inf, const std::vector<at::Tensor>& gradients, "
         "double learning_rate",
@@ -216,6 +235,7 @@ GIVEN = {
         "plan, config, const layout::Layout& sample, const mesh::MeshSizes& mesh",
     "predict/memory/stage_memory.h": "plan, config, layout",
     "predict/search/search.h": "config, gpu, const Calibration& calibration",
+    "predict/search/least_gpus.h": "config, gpu, const Calibration& calibration",
     "predict/search/search_space.h":
         "const SearchRequest& request, constants, SearchResult& result",
     "predict/time/evidence.h": "workload, gpu",
@@ -288,7 +308,7 @@ GIVEN = {
     "train/validation.h":
         "plan, parallel::ParallelModel& model, world, int64_t step, observe::StepMetrics& metrics",
     "train/verify_layout.h": "plan, config",
-    "values/checksum.h":
+    "tensor/checksum.h":
         "whole, top, bottom, const mesh::Box& top_box, const mesh::Box& bottom_box, "
         "const Shape& shape",
     "values/on_threads.h":
@@ -297,6 +317,7 @@ GIVEN = {
     "values/pairs.h": "a, b",
     "values/program_tensors.h":
         "world, std::vector<ProgramTensor> own, ProgramFacts facts",
+    "values/tensor_files.h": "inspect::Session& session",
     "values/two_sources.h":
         "Session& session, const stored::StoredTensor& a, const stored::StoredTensor& b, "
         "VisitPair compare",
@@ -310,6 +331,7 @@ ALSO = {
     "base/diagnostic.h": ["am/config/plan.h", "am/rules/check.h", "am/term/caret.h"],
     "base/error.h": ["am/base/text.h"],
     "base/shared_library.h": ["am/config/plan.h"],
+    "base/signals_blocked.h": ["unistd.h"],
     "checkpoint/background_saver.h": ["am/run_folder/step_folders.h"],
     "checkpoint/export_dcp.h": ["am/frameworks/name_map.h"],
     "compat/distributed.h": ["am/compat/distributed_utils.h", "am/compat/init_utils.h"],
@@ -329,6 +351,8 @@ ALSO = {
     "data/guarded_text.h": ["am/chat/chat_template.h", "am/data/tokenizer.h"],
     "observe/metric_series.h": ["am/run_folder/run_folder.h"],
     "observe/metrics.h": ["am/run_folder/run_folder.h"],
+    "runtime/trace_range.h": ["am/base/text.h"],
+    "train/step_trace.h": ["am/run_folder/run_folder.h"],
     "optim/optimizer.h": ["am/optim/from_plan.h"],
     "parallel/module/sharded.h": ["torch/nn/modules/container/modulelist.h"],
     "parallel/module/parallel_layers.h": ["am/parallel/module/sharded_module.h"],

@@ -62,8 +62,9 @@ def check_hostile(folders):
             (folder / library).hardlink_to(folder / "hostile.so")
         for program in programs:
             ended = subprocess.run([program.resolve(), "--help"], cwd=folder, capture_output=True, timeout=60)
-            # A hostile copy lacks the real library's symbols, so most programs end before its
-            # constructor runs.
+            # A program that loads a hostile copy usually fails before the copy's constructor runs,
+            # because the copy lacks the real library's symbols. A failed program therefore counts
+            # as one that loaded it.
             if ended.returncode != 0 or (folder / "was-loaded").exists():
                 print(f"{program}: loads a library from the current directory: {ended.stderr}", file=sys.stderr)
                 return 1

@@ -59,7 +59,8 @@ TEST_CASE("styles have PyTorch's and Hugging Face's names") {
   }
   CHECK(std::string(to_string(TpStyle::kRowwiseRep)) == "rowwise_rep");
   CHECK_THAT(am::model::unknown_style_help("colwize"), Catch::Contains("did you mean \"colwise\""));
-  CHECK_THAT(am::model::unknown_style_help("packed_rowwise"), Catch::Contains("fused"));
+  CHECK_THAT(am::model::unknown_style_help("packed_rowwise"),
+             Catch::Contains("that automesh does not support"));
 }
 
 TEST_CASE("every family's own plan resolves without a complaint") {

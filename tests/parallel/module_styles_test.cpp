@@ -1,4 +1,5 @@
-// Modules of libtorch under tensor parallelism by a plan of styles.
+// torch::nn modules that a tensor-parallel plan shards, which has a style for each pattern of
+// names.
 #include <ATen/ATen.h>
 #include <torch/nn/modules.h>
 
@@ -143,7 +144,7 @@ TEST_CASE("plans of styles that do not fit a module are refused") {
   };
   CHECK(refused({"blocks.*.upp", TpStyle::kColwise}) == "no module matches \"blocks.*.upp\"");
   CHECK(refused({"head", TpStyle::kColwise}) ==
-        "dimension 0 of head.weight, 24, is not divisible by 5");
+        "dimension 0 of head.weight is 24, not a multiple of 5");
   CHECK(refused({"tokens", TpStyle::kColwise}) == "the style colwise cannot shard tokens.weight");
   CHECK_THAT(refused({"norm", TpStyle::kColwise}),
              Catch::Contains("the module norm cannot have the style colwise: it is a "));

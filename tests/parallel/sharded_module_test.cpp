@@ -27,7 +27,7 @@ struct Trained {
   Named weights;
 };
 
-// Three steps of SGD, `micro_batches` for each rank and step.
+// Trains three steps with SGD; each rank has `micro_batches` micro-batches per step.
 Trained train(const runtime::DeviceMesh& mesh, const config::DistributedConfig& strategy,
               int64_t micro_batches = 1) {
   const auto model = make_gpt();
@@ -62,7 +62,7 @@ Trained train(const runtime::DeviceMesh& mesh, const config::DistributedConfig& 
   return trained;
 }
 
-// The module as PyTorch trains it on one device.
+// Trains the module on one device with PyTorch alone.
 Trained train_alone() {
   const auto model = make_gpt();
   torch::optim::SGD optimizer(model->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
@@ -213,7 +213,7 @@ TEST_CASE("modules and meshes that cannot be sharded are refused") {
   CHECK(refused({.tp = 2}, fsdp2, layer) ==
         "the mesh has tp ranks, but the tensor-parallel plan has no rules");
   CHECK(refused({.cp = 2}, fsdp2, layer) ==
-        "a torch module is only sharded over dp_replicate, dp_shard and tp");
+        "a torch module can be parallelized only over dp_replicate, dp_shard and tp");
   CHECK(refused({.dp_shard = 2}, config::DDPConfig{}, layer) ==
         "the strategy shards no parameters, but the mesh has dp_shard ranks");
   CHECK(refused({}, fsdp2, [] { return std::make_shared<LayerImpl>(); }) ==
@@ -230,10 +230,11 @@ TEST_CASE("modules and meshes that cannot be sharded are refused") {
   CHECK(refused({}, fsdp2, with(at::zeros({}))) ==
         "the parameter extra is a scalar, which has no dimension to shard");
   CHECK(refused({}, fsdp2, with(at::zeros({2}, at::kDouble))) ==
-        "the parameter linear.weight is of Float, others are of Double");
+        "the parameter linear.weight has dtype Float, but others Double");
   config::FSDP2Config selective;
   selective.activation_checkpointing = config::ActivationCheckpointing::kSelective;
-  CHECK(refused({}, selective, layer) == "a torch module is recomputed by whole units");
+  CHECK(refused({}, selective, layer) ==
+        "for a torch module, activation checkpointing recomputes whole units only");
   config::FSDP2Config ignored;
   ignored.ignored_params = {"linear.biass"};
   CHECK(refused({}, ignored, layer) == "no parameter matches \"linear.biass\"");

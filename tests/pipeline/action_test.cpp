@@ -61,7 +61,7 @@ TEST_CASE("what is not an action is refused with its reason", "[schedule]") {
     INFO(text);
     CHECK_FALSE(reason(text).empty());
   }
-  CHECK(reason("2F").find("needs a micro-batch, as 2F0") != std::string::npos);
+  CHECK(reason("2F").find("needs a micro-batch, for example 2F0") != std::string::npos);
   CHECK(reason("2UNSHARD1").find("takes no micro-batch") != std::string::npos);
   CHECK(reason("2147483648F0").find("too large") != std::string::npos);
 }

@@ -54,18 +54,21 @@ TEST_CASE("a folder that is moved, removed or replaced is noticed, with its lock
   }
   SECTION("and a copy is in its place") {
     fs::copy(moved, run, fs::copy_options::recursive);
-    CHECK_THAT(lost(held), Catch::Contains("is now another folder"));
+    CHECK_THAT(lost(held), Catch::Contains("now leads to another folder"));
+    fs::remove(held.opened() / "note");
+    CHECK_FALSE(fs::exists(moved / "note"));
+    CHECK(fs::exists(run / "note"));
   }
   SECTION("and a link to another folder is in its place") {
     fs::create_directory(folder / "other");
     fs::create_directory_symlink(folder / "other", run);
-    CHECK_THAT(lost(held), Catch::Contains("is now another folder"));
+    CHECK_THAT(lost(held), Catch::Contains("now leads to another folder"));
   }
   SECTION("and removed there; the next folder may have its inode") {
     fs::remove_all(moved);
     CHECK_THAT(lost(held), Catch::Contains("the folder was removed or moved"));
     fs::create_directory(run);
-    CHECK_THAT(lost(held), Catch::Contains("is now another folder"));
+    CHECK_THAT(lost(held), Catch::Contains("now leads to another folder"));
   }
 }
 

@@ -215,7 +215,7 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     counts = config.moe->experts * std::count(layers.begin(), layers.end(), true);
     if (plan.experts.balancing == "sequence") ++counts;
   }
-  if (ranks > 1) send("all_reduce world", 8 * (5 + ranks + counts), 1);
+  if (ranks > 1) send("all_reduce world", 8 * (6 + ranks + counts), 1);
   add_dispatch(plan, config, layout, rank, send);
   if (sizes.pp > 1) {
     add_pipeline(plan, config, layout, rank, send);

@@ -48,6 +48,21 @@ TEST_CASE("paint adds escapes only with colour, and never around nothing") {
   }
 }
 
+TEST_CASE("shades are backgrounds, from the smallest to the largest value") {
+  Style style;
+  CHECK(style.paint_shade(17, " ") == " ");
+  style.color = true;
+  const std::string cell = style.paint_shade(shade_of(0.0), "ab");
+  CHECK(cell == "\x1b[48;5;17mab\x1b[0m");
+  CHECK(visible_width(cell) == 2);
+  CHECK(paint_length(cell) == 10);
+  CHECK(paint_length("\x1b[48;5;17") == 0);
+  CHECK(paint_length("\x1b[48;5;4;7mab") == 0);
+  CHECK(shade_of(1.0) == shade_of(7.0));
+  CHECK(diverging_shade(0.0) == 254);
+  CHECK(diverging_shade(-1.0) != diverging_shade(1.0));
+}
+
 TEST_CASE("padding counts what is seen") {
   CHECK(pad_right("é", 3) == "é  ");
   CHECK(pad_left("ab", 3) == " ab");

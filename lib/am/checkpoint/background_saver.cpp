@@ -44,7 +44,7 @@ std::span<std::byte> aligned_part(const at::Tensor& staging, size_t bytes) {
   auto* const begin = static_cast<std::byte*>(staging.data_ptr());
   const size_t over = reinterpret_cast<uintptr_t>(begin) % kDirectAlignment;
   const size_t skip = over == 0 ? 0 : kDirectAlignment - over;
-  AM_ASSERT(skip + bytes <= staging.nbytes(), "a rank writes more than it has memory for");
+  AM_ASSERT(skip + bytes <= staging.nbytes(), "the staging buffer is too small");
   return {begin + skip, bytes};
 }
 

@@ -130,9 +130,9 @@ frameworks::NameMap name_map_of(const frameworks::NameTable& table,
               cat("known model types: ", table.types));
 }
 
-// Adds the master weights that Megatron's optimizer has beside its states. A parameter that is
-// written as float32 is its own master, and gets the master's keys too. The two keys are those of
-// two sharding types.
+// Adds the master weights that Megatron's optimizer has beside its states. Each has two keys, for
+// two of Megatron's sharding types. A parameter that is written as float32 is its own master: its
+// tensor gets the master's keys too.
 void add_masters(ExportPlan& plan, const ExportedOptimizer& optimizer) {
   std::set<std::string> trained;
   for (const ValueGroup& group : optimizer.groups) {
@@ -293,7 +293,7 @@ void write_data(const fs::path& folder, const stored::TensorSource& source, cons
       file.write(bytes_of(taken));
     }
     file.write(slice.after);
-    AM_ASSERT(file.position() == each.offset + each.length, "a file that was planned otherwise");
+    AM_ASSERT(file.position() == each.offset + each.length, "the file has an unplanned size");
     const Shape& shape = each.tensor.shape;
     for (const Key& key : each.keys) {
       metadata.tensors.push_back(

@@ -64,8 +64,8 @@ void copy_one(const fs::path& into, const fs::path& from, const char* name) {
 void copy_tokenizer(const fs::path& into, const fs::path& config_folder,
                     const fs::path& tokenizer) {
   copy_one(into, config_folder, kGeneration);
-  // A file with a name of its own is copied alone, because the other files in its folder may belong
-  // to another tokenizer.
+  // A tokenizer file with any other name is copied without the rest of its folder, which may belong
+  // to a different tokenizer.
   const std::string name = tokenizer.filename().string();
   const bool known =
       std::find(kTokenizerFiles.begin(), kTokenizerFiles.end(), name) != kTokenizerFiles.end();
@@ -103,11 +103,11 @@ void refuse_adapters(const stored::TensorSource& source) {
   throw Error(
       ErrorKind::kUsage,
       cat(source.path().string(), ": ", found->name,
-          " belongs to a LoRA adapter, whose factor (alpha / rank) only the plan that trained it "
-          "has"),
-      "a checkpoint of am-run has this plan: export --format hf [--merge], and convert that "
+          " belongs to a LoRA adapter, whose factor (alpha / rank) is stored only in the plan that "
+          "trained it"),
+      "export a checkpoint of am-run with --format hf [--merge] first, and convert the exported "
       "folder; "
-      "with other weights, open the plan in am-repl with model.weights set to this folder");
+      "for other weights, open the plan in am-repl with model.weights set to this folder");
 }
 
 void require_values(const stored::TensorSource& source, std::optional<at::ScalarType> dtype) {

@@ -1,9 +1,8 @@
 // export_hf: writes a folder for transformers, from a live model or from stored tensors.
 //
-// An export holds one parameter of a live model in memory at a time, or one block of rows of stored
-// tensors.
-// Tensors are written to files in order, and a file ends when another tensor would exceed
-// max_file_bytes.
+// An export of a live model holds one parameter in memory at a time; an export of stored tensors
+// holds one block of rows. Tensors are written to files in order, and a file ends when another
+// tensor would exceed max_file_bytes.
 
 #include <ATen/ATen.h>
 
@@ -44,8 +43,8 @@ namespace {
 
 using Between = std::function<void()>;
 using Sink = std::function<void(std::span<const std::byte>)>;
-// Passes the bytes of a tensor (an ExportItem) to the sink, in parts small enough that the user can
-// interrupt between two of them without a noticeable delay.
+// Function that passes the bytes of a tensor (an ExportItem) to the sink, in parts small enough
+// that the user can interrupt between two of them without a noticeable delay.
 using Deliver = std::function<void(const ExportItem&, const Sink&)>;
 using Fetch = std::function<at::Tensor(const std::string& name)>;
 
@@ -332,10 +331,9 @@ void export_hf(const fs::path& folder, const stored::TensorSource& source, const
   require_values(source, options.dtype);
   if (options.weights_only) return write_at_rest(folder, source, options, between);
   if (source.config_file().empty()) {
-    throw Error(
-        ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
-        "transformers needs one to load the export; --format safetensors writes the weights "
-        "alone");
+    throw Error(ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
+                "transformers needs one to load the export; --format safetensors writes only the "
+                "weights");
   }
   refuse_adapters(source);
   if (const auto named = without_prefix(source)) {

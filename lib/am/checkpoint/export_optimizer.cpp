@@ -24,7 +24,7 @@ constexpr const char* kStep = "step";
 constexpr std::array<const char*, 2> kAdamStates = {"exp_avg", "exp_avg_sq"};
 constexpr std::array<const char*, 4> kAdamSettings = {"lr", "betas", "eps", "weight_decay"};
 
-// The optimizer of a checkpoint, by parameter.
+// Optimizer states and settings of a checkpoint, by parameter.
 class StoredStates {
  public:
   explicit StoredStates(const stored::TensorSource& source)
@@ -48,7 +48,7 @@ class StoredStates {
     }
     if (states_.empty() && settings_.empty()) {
       fail(nameless_.empty() ? std::string("holds no optimizer states")
-                             : cat("the optimizer states have no names of parameters: ", nameless_),
+                             : cat("no parameter is stored for the optimizer state ", nameless_),
            "export without --optimizer, or open a checkpoint that has the optimizer's states");
     }
   }
@@ -66,7 +66,7 @@ class StoredStates {
     return found == settings_.end() ? nullptr : found->second;
   }
   // Returns whether the optimizer updates the parameter. A frozen parameter has neither states nor
-  // settings.
+  // settings. If the checkpoint contains no settings at all, every parameter counts as trained.
   bool is_trained(const std::string& parameter) const {
     return !states_of(parameter).empty() || settings_of(parameter) != nullptr || !has_settings();
   }
@@ -90,12 +90,11 @@ class StoredStates {
   std::map<std::string, std::vector<std::string>, std::less<>> states_;
   std::map<std::string, const Settings*, std::less<>> settings_;
   std::optional<double> own_updates_;  // number of updates of am-run's own checkpoint
-  std::string nameless_;               // a state of no parameter
+  std::string nameless_;  // name of the first state without a stored parameter; empty: none
 };
 
 // Returns the settings that PyTorch's optimizers have: adds flags that the checkpoint lacks, with
-// PyTorch's defaults, and resets those that select an implementation for a device. They do not
-// change the mathematics.
+// PyTorch's defaults, and resets flags that only select an implementation for a device.
 Settings completed(const Settings& stored, bool adam) {
   const Settings defaults = {{"amsgrad", false},
                              {"maximize", false},
@@ -125,8 +124,8 @@ Settings completed(const Settings& stored, bool adam) {
   return settings;
 }
 
-// Returns the group of `groups` with these settings, with or without step counts; adds it if there
-// is none.
+// Returns the group of `groups` with these settings; adds it if there is none. `counts`: whether
+// the group contains step counts.
 ValueGroup& group_of(std::vector<ValueGroup>& groups, const Settings& settings, bool counts) {
   auto group = std::find_if(groups.begin(), groups.end(), [&](const ValueGroup& each) {
     return each.settings == settings && each.steps.empty() != counts;
@@ -161,7 +160,7 @@ void require_equal_states(const StoredStates& stored) {
   }
 }
 
-// Builds the states and settings of one of the framework's parameters.
+// Collects the states and settings of the framework's parameters.
 class FrameworkStates {
  public:
   FrameworkStates(const stored::TensorSource& source, const frameworks::NameTable& table)
@@ -187,7 +186,8 @@ class FrameworkStates {
   }
 
  private:
-  // Throws Error(kFormat) unless the states of a parameter are those of AdamW.
+  // Returns the tensor of a parameter's state. Throws Error(kFormat) if the state is missing, or if
+  // the parameter has a state that AdamW does not have.
   const stored::StoredTensor& require_state(const std::string& parameter, const char* state) const {
     const std::vector<std::string>& own = stored_.states_of(parameter);
     for (const std::string& each : own) {
@@ -195,12 +195,12 @@ class FrameworkStates {
       stored_.fail(
           cat(parameter, " has the optimizer state ", each, ", but the optimizer of ",
               table_.framework, " is AdamW, which has exp_avg and exp_avg_sq"),
-          "--format dcp keeps the states of any optimizer; without --optimizer the weights alone "
+          "--format dcp keeps the states of any optimizer; without --optimizer only the weights "
           "are exported");
     }
     if (std::find(own.begin(), own.end(), state) == own.end()) {
       stored_.fail(cat(parameter, " has no optimizer state ", state),
-                   "without --optimizer the weights alone are exported");
+                   "without --optimizer only the weights are exported");
     }
     const stored::StoredTensor& tensor = *source_.find(run_folder::state_name(parameter, state));
     const stored::StoredTensor& of = *source_.find(parameter);
@@ -230,7 +230,7 @@ class FrameworkStates {
     const Settings* settings = stored_.settings_of(first);
     if (settings == nullptr) {
       stored_.fail(cat("the settings of the optimizer (lr, betas, ..) are not stored for ", first),
-                   "without --optimizer the weights alone are exported");
+                   "without --optimizer only the weights are exported");
     }
     for (const char* name : kAdamSettings) {
       if (formats::find_setting(*settings, name) != nullptr) continue;

@@ -37,7 +37,7 @@ struct State {
   std::optional<int64_t> updates;                           // SGD does not count them
 };
 
-// Reads and makes the states of one type of optimizer.
+// Functions that read and create the states of one type of optimizer.
 struct Kind {
   State (*read)(const OptimizerParamState& state);
   std::unique_ptr<OptimizerParamState> (*make)(const State& state);
@@ -86,7 +86,7 @@ const Kind& kind_of(const torch::optim::Optimizer& optimizer) {
     return kAdamLike<torch::optim::AdamParamState>;
   }
   if (dynamic_cast<const torch::optim::SGD*>(&optimizer) != nullptr) return kSgd;
-  throw Error(ErrorKind::kUsage, "checkpoints do not know the states of this type of optimizer",
+  throw Error(ErrorKind::kUsage, "checkpoints do not support this type of optimizer",
               "use Adam, AdamW or SGD of torch::optim");
 }
 
@@ -118,8 +118,8 @@ std::deque<parallel::LocalParameter> buffers_of(const parallel::ShardedModule& m
   return buffers;
 }
 
-// Throws Error(kFormat) unless the checkpoint has the module's parameters and buffers, and no
-// others.
+// Throws Error(kFormat) unless the checkpoint contains exactly the module's parameters and buffers,
+// with the module's shapes.
 void require_names(const parallel::ShardedModule& module,
                    const std::deque<parallel::LocalParameter>& buffers,
                    const stored::TensorSource& source) {
@@ -141,7 +141,7 @@ void require_names(const parallel::ShardedModule& module,
   for (const std::string& name : unknown) wrong.push_back(cat("the module lacks ", name));
   if (wrong.empty()) return;
   throw Error(ErrorKind::kFormat, cat(source.path().string(), ": ", join(wrong, "; ")),
-              "make the module with the sizes of the one that was saved");
+              "create the module with the same sizes as the saved one");
 }
 
 }  // namespace

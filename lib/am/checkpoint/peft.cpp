@@ -60,7 +60,9 @@ void check_tensors(const layout::Layout& layout, const stored::TensorSource& nam
     const stored::StoredTensor* stored = named.find(parameter.name);
     if (stored == nullptr) {
       wrong.push_back(cat(parameter.name, " is missing"));
-    } else if (stored->shape != parameter.shape || !stored::holds_values(stored->dtype)) {
+    } else if (!stored::holds_values(stored->dtype)) {
+      wrong.push_back(cat(parameter.name, " holds codes of quantized values"));
+    } else if (stored->shape != parameter.shape) {
       wrong.push_back(cat(parameter.name, " is ", shape_text(stored->shape), ", but in the plan ",
                           shape_text(parameter.shape)));
     }

@@ -81,7 +81,7 @@ void RankFile::write(const std::filesystem::path& folder) {
   DirectFile file(folder / name_, bytes_);
   walk([&](const std::string& text) { file.write(text); },
        [&](const Part& part) {
-         AM_ASSERT(file.position() == part.place->position, "a file that was planned otherwise");
+         AM_ASSERT(file.position() == part.place->position, "an unplanned file position");
          const at::Tensor value = dense(part.saved.values());
          auto* sum = part.place->checksums.data();
          for_each_piece(bytes_of(value), run_folder::kChecksumPiece,

@@ -141,7 +141,7 @@ std::vector<std::string> gpu_names() {
 
 std::optional<Gpu> find_gpu(std::string_view name, const std::filesystem::path& folder,
                             const Span& where, Diagnostics& found) {
-  if (name.find('/') != std::string_view::npos || ends_with(name, ".toml")) {
+  if (looks_like_path(name)) {
     const std::filesystem::path file = folder / name;
     try {
       return parse_gpu(read_file(file), file.stem().string(), file.string(), found);

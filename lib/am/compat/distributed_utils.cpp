@@ -88,7 +88,7 @@ at::Tensor own_copy(const at::Tensor& value, c10::Device device) {
 }
 
 // Returns the object as a message to other ranks. If the object cannot be serialised, for example
-// because of invalid UTF-8, the message has the reason, so that the other ranks fail too and do not
+// because of invalid UTF-8, the message is the reason, so that the other ranks fail too and do not
 // wait for a message.
 std::string pack(const Json& object) {
   try {
@@ -162,9 +162,8 @@ int64_t get_rank(const Distributed& dist, const runtime::Group* group) {
 int64_t get_global_rank(const Distributed& dist, int64_t group_rank, const runtime::Group* group) {
   if (!is_distributed(dist) || group == nullptr) return group_rank;
   if (group_rank < 0 || group_rank >= group->size()) {
-    throw Error(ErrorKind::kUsage,
-                cat("group ", group->name(), " has the ranks 0 to ", group->size() - 1,
-                    ", but rank ", group_rank, " was asked for"));
+    throw Error(ErrorKind::kUsage, cat("group ", group->name(), " has the indices 0 to ",
+                                       group->size() - 1, ", but the index is ", group_rank));
   }
   return group->ranks()[static_cast<size_t>(group_rank)];
 }

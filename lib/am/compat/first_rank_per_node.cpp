@@ -106,7 +106,8 @@ void FirstRankPerNode::fail(const std::string& message) noexcept {
   try {
     settle(cat("rank ", get_rank_safe(dist_), ": ", message));
   } catch (const std::exception& error) {
-    dist_.log(LogLevel::kWarning, cat("cannot tell the other ranks: ", error.what()));
+    dist_.log(LogLevel::kWarning,
+              cat("cannot report the failure to the other ranks: ", error.what()));
   }
   if (joined_here_) destroy_global_state(dist_);
 }

@@ -31,8 +31,8 @@ config::Plan plan_of(const mesh::MeshSizes& sizes, const config::DistributedConf
   return plan;
 }
 
-// Whether a rule is about sequences or batches. Such rules are ignored here, because the sizes are
-// known only at forward(), and the plan has defaults that are not used.
+// Whether a rule is about sequences or batches. These rules are ignored here, because their sizes
+// are known only at forward(); the plan contains unused defaults.
 bool is_of_batches(std::string_view rule) {
   return starts_with(rule, "seq.") || starts_with(rule, "batch.");
 }
@@ -76,7 +76,7 @@ std::unique_ptr<parallel::ParallelModel> parallelize(const model::ModelConfig& m
     throw Error(ErrorKind::kPlan,
                 cat("the mesh is (", sizes_text(sizes), "), but ", config::strategy_name(strategy),
                     " needs (", sizes_text(checked.layout->mesh.sizes()), ")"),
-                "make the runtime::DeviceMesh with these sizes");
+                "create the runtime::DeviceMesh with the sizes that the strategy needs");
   }
   return parallel::ParallelModel::build(plan, model, *checked.layout, mesh);
 }

@@ -2,9 +2,9 @@
 
 #include <ATen/ATen.h>
 
-#include <ctime>
 #include <numeric>
 
+#include "am/base/date.h"
 #include "am/base/error.h"
 #include "am/base/text.h"
 
@@ -14,15 +14,6 @@ namespace {
 
 std::vector<int64_t> members_of(const Distributed& dist, const runtime::Group* group) {
   return group_or_world(dist, group).ranks();
-}
-
-std::string local_time() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts = {};
-  ::localtime_r(&now, &parts);
-  char text[32];
-  std::strftime(text, sizeof(text), "%Y-%m-%d %H:%M:%S", &parts);
-  return text;
 }
 
 }  // namespace
@@ -64,7 +55,7 @@ bool barrier_with_timeout(Distributed& dist, std::chrono::milliseconds timeout,
 
 void barrier_and_log(Distributed& dist, const std::string& text) {
   if (dist.is_initialized()) dist.world().group().barrier();
-  dist.log(LogLevel::kInfo, cat("[", text, "] datetime: ", local_time(), " "));
+  dist.log(LogLevel::kInfo, cat("[", text, "] datetime: ", local_date(), " "));
 }
 
 std::optional<std::pair<int64_t, int64_t>> dp_eval_sample_shard(

@@ -51,7 +51,7 @@ SetResult set_variable(Variables& variables, const std::string& name, const std:
   }
   if (!options.override_value) {
     return {SetOutcome::kKept,
-            cat(name, "=", shown(*present), " is set and stays; ", shown(value), " was wanted"),
+            cat(name, "=", shown(*present), " is kept, instead of the requested ", shown(value)),
             true};
   }
   variables.set(name, value);

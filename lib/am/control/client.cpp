@@ -27,7 +27,8 @@ int connect_to(const std::filesystem::path& socket) {
                 cat(socket.string(), ": the path is too long for a Unix socket"));
   }
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) throw Error(ErrorKind::kRuntime, cat("cannot make a socket: ", std::strerror(errno)));
+  if (fd < 0)
+    throw Error(ErrorKind::kRuntime, cat("cannot create a socket: ", std::strerror(errno)));
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, socket.c_str(), socket.native().size());
@@ -127,8 +128,8 @@ std::optional<Json> Client::whole_message() {
     if (id == message->end()) return message;
     if (!id->is_number_integer()) throw not_a_job();
     const auto number = id->get<int64_t>();
-    // Refuses a reply whose id no request of this client has, and a reply that begins before the
-    // previous one is complete.
+    // Refuses a reply to a request that this client has not sent, and a reply that begins before
+    // the previous one is complete.
     if (!was_sent(number) || (replied_ != 0 && replied_ != number)) throw not_a_job();
     replied_ = number;
     auto reply = reply_.add(*message);

@@ -143,7 +143,7 @@ std::optional<Json> ReplyReader::add(const Json& message) {
 }
 
 Error not_a_job() {
-  return {ErrorKind::kFormat, "the server there is not a job of am-run",
+  return {ErrorKind::kFormat, "the server at this address is not a job of am-run",
           "the socket of a job is in the `control` folder of its run folder"};
 }
 

@@ -8,10 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <csignal>
 #include <utility>
 
 #include "am/base/error.h"
+#include "am/base/signals_blocked.h"
 #include "am/control/tcp.h"
 
 namespace am::control {
@@ -27,13 +27,8 @@ Json refusal(std::string_view message) { return {{"event", "refused"}, {"message
 }  // namespace
 
 Server::Listener::Listener(int socket, Shared& shared) : shared_(shared), socket_(socket) {
-  // The thread inherits a mask that blocks all signals, so that no signal handler runs on it.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsBlocked blocked;
   thread_ = std::thread([this] { run(); });
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
 }
 
 Server::Listener::~Listener() {

@@ -44,7 +44,7 @@ Error cannot_place(const fs::path& path, const char* what) {
 // this is meant only for a folder inside a folder of this user.
 Descriptor require_private(const fs::path& folder, bool fix) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
-    throw cannot_place(folder, "cannot make the folder");
+    throw cannot_place(folder, "cannot create the folder");
   }
   Descriptor fd(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (fd.get() < 0) throw cannot_place(folder, "cannot open the folder");
@@ -100,7 +100,7 @@ bool nobody_listens(const fs::path& socket) {
   return refused;
 }
 
-// Removes sockets on which no job listens any more from a runtime folder.
+// Removes from a runtime folder the sockets on which no job listens any more.
 void sweep(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -113,7 +113,7 @@ void sweep(const fs::path& folder) {
 void write_privately(const fs::path& file, const std::string& text) {
   const fs::path partial = cat(file.string(), ".", unique_id());
   const int fd = ::open(partial.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-  if (fd < 0) throw cannot_place(partial, "cannot make the file");
+  if (fd < 0) throw cannot_place(partial, "cannot create the file");
   const bool written = ::write(fd, text.data(), text.size()) == static_cast<ssize_t>(text.size());
   const bool closed = ::close(fd) == 0;
   if (written && closed && ::rename(partial.c_str(), file.c_str()) == 0) return;

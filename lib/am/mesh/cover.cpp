@@ -85,7 +85,7 @@ std::optional<std::string> why_not_covered(std::span<const int64_t> shape,
     if (__builtin_add_overflow(covered, box->numel(), &covered)) covered = volume;
   }
   if (filled.size() > 1) {
-    if (shape.empty()) return "it has several parts, but one element";
+    if (shape.empty()) return "it has several parts, but only one element";
     if (auto problem = overlap(filled, widest_dim(filled, shape.size()))) return problem;
   }
   if (covered != volume) {

@@ -20,12 +20,12 @@ std::string to_string(const Placement& placement) {
 }
 
 int64_t chunk_length(int64_t size, int64_t parts) {
-  AM_ASSERT(size >= 0 && parts >= 1, cat("cannot cut ", size, " in ", parts));
+  AM_ASSERT(size >= 0 && parts >= 1, cat("dim size ", size, ", number of parts ", parts));
   return size / parts + (size % parts != 0 ? 1 : 0);
 }
 
 Extent chunk(int64_t size, int64_t parts, int64_t index) {
-  AM_ASSERT(index >= 0 && index < parts, cat("piece ", index, " of ", parts));
+  AM_ASSERT(index >= 0 && index < parts, cat("piece index ", index, ", number of pieces ", parts));
   const int64_t length = chunk_length(size, parts);
   const int64_t begin = std::min(size, index * length);
   const int64_t end = std::min(size, begin + length);
@@ -33,7 +33,7 @@ Extent chunk(int64_t size, int64_t parts, int64_t index) {
 }
 
 Extent piece_of(const DimSlice& slice, int64_t ranks, int64_t index) {
-  AM_ASSERT(slice.copies >= 1 && ranks % slice.copies == 0, "copies that do not fill the ranks");
+  AM_ASSERT(slice.copies >= 1 && ranks % slice.copies == 0, "copies do not divide the ranks");
   const Extent piece = chunk(slice.extent.size, ranks / slice.copies, index / slice.copies);
   return {slice.extent.offset + piece.offset, piece.size};
 }
@@ -43,7 +43,7 @@ Box Box::whole(std::span<const int64_t> shape) {
 }
 
 std::optional<Box> intersect(const Box& a, const Box& b) {
-  AM_ASSERT(a.shape.size() == b.shape.size(), "boxes of different rank");
+  AM_ASSERT(a.shape.size() == b.shape.size(), "boxes with different numbers of dims");
   Box common;
   for (size_t dim = 0; dim < a.shape.size(); ++dim) {
     const int64_t begin = std::max(a.offset[dim], b.offset[dim]);

@@ -62,7 +62,7 @@ void check_linear(const TpModule& module, Reporter& report) {
   } else if (module.style == TpStyle::kColwise && is_packed(module)) {
     report.error("tp.style", module,
                  "holds several matrices one after the other, and cannot be \"colwise\": a rank "
-                 "would have all of one and nothing of another",
+                 "would have all of one matrix and nothing of another",
                  "use \"packed_colwise\", which cuts each of them separately, or \"colwise_rep\", "
                  "which gathers the output");
   } else if (module.style == TpStyle::kPackedColwise && !is_packed(module)) {
@@ -111,7 +111,7 @@ void check_style(const TpModule& module, Reporter& report) {
     report.error(
         "tp.style", module,
         cat("is a norm ", module.is_head_norm() ? "over heads " : "", "and cannot be ", style),
-        cat("it takes \"", to_string(wanted), "\"; leave it out to replicate it"));
+        cat("use \"", to_string(wanted), "\", or leave it out to replicate it"));
   }
 }
 
@@ -217,9 +217,9 @@ void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporte
   const char* needed = nullptr;
   if (hidden_norm && module.style != TpStyle::kSequenceParallel) needed = "sequence_parallel";
   if (consumes && !sums) needed = "rowwise";
-  // With sequence parallelism, column-wise modules must gather the tokens. Attention needs the
-  // complete sequence, and the row-wise matrix after them sums products of the same tokens over all
-  // ranks.
+  // With sequence parallelism, column-wise modules must gather the tokens: attention needs the
+  // complete sequence, and the row-wise module that follows sums products of the same tokens over
+  // all ranks.
   if (feeds(module.role()) && !gathers) {
     needed = is_packed(module) ? "packed_colwise" : "colwise";
   }

@@ -72,8 +72,8 @@ std::string unknown_style_help(std::string_view name) {
   const std::string known = cat("known styles: ", join(parallel_style_names(), ", "));
   if (is_foreign(name)) {
     return cat("\"", name,
-               "\" is Hugging Face's style for fused projections or experts, which the ",
-               "known families do not have; ", known);
+               "\" is a style of Hugging Face transformers that automesh does not support; ",
+               known);
   }
   const auto near = nearest(name, parallel_style_names());
   return near.has_value() ? cat("did you mean \"", *near, "\"? ", known) : known;

@@ -17,7 +17,7 @@ Averaged::Averaged(std::unique_ptr<Optimizer> inner, const std::vector<at::Tenso
   const tensor::MemoryUse use(offloaded ? tensor::TensorUse::kHost : tensor::TensorUse::kOptimizer);
   for (const FlatRange& range : ranges_) {
     parameters_.push_back(range.of(flats));
-    AM_ASSERT(parameters_.back().scalar_type() == at::kFloat, "an average is in float32");
+    AM_ASSERT(parameters_.back().scalar_type() == at::kFloat, "an average requires float32");
     averages_.push_back(at::zeros_like(parameters_.back()));
   }
 }

@@ -42,7 +42,7 @@ Elementwise::Lists Elementwise::lists_of(const std::vector<at::Tensor>& gradient
   Lists lists;
   for (const Run& run : runs_) {
     const FlatRange& range = run.what.range;
-    AM_ASSERT(range.flat < gradients.size(), "a gradient per flat tensor");
+    AM_ASSERT(range.flat < gradients.size(), "each flat tensor needs a gradient");
     const at::Tensor& gradient = gradients[range.flat];
     if (run.what.options != options || !gradient.defined() || range.length == 0) continue;
     lists.parameters.push_back(run.parameter);

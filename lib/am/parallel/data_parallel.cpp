@@ -26,9 +26,9 @@ std::vector<std::string> names_of_uses(const ModelUnits& model, const layout::La
   return names;
 }
 
-// Buckets of unsharded parameters, whose gradients are reduced in one message per bucket: DDP, and
-// Megatron-FSDP's levels that do not shard parameters. The full parameters of all buckets are in
-// memory from the first unit's forward until backward is over.
+// Buckets whose gradients are reduced in one message per bucket: DDP, and Megatron-FSDP with
+// disable_bucketing. The full parameters of all buckets are in memory from the first unit's forward
+// until backward is over.
 class GradientBuckets final : public DataParallel {
  public:
   GradientBuckets(const ModelUnits& model, const layout::Layout& layout,
@@ -58,9 +58,7 @@ class GradientBuckets final : public DataParallel {
     cast_inputs(inputs);
   }
 
-  void after_unit(size_t use, std::span<at::Tensor> outputs) override {
-    note_backward(use, outputs);
-  }
+  void after_unit(size_t use, std::span<at::Tensor> outputs) override { leave(use, outputs); }
 
  private:
   void finish(ParamGroup& group) override {
@@ -136,7 +134,7 @@ DataParallel::Ranks DataParallel::ranks_of(const layout::Layout& layout,
   for (const layout::ParameterLayout& parameter : layout.parameters) {
     for (const mesh::DimSlice& slice : parameter.tp_slices) {
       AM_ASSERT(copies == 1 || slice.copies == 1 || slice.copies == copies,
-                "layers with other numbers of key heads");
+                "all layers must have the same number of copies of each key head");
       copies = std::max(copies, slice.copies);
     }
   }
@@ -160,6 +158,8 @@ void DataParallel::cast_inputs(std::span<at::Tensor> inputs) const {
 }
 
 void DataParallel::reduce(std::span<ParamGroup* const> groups) {
+  const runtime::TraceRange range(
+      [&] { return groups.empty() ? "reduce" : cat("reduce ", groups.front()->name()); });
   Reduction reduction;
   for (ParamGroup* group : groups) {
     if (sync_) {
@@ -189,15 +189,30 @@ void DataParallel::send(Reduction reduction) {
   }
 }
 
-void DataParallel::note_backward(size_t use, std::span<const at::Tensor> outputs) {
+void DataParallel::enter(size_t use) {
+  place_.forward(use);
+  forward_range_.emplace([&] { return cat("forward ", place_.name(use)); });
+}
+
+void DataParallel::leave(size_t use, std::span<const at::Tensor> outputs) {
+  forward_range_.reset();
   if (!at::GradMode::is_enabled()) return;
   for (const at::Tensor& output : outputs) {
-    if (!output.requires_grad() || !tensor::is_asynchronous(output.device())) continue;
-    output.register_hook([this, use](const at::Tensor&) { place_.backward(use); });
+    if (!output.requires_grad()) continue;
+    if (!tensor::is_asynchronous(output.device()) && !runtime::is_traced()) continue;
+    output.register_hook([this, use, device = output.device()](const at::Tensor&) {
+      place_.backward(use);
+      backward_range_.reset();  // ends before the next range begins, so that ranges nest
+      // On a GPU, this is a thread of autograd, and finish_backward() runs in another thread: the
+      // last range must end here.
+      if (use == 0 && tensor::is_asynchronous(device)) return;
+      backward_range_.emplace([&] { return cat("backward ", place_.name(use)); });
+    });
   }
 }
 
 void DataParallel::finish_backward() {
+  backward_range_.reset();
   for (auto& group : groups_) {
     finish(*group);
     reshard_after_backward(*group);

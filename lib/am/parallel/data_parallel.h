@@ -1,8 +1,9 @@
 // Data parallelism over parameter groups: decides when each group is gathered, freed and reduced.
 //
 // FSDP2, HSDP, Megatron-FSDP and DDP differ in their mesh, in DataParallelOptions, and in their
-// groups: units that are gathered and freed (sharded_units.h), or buckets of unsharded parameters
-// (GradientBuckets of data_parallel.cpp). strategy.cpp sets the options.
+// groups: units that are gathered and freed one by one (sharded_units.h), or buckets that all stay
+// gathered during a step's passes (GradientBuckets of data_parallel.cpp). strategy.cpp sets the
+// options.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,6 +23,7 @@
 #include "am/parallel/param_group/param_group.h"
 #include "am/parallel/unit_place.h"
 #include "am/runtime/device_mesh.h"
+#include "am/runtime/trace_range.h"
 
 namespace am::parallel {
 
@@ -33,10 +35,10 @@ struct DataParallelOptions {
   // For each unit: whether its full parameters are freed after forward and gathered again for
   // backward.
   std::vector<bool> reshard_after_forward;
-  // Parameters of each bucket, as indices into Layout::parameters; empty: the parameters are
-  // sharded unit by unit, without buckets. The gradients of a bucket are reduced in one message, as
-  // soon as the last of them is computed. The full parameters of all buckets are in memory from the
-  // first unit's forward until backward is over.
+  // Parameters of each bucket, as indices into Layout::parameters; empty: no buckets, parameters
+  // are gathered and gradients reduced unit by unit. The gradients of a bucket are reduced in one
+  // message, as soon as the last of them is computed. The full parameters of all buckets are in
+  // memory from the first unit's forward until backward is over.
   std::vector<std::vector<int>> buckets;
   // Number of ranks over which parameters are resharded after forward (PyTorch's
   // reshard_after_forward = N); 0: all ranks of the shard group.
@@ -110,8 +112,8 @@ class DataParallel : public nn::UnitHooks {
   void finish_backward();
   void zero_grad();
   // Makes later gathers wait for the work on the current stream, such as an optimizer's update. The
-  // first unit's forward calls this function. A caller that runs another unit alone must call it
-  // first.
+  // forward of the first unit does the same. A caller that runs other units without the first one
+  // must call this function before.
   void wait_for_updates() { gathers_.wait_for_current(); }
   // Returns this object as the hooks that a model calls.
   nn::UnitHooks& hooks() { return *this; }
@@ -130,11 +132,12 @@ class DataParallel : public nn::UnitHooks {
   DataParallel(const ModelUnits& model, const layout::Layout& layout,
                const runtime::DeviceMesh& mesh, DataParallelOptions options);
 
-  // Record the unit that is running, for place(). enter() records it in forward. note_backward()
-  // registers hooks that record it when backward reaches `outputs`. Subclasses call both functions
-  // first in their unit hooks.
-  void enter(size_t use) { place_.forward(use); }
-  void note_backward(size_t use, std::span<const at::Tensor> outputs);
+  // Record the unit that is running, for place() and for traces. enter() begins the unit's forward,
+  // and leave() ends it. leave() also registers hooks that record the unit when backward reaches
+  // `outputs`; on the CPU only if the step is traced. Subclasses call these functions first in
+  // their unit hooks.
+  void enter(size_t use);
+  void leave(size_t use, std::span<const at::Tensor> outputs);
   const DataParallelOptions& options() const { return options_; }
   // Returns the options that are common to all groups.
   ParamGroupOptions group_options();
@@ -149,7 +152,7 @@ class DataParallel : public nn::UnitHooks {
   // Returns the process groups for the layout's dense parameters and experts. Creates some of them,
   // so the call is collective; called once.
   Ranks ranks_of(const layout::Layout& layout, const runtime::DeviceMesh& mesh);
-  // Returns a group of this rank alone.
+  // Returns a group that consists of this rank only.
   const runtime::Group& alone() const { return alone_; }
   ParamGroup& add_group(const ModelUnits& model, const layout::Layout& layout, std::string name,
                         const std::vector<int>& parameters, const runtime::DeviceMesh& mesh,
@@ -191,7 +194,9 @@ class DataParallel : public nn::UnitHooks {
   tensor::SideStream gathers_;
   tensor::SideStream reductions_;
   std::vector<std::unique_ptr<ParamGroup>> groups_;
-  std::deque<Reduction> reducing_;  // reductions in flight, oldest first
+  std::deque<Reduction> reducing_;                     // reductions in flight, oldest first
+  std::optional<runtime::TraceRange> forward_range_;   // the unit that runs forward
+  std::optional<runtime::TraceRange> backward_range_;  // the unit that backward has reached
   bool sync_ = true;
   bool last_backward_ = true;
   bool reshard_after_backward_ = true;

@@ -67,7 +67,7 @@ void ParallelModel::add_pipeline(const config::Plan& plan) {
 }
 
 StageModel& ParallelModel::whole() const {
-  AM_ASSERT(!has_pipeline(), "no pipeline cuts the model");
+  AM_ASSERT(!has_pipeline(), "the function does not support pipelines");
   return *stages_.begin()->second;
 }
 
@@ -92,7 +92,7 @@ at::Tensor ParallelModel::forward_only(MicroBatches& batches) {
 
 at::Tensor ParallelModel::forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT) {
   if (!has_pipeline()) return whole().forward(ids_BT, positions_BT);
-  AM_ASSERT(!at::GradMode::is_enabled(), "a pipeline trains by forward_backward");
+  AM_ASSERT(!at::GradMode::is_enabled(), "forward() of a pipeline with grad mode on");
   const runtime::Group& group = mesh().group("pp");
   const auto owner = [this](size_t stage) { return layout().stage_owners[stage]; };
   const int64_t length = stages_.begin()->second->own_length(ids_BT.size(1));

@@ -19,7 +19,7 @@ ShardedUnits::ShardedUnits(const ModelUnits& model, const layout::Layout& layout
       uses_(model.uses),
       reduce_at_end_(layout.units.size(), false),
       gathers_in_backward_(layout.units.size(), false) {
-  AM_ASSERT(options().reshard_after_forward.size() == layout.units.size(), "an option per unit");
+  AM_ASSERT(options().reshard_after_forward.size() == layout.units.size(), "not one per unit");
   const Ranks ranks = ranks_of(layout, mesh);
   const runtime::Group* dense_blocks = post_forward(mesh, "dp_shard_cp");
   const runtime::Group* expert_blocks =
@@ -102,7 +102,7 @@ void ShardedUnits::before_unit(size_t use, std::span<at::Tensor> inputs) {
 }
 
 void ShardedUnits::after_unit(size_t use, std::span<at::Tensor> outputs) {
-  note_backward(use, outputs);
+  leave(use, outputs);
   for (const at::Tensor& output : outputs) {
     if (!at::GradMode::is_enabled() || !output.requires_grad()) continue;
     if (!uses_[use].backward_reads_parameters) continue;

@@ -23,7 +23,7 @@ StageModel::StageModel(const config::Plan& plan, const model::ModelConfig& confi
   if (!made.data_parallel) {
     throw Error(ErrorKind::kUsage,
                 cat("the strategy \"", strategy, "\" did not set up data parallelism"),
-                "call apply_fsdp_sharding_recursively in it");
+                "call apply_fsdp_sharding_recursively in the strategy");
   }
   data_parallel_ = std::move(made.data_parallel);
   vocabulary_slice_ = made.vocabulary_slice;

@@ -20,6 +20,8 @@ class UnitPlace {
   void forward(size_t use) { set(2 * use); }
   void backward(size_t use) { set(2 * use + 1); }
   void nowhere() { at_ = kNowhere; }
+  // Returns the name of the unit with this use.
+  const std::string& name(size_t use) const { return names_.at(use); }
 
   // Returns, for example, "the forward of model.layers.3"; empty outside of any unit.
   std::string text() const;

@@ -55,7 +55,7 @@ std::optional<Action> parse_action(std::string_view text, std::string* why) {
     return std::nullopt;
   }
   if (number.empty()) {
-    explain(why, cat(name, " needs a micro-batch, as ", *stage, name, "0"));
+    explain(why, cat(name, " needs a micro-batch, for example ", *stage, name, "0"));
     return std::nullopt;
   }
   const auto micro_batch = parse_index(number);

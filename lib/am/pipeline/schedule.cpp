@@ -9,8 +9,8 @@
 namespace am::pipeline {
 namespace {
 
-// Source of a schedule's bubbles: each rank's order (kOwn), or insert_bubbles(), in which only
-// forwards wait (kForwardsWait) or all passes wait (kAllWait).
+// Source of a schedule's bubbles. kOwn: each rank's order contains all of them. kForwardsWait and
+// kAllWait: insert_bubbles() inserts bubbles where only forwards, or all passes, wait for inputs.
 enum class Bubbles { kOwn, kForwardsWait, kAllWait };
 
 struct Entry {
@@ -35,7 +35,7 @@ const Entry& find_legal(const PipelineShape& shape) {
   for (const Entry& entry : kSchedules) {
     if (entry.name == shape.schedule) return entry;
   }
-  throw Error(ErrorKind::kInternal, cat("schedule \"", shape.schedule, "\" has no order"));
+  throw Error(ErrorKind::kInternal, cat("schedule \"", shape.schedule, "\" has no implementation"));
 }
 
 }  // namespace

@@ -66,7 +66,7 @@ std::optional<SizeConstraint> rounds_constraint(const PipelineShape& shape) {
 
 std::optional<SizeConstraint> microbatches_constraint(const PipelineShape& shape) {
   if (shape.microbatches < 1) {
-    return SizeConstraint{"microbatches", "a schedule needs a micro-batch", {1}, {}};
+    return SizeConstraint{"microbatches", "a schedule needs at least one micro-batch", {1}, {}};
   }
   if (runs_in_rounds(shape.schedule)) return rounds_constraint(shape);
   const bool fills = shape.schedule == "1f1b" || shape.schedule == "dual_pipe_v";
@@ -95,7 +95,7 @@ std::optional<SizeConstraint> size_constraint(const PipelineShape& shape) {
           " stages * ", shape.microbatches, " micro-batches"),
       {},
       {}};
-  // A multiple of pp, because it fills every round.
+  // Rounds down to a multiple of pp, with which all rounds have the same size.
   PipelineShape smaller = shape;
   smaller.microbatches = most / shape.pp * shape.pp;
   if (most > 0 && !microbatches_constraint(smaller)) constraint.nearest = {smaller.microbatches};
@@ -104,8 +104,8 @@ std::optional<SizeConstraint> size_constraint(const PipelineShape& shape) {
 
 std::string ranks_text(int64_t count) { return cat(count, count == 1 ? " rank" : " ranks"); }
 
-// Returns the first constraint of a custom schedule that the shape violates: its sizes must be
-// those in the schedule's file, in which all ranks must have the same number of stages.
+// Returns the first constraint of a custom schedule that the shape violates. The shape's
+// sizes must equal those of the schedule's file, and all ranks must have the same number of stages.
 std::optional<SizeConstraint> own_constraint(const PipelineShape& shape) {
   const Schedule& own = *shape.own;
   if (own.pp() != shape.pp) {

@@ -1,6 +1,7 @@
 #include "am/pipeline/timeline.h"
 
 #include <algorithm>
+#include <limits>
 #include <numeric>
 
 #include "am/base/error.h"
@@ -104,12 +105,12 @@ class Simulation {
   bool try_slot(size_t rank, const Slot& slot, std::vector<size_t>& ready) {
     double start = free_at_[rank];
     double total = 0.0;
-    double shorter = 0.0;
+    double shorter = std::numeric_limits<double>::infinity();
     for (const Action& action : slot.actions()) {
       const double input = input_at(action);
       if (input < 0.0) return false;
       start = std::max(start, input);
-      shorter = total == 0.0 ? length(action) : std::min(shorter, length(action));
+      shorter = std::min(shorter, length(action));
       total += length(action);
     }
     const bool overlaps = slot.is_pair() && durations_.pair_overlap > 0.0;
@@ -154,7 +155,7 @@ class Simulation {
     if (ends_micro_batch(action.kind)) --sums.in_flight;
   }
 
-  // Whether a rank's next slot contains stage `to`'s action that reads the result of `made`.
+  // Whether the rank's next slot contains an action of stage `to` that reads the result of `made`.
   bool waits_for(size_t rank, const Action& made, int64_t to) const {
     const std::vector<Slot>& list = schedule_.ranks[rank];
     if (next_[rank] == list.size()) return false;
@@ -206,7 +207,7 @@ Durations Durations::even(int64_t stages, int64_t ranks) {
 namespace {
 
 Timeline simulate(const Schedule& schedule, const Durations& durations, Keep keep) {
-  AM_ASSERT(durations.stages.size() == schedule.owners.size(), "durations of another pipeline");
+  AM_ASSERT(durations.stages.size() == schedule.owners.size(), "each stage needs durations");
   Simulation simulation(schedule, durations, keep);
   if (!simulation.run()) {
     throw Error(ErrorKind::kPlan,

@@ -8,7 +8,7 @@
 namespace am::pipeline {
 namespace {
 
-// The passes of one stage on one micro-batch that the schedule contains.
+// Flags of the passes of one stage on one micro-batch: true if the schedule contains the pass.
 struct Passes {
   bool forward = false;
   bool backward = false;
@@ -46,7 +46,7 @@ class Validation {
       for (const Action& action : list[i].actions()) {
         if (!is_compute(action.kind)) {
           add("schedule.syntax", rank, i, cat(to_string(action), " is not a pass"),
-              "name forwards (F) and backwards (B, or I and W) only; messages follow from them");
+              "list only forwards (F) and backwards (B, or I and W); all other actions are added");
           continue;
         }
         has_pass = true;
@@ -119,7 +119,8 @@ class Validation {
     }
   }
 
-  // Names the pass on another stage whose result `action` needs; empty if there is none.
+  // Returns a description of the pass of another stage whose result `action` needs; empty if
+  // `action` needs none.
   std::string input_of(const Action& action) const {
     if (action.kind == Kind::kForward && action.stage > 0) {
       return cat("the forward of stage ", action.stage - 1, " on micro-batch ", action.micro_batch);

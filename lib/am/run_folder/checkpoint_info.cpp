@@ -63,7 +63,7 @@ void check(const CheckpointInfo& info, const std::string& file) {
     return Error(ErrorKind::kFormat, cat(file, ": ", what));
   };
   if (info.world_size < 1 || info.mesh.world_size() != info.world_size) {
-    throw lies("its mesh sizes do not multiply to its world_size");
+    throw lies("the product of its mesh sizes is not its world_size");
   }
   constexpr int64_t kMost = int64_t{1} << 62;
   if (info.step < 0 || info.samples.value_or(0) < 0 || info.samples.value_or(0) > kMost) {
@@ -76,7 +76,7 @@ void check(const CheckpointInfo& info, const std::string& file) {
         legal && std::isfinite(scale->scale) && scale->scale > 0.0 && scale->growth_tracker >= 0;
   }
   if (!legal) throw lies("its skipped_steps or loss_scale is out of range");
-  if (!info.facts.is_null() && !info.facts.is_object()) throw lies("its facts are not an object");
+  if (!info.facts.is_null() && !info.facts.is_object()) throw lies("\"facts\" is not an object");
 }
 
 }  // namespace

@@ -18,8 +18,9 @@
 // Note [The same folder] A path leads to the opened folder if both have the same inode number. The
 // folder is kept open, because the inode number of a deleted folder may be reused. But some
 // user-space file systems assign a new inode number at every lookup. If the inode numbers differ,
-// the time stamps of the opened file are therefore changed through its descriptor. If the file at
-// the path then has these time stamps, it is the opened file, and not a copy.
+// the time stamps of the opened folder, or of its lock file, are therefore changed through the open
+// descriptor. If the path then shows these time stamps, it leads to the opened folder or file, and
+// not to a copy.
 
 namespace am::run_folder {
 
@@ -100,8 +101,11 @@ HeldFolder::HeldFolder(fs::path path)
       lock_(::open((path_ / kLockName).c_str(), O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)) {}
 
 fs::path HeldFolder::anywhere() const {
-  if (find(path_, folder_) == Found::kSame) return path_;
-  return cat("/proc/self/fd/", folder_.get());
+  return find(path_, folder_) == Found::kSame ? path_ : opened();
+}
+
+fs::path HeldFolder::opened() const {
+  return folder_.get() < 0 ? path_ : fs::path(cat("/proc/self/fd/", folder_.get()));
 }
 
 void HeldFolder::require() const {
@@ -123,7 +127,7 @@ void HeldFolder::require() const {
   }
   const auto place = place_of(folder_);
   const std::string fate = folder == Found::kOther
-                               ? "this path is now another folder; this job's folder was "
+                               ? "this path now leads to another folder; this job's folder was "
                                : "the folder was ";
   const std::string how = place ? cat("moved to ", place->string()) : "removed or moved";
   throw Error(ErrorKind::kIo, cat(path_.string(), ": ", fate, how, " while the job ran", ended),

@@ -28,6 +28,10 @@ class HeldFolder {
   // Returns the folder's path. If this path no longer leads to the opened folder, returns a path in
   // /proc/self/fd instead, which leads to the opened folder even if the folder was moved.
   std::filesystem::path anywhere() const;
+  // Returns a path in /proc/self/fd that leads to the opened folder, whatever happens to its path
+  // meanwhile. For deletions, and for writes whose errors are not reported: error messages would
+  // show this path. Returns the folder's path if the folder could not be opened.
+  std::filesystem::path opened() const;
 
  private:
   std::filesystem::path path_;

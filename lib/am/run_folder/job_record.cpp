@@ -30,6 +30,7 @@ std::optional<JobRecord> read_record(const RunFolder& run) {
     if (json.at("loss").is_number()) record.loss = json.at("loss").get<double>();
     record.stopped = json.at("stopped").get<bool>();
     record.ended = json.at("ended").get<bool>();
+    record.cause = json.value("cause", Json());
     if (json.contains("time")) record.time = job_time_from(json["time"]);
     return record;
   } catch (const Json::exception&) {
@@ -48,6 +49,7 @@ std::string to_text(const JobRecord& record) {
                      {"loss", record.loss ? Json(*record.loss) : Json()},
                      {"stopped", record.stopped},
                      {"ended", record.ended},
+                     {"cause", record.cause},
                      {"time", to_record(record.time)}};
   return dump_json(json) + "\n";
 }

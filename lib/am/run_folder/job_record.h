@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "am/base/json.h"
 #include "am/run_folder/job_time.h"
 #include "am/run_folder/run_folder.h"
 
@@ -33,6 +34,7 @@ struct JobRecord {
   std::optional<double> loss;  // loss of the last step; nullopt if the job has trained no step
   bool stopped = false;        // the user stopped the job before max_steps
   bool ended = false;          // the record is final; otherwise the job is running, or has failed
+  Json cause;                  // cause of the job's failure, as am-run prints it; null: none
   JobTime time;                // time of all attempts of the job, until the record was written
 };
 

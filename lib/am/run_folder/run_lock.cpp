@@ -9,29 +9,29 @@
 #include <algorithm>
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <cstring>
-#include <ctime>
 #include <mutex>
 #include <optional>
 #include <thread>
 #include <utility>
 
+#include "am/base/date.h"
 #include "am/base/descriptor.h"
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/host.h"
 #include "am/base/json.h"
 #include "am/base/json_integer.h"
+#include "am/base/signals_blocked.h"
 #include "am/base/text.h"
 #include "am/run_folder/process_begin.h"
 
 // Note [Who holds a run folder] The holder of a lock is the process that the lock file names. If
-// the kernel can lock the file (flock), its lock decides which of two jobs gets the folder; the
-// kernel releases the lock when the holder ends for any reason. Child processes inherit the
-// kernel's lock, so that a job whose launcher was killed keeps the folder until its last rank has
-// ended. All processes of one machine share a kernel. If a process gets the kernel's lock, and the
-// file names a holder of the same machine and boot, this holder has therefore ended.
+// the kernel can lock the file (flock), its lock decides which of two jobs gets the folder. Child
+// processes inherit the kernel's lock; the kernel releases it when the holder and these processes
+// have ended for any reason. A job whose launcher was killed thus keeps the folder until its last
+// rank has ended. All processes of one machine share a kernel. If a process gets the kernel's lock,
+// and the file names a holder of the same machine and boot, this holder has therefore ended.
 //
 // On a network file system the kernel's lock may exclude only processes of one machine, or not work
 // at all (ENOLCK). A holder therefore also touches the file every `beat`. A process that finds a
@@ -57,17 +57,8 @@ struct LockHolder {
   std::string job;
 };
 
-std::string time_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm local = {};
-  ::localtime_r(&now, &local);
-  char text[32];
-  std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local);
-  return text;
-}
-
 LockHolder myself(const std::string& job) {
-  return {host_name(), ::getpid(), boot_id(), process_begin(::getpid()), time_text(), job};
+  return {host_name(), ::getpid(), boot_id(), process_begin(::getpid()), local_date(), job};
 }
 
 std::string to_text(const LockHolder& holder) {
@@ -175,13 +166,8 @@ bool is_alive(const fs::path& file, const LockHolder& holder, KernelLock lock,
 
 struct RunLock::Held {
   Held(int descriptor, std::chrono::milliseconds beat) : fd(descriptor) {
-    // The thread starts with all signals blocked, so that no signal handler runs on it.
-    sigset_t all;
-    sigset_t before;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before);
+    const SignalsBlocked blocked;
     thread = std::thread([this, beat] { live(beat); });
-    ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   }
   Held(const Held&) = delete;
   Held& operator=(const Held&) = delete;

@@ -138,7 +138,8 @@ ShardIndex merge(std::vector<ShardIndex> parts) {
       }
       IndexedTensor& known = all.tensors[place->second];
       if (known.dtype != tensor.dtype || known.shape != tensor.shape) {
-        throw Error(ErrorKind::kFormat, cat(tensor.name, ": two ranks disagree on its shape"));
+        throw Error(ErrorKind::kFormat,
+                    cat(tensor.name, ": two ranks disagree on its dtype or shape"));
       }
       std::move(tensor.boxes.begin(), tensor.boxes.end(), std::back_inserter(known.boxes));
     }

@@ -65,7 +65,7 @@ class IndexReader {
   void read_file() {
     json_.begin_array();
     const auto item = [&] {
-      if (!json_.next_item()) json_.fail("an entry of \"files\" has no size");
+      if (!json_.next_item()) json_.fail("an entry of \"files\" lacks a name or a size");
     };
     IndexedFile file;
     item();
@@ -161,8 +161,10 @@ class IndexReader {
           !lie_inside(each.slice_offset, each.slice_length, size)) {
         lies("a part reaches beyond the end of its file");
       }
-      if (each.checksums.size() != (bytes + kChecksumPiece - 1) / kChecksumPiece) {
-        lies(cat(each.checksums.size(), " checksums do not match ", bytes, " bytes"));
+      const uint64_t needed = (bytes + kChecksumPiece - 1) / kChecksumPiece;
+      if (each.checksums.size() != needed) {
+        lies(cat("it lists ", each.checksums.size(), " checksums for ", bytes,
+                 " bytes, which need ", needed));
       }
     }
   }

@@ -76,9 +76,9 @@ void remove_left_over(const fs::path& checkpoints, const std::string& suffix,
     std::error_code failed;
     const fs::path left = with_suffix(step, suffix);
     fs::remove_all(left, failed);
-    done.push_back(failed ? cat("cannot remove ", left.string(), ": ", failed.message())
-                          : cat("removed ", left.filename().string(),
-                                ", which a job that was killed had left"));
+    done.push_back(
+        failed ? cat("cannot remove ", left.string(), ": ", failed.message())
+               : cat("removed ", left.filename().string(), ", left by a job that was killed"));
   }
 }
 
@@ -193,8 +193,8 @@ struct OwnCheckpoint {
   std::string data;            // the validation data
 };
 
-// Returns the checkpoints of the history, by step. A checkpoint that cannot be read is left out,
-// because another job may have written it.
+// Returns the checkpoints of the training history `lineage`, by ascending step. A checkpoint that
+// cannot be read is left out, because another job may have written it.
 std::vector<OwnCheckpoint> own_checkpoints(const fs::path& checkpoints,
                                            const std::vector<JobStep>& lineage) {
   std::vector<OwnCheckpoint> own;
@@ -212,7 +212,7 @@ std::vector<OwnCheckpoint> own_checkpoints(const fs::path& checkpoints,
 }
 
 // Returns the indices of at most `count` checkpoints with the lowest losses, the lowest first.
-// Losses on other data than those of the last checkpoint with a loss are not compared.
+// Considers only checkpoints with the same validation data as the last checkpoint that has a loss.
 std::vector<size_t> best_of(const std::vector<OwnCheckpoint>& all, size_t count) {
   std::vector<size_t> best;
   for (size_t i = all.size(); i-- > 0;) {
@@ -228,7 +228,7 @@ std::vector<size_t> best_of(const std::vector<OwnCheckpoint>& all, size_t count)
 // Makes or replaces the link `name` in the run folder; removes it if `target` is empty.
 void make_link(const RunFolder& run, const HeldFolder& held, const char* name,
                const fs::path& target) {
-  const fs::path place = held.anywhere();
+  const fs::path place = held.opened();
   const fs::path link = place / name;
   const fs::path fresh = place / cat(".", name, ".new");
   std::error_code failed;

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <cmath>
 #include <cstdlib>
 
 #include "am/base/text.h"
@@ -14,6 +15,14 @@ namespace am::term {
 namespace {
 
 constexpr std::string_view kReset = "\x1b[0m";
+constexpr std::string_view kBackground = "\x1b[48;5;";
+
+template <size_t kCount>
+int at_share(const std::array<int, kCount>& shades, double share) {
+  const auto last = static_cast<double>(kCount - 1);
+  return shades.at(static_cast<size_t>(std::lround(std::clamp(share, 0.0, 1.0) * last)));
+}
+
 constexpr std::array kPainted = {Role::kError, Role::kWarning, Role::kNote,  Role::kHelp,
                                  Role::kDim,   Role::kBold,    Role::kAccent};
 
@@ -105,9 +114,28 @@ std::string Style::paint(Role role, std::string_view text) const {
   return cat(code(role), text, kReset);
 }
 
+std::string Style::paint_shade(int shade, std::string_view text) const {
+  if (!color || text.empty()) return std::string(text);
+  return cat(kBackground, shade, "m", text, kReset);
+}
+
+int shade_of(double share) {
+  constexpr std::array kShades = {17, 18, 54, 60, 24, 30, 36, 42, 77, 113, 149, 185, 220, 226};
+  return at_share(kShades, share);
+}
+
+int diverging_shade(double value) {
+  constexpr std::array kShades = {21, 27, 33, 75, 117, 153, 254, 223, 216, 209, 208, 202, 166};
+  return at_share(kShades, (value + 1.0) / 2.0);
+}
+
 size_t paint_length(std::string_view text) {
   if (text.empty() || text.front() != '\x1b') return 0;
   if (starts_with(text, kReset)) return kReset.size();
+  if (starts_with(text, kBackground)) {
+    const size_t end = text.find_first_not_of("0123456789", kBackground.size());
+    return end != std::string_view::npos && text[end] == 'm' ? end + 1 : 0;
+  }
   for (const Role role : kPainted) {
     if (const std::string_view sequence = code(role); starts_with(text, sequence)) {
       return sequence.size();

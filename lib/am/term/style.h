@@ -3,8 +3,8 @@
 //   const term::Style style = term::Style::of(STDERR_FILENO, term::ColorMode::kAuto);
 //   std::cerr << style.paint(term::Role::kError, "error") << ": no such file\n";
 //
-// All functions in this folder take a Style and return text; none prints. With a plain style the
-// result contains no control characters.
+// Functions in this folder that draw return text; none prints. With a plain style, the text
+// contains no colour sequences.
 #pragma once
 
 #include <optional>
@@ -24,8 +24,8 @@ struct Style {
   bool color = false;
   bool unicode = false;  // draw with line-drawing and block characters; otherwise with ASCII
   int width = 100;       // number of columns; drawings stay within it where possible
-  // Whether `width` is that of a window. Tables then fit into it, with names shortened; otherwise
-  // they keep full names and may be wider.
+  // Whether `width` is the width of a terminal window. Tables then fit into the width, with names
+  // shortened; otherwise they keep full names and may be wider.
   bool window = false;
 
   // Returns the style of output to a file descriptor, from the option `mode` and the environment.
@@ -36,7 +36,15 @@ struct Style {
   static Style plain() { return {}; }
 
   std::string paint(Role role, std::string_view text) const;
+  // Returns the text on a background of the 256-colour palette; without colour, `text` itself.
+  std::string paint_shade(int shade, std::string_view text) const;
 };
+
+// Returns the background colour of a value for Style::paint_shade(). shade_of() takes the position
+// of the value between the smallest (0: dark blue) and the largest (1: yellow); diverging_shade()
+// takes the value relative to the largest magnitude, from -1 (blue) over 0 (grey) to 1 (orange).
+int shade_of(double share);
+int diverging_shade(double value);
 
 // Style::of() calls these functions to choose colour and Unicode. The arguments are values of
 // environment variables; null means that the variable is not set.

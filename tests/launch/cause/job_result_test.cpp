@@ -41,7 +41,7 @@ TEST_CASE("the block that explains a failure") {
         "  last collective: all_reduce world #9\n"
         "  log: run/logs/rank-5.log\n"
         "the others:\n"
-        "  rank 6 failed after it: exit status 1\n"
+        "  rank 6 also failed: exit status 1\n"
         "  rank 4 stopped by the launcher: signal SIGTERM (Terminated)\n"
         "  rank 6 last collective: all_gather dp_shard #7\n");
   const am::Json json = cause_json(result);
@@ -90,7 +90,7 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
         "  log: run/logs/rank-1.log\n"
         "  the last lines of its output:\n    | step 6\n"
         "the others:\n"
-        "  rank 0 failed after it: exit status 1\n"
+        "  rank 0 also failed: exit status 1\n"
         "  rank 0 last collective: all_reduce dp_shard #1042\n");
   CHECK(cause_json(result)["hangs"] == true);
   CHECK(cause_json(result)["signal"].is_null());
@@ -117,7 +117,7 @@ TEST_CASE("where no rank failed the block says only what is known") {
   result.ranks = {failed(0, 0, 0, 1.0)};
   result.silent_nodes = {1};
   CHECK(describe(result) ==
-        "all ranks here ended well, but node 1 has given no sign of life: its launcher or its "
+        "this node's ranks succeeded, but node 1 has given no sign of life: its launcher or its "
         "machine is gone\n"
         "the others:\n"
         "  node 1 did not answer: its launcher or its machine is gone\n");
@@ -138,11 +138,11 @@ TEST_CASE("where no rank failed the block says only what is known") {
   CHECK(cause_json(result).is_null());
   result.wait_cut = true;
   CHECK(describe(result) ==
-        "all ranks here ended well, but the user did not wait for the other nodes\n");
+        "this node's ranks succeeded, but the user did not wait for the other nodes\n");
   result.wait_cut = false;
   result.store_error = "connection closed";
   CHECK(describe(result) ==
-        "all ranks here ended well, but the launcher of node 0 cannot be reached any more\n"
+        "this node's ranks succeeded, but the launcher of node 0 cannot be reached any more\n"
         "  error: connection closed\n");
   result.store_error.clear();
   result.ranks = {stopped(0, SIGTERM, 1.0)};
@@ -203,7 +203,7 @@ TEST_CASE("a suspended rank and one that left early are told as what they are") 
         "rank 1 on node 0 was suspended, by SIGSTOP, a terminal or a debugger\n"
         "  it wrote nothing\n"
         "the others:\n"
-        "  rank 0 failed after it: exit status 1\n");
+        "  rank 0 also failed: exit status 1\n");
   CHECK(cause_json(result)["hangs"] == true);
   CHECK(cause_json(result)["signal"].is_null());
 
@@ -241,7 +241,7 @@ TEST_CASE("a death without a word is placed by what the rank said before") {
   result.ranks = {killed};
   CHECK(describe(result) ==
         "rank 0 on node 0 failed: signal SIGSEGV (Segmentation fault)\n"
-        "  last heard 500 ms before: at step 12, in no collective\n"
+        "  last state, 500 ms before its end: at step 12, in no collective\n"
         "  it wrote nothing\n");
   CHECK(cause_json(result)["step"] == 12);
 }

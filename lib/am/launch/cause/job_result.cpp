@@ -99,8 +99,8 @@ void append_death(std::string& out, const JobResult& result) {
     }
   }
   if (end.last_word) {
-    out += cat("  last heard ", format_duration(std::max(0.0, end.time - end.last_word->time)),
-               " before: ", end.last_word->whereabouts, "\n");
+    out += cat("  last state, ", format_duration(std::max(0.0, end.time - end.last_word->time)),
+               " before its end: ", end.last_word->whereabouts, "\n");
   }
   if (!hint_of(end).empty()) out += cat("  help: ", hint_of(end), "\n");
   append_early_ends(out, result, end);
@@ -143,7 +143,7 @@ void append_hang(std::string& out, const JobResult& result) {
 }
 
 std::string_view manner(const RankExit& rank) {
-  if (!rank.stopped) return "failed after it";
+  if (!rank.stopped) return "also failed";
   // If the rank died by a signal that the launcher does not send, it may have died before the
   // launcher stopped it or because of the stop.
   const bool by_launcher = rank.signal == 0 || rank.signal == SIGTERM || rank.signal == SIGKILL;
@@ -225,17 +225,17 @@ void append_no_cause(std::string& out, const JobResult& result) {
     if (!error.hint.empty()) append_indented(out, "help: ", error.hint);
   } else if (!result.store_error.empty()) {
     const std::string lost = "the launcher of node 0 cannot be reached any more";
-    out = well_here ? cat("all ranks here ended well, but ", lost, "\n")
+    out = well_here ? cat("this node's ranks succeeded, but ", lost, "\n")
                     : cat(lost, ", so node ", result.node_rank, " stopped its ranks\n");
     append_indented(out, "error: ", result.store_error);
   } else if (lost_machine(result)) {
     out = well_here
-              ? cat("all ranks here ended well, but ", gone_text(result), "\n")
+              ? cat("this node's ranks succeeded, but ", gone_text(result), "\n")
               : cat(gone_text(result), ", so node ", result.node_rank, " stopped its ranks\n");
   } else if (well_here) {
-    out = cat("all ranks here ended well, but ", result.wait_cut
-                                                     ? "the user did not wait for the other nodes\n"
-                                                     : "ranks on other nodes did not\n");
+    out = cat("this node's ranks succeeded, but ",
+              result.wait_cut ? "the user did not wait for the other nodes\n"
+                              : "ranks on other nodes did not\n");
   } else {
     out = cat(result.killed ? "the job was killed" : "the job was stopped",
               has_own_rank(result) ? " before its ranks had finished\n"

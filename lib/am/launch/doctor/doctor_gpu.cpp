@@ -17,7 +17,7 @@ constexpr int64_t kOverheadBytes = 1536LL << 20;
 
 const char* const kNoGpu = "the plan runs on the CPU";
 
-const char* const kNoNccl = "the plan's messages go through host memory";
+const char* const kNoNccl = "the plan's collectives use gloo, through host memory";
 
 bool on_gpus(const JobNeeds& needs) { return !config::computes_on_host(needs.backend); }
 bool over_nccl(const JobNeeds& needs) { return !config::runs_without_nccl(needs.backend); }
@@ -44,7 +44,7 @@ int64_t visible_gpus(const Machine& machine) {
 Check check_driver(const JobNeeds& needs, const Machine& machine) {
   if (!on_gpus(needs)) return skipped(kNoGpu);
   if (machine.gpus.driver_version.empty()) {
-    return error(machine.gpus.problem.empty() ? "no version" : machine.gpus.problem,
+    return error(machine.gpus.problem.empty() ? "the version is unknown" : machine.gpus.problem,
                  "install NVIDIA's driver; start a container with the GPUs (--gpus all)");
   }
   return ok(machine.gpus.driver_version);
@@ -83,10 +83,10 @@ Check check_sharing(const JobNeeds& needs, const Machine& machine) {
   if (needs.ranks_per_gpu == 1 || ranks_a_gpu(needs, visible_gpus(machine)) == 1) {
     return ok("each rank has its own GPU");
   }
-  if (machine.has_mps) return ok("nvidia-cuda-mps-control is here: start it before the job");
+  if (machine.has_mps) return ok("nvidia-cuda-mps-control is installed: start it before the job");
   return warning(
-      "no nvidia-cuda-mps-control: the ranks of a GPU take turns, so each message waits for its "
-      "receiver's turn",
+      "no nvidia-cuda-mps-control: only one rank of a GPU computes at a time, so each message "
+      "waits until its receiver is scheduled",
       "install NVIDIA's multi-process service, or use backend = \"cuda:gloo\"");
 }
 

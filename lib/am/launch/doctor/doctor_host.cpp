@@ -45,7 +45,7 @@ Check check_disk(const JobNeeds& needs, const Machine& machine) {
   return ok(text);
 }
 
-// Checks the limit of open files, for the launcher, which serves the store on node 0, and for a
+// Checks the limit of open files for the launcher, which on node 0 also serves the store, and for a
 // rank.
 Check check_open_files(const JobNeeds& needs, const Machine& machine) {
   if (!machine.limits.open_files) return ok("unlimited");
@@ -64,7 +64,8 @@ Check check_open_files(const JobNeeds& needs, const Machine& machine) {
     return error(cat(text, ", but a rank needs about ", wanted), open_files_help(4 * wanted));
   }
   if (*machine.limits.open_files < 2 * wanted) {
-    return warning(cat(text, ", but a rank may need ", wanted), open_files_help(4 * wanted));
+    return warning(cat(text, ", less than twice the ", wanted, " that a rank needs"),
+                   open_files_help(4 * wanted));
   }
   return ok(text);
 }
@@ -77,11 +78,11 @@ Check check_processes(const JobNeeds& needs, const Machine& machine) {
   const int64_t wanted = needs.ranks_here * threads;
   const std::string text = cat("at most ", *machine.limits.processes, " for this user");
   if (*machine.limits.processes < wanted) {
-    return error(cat(text, ", but the ranks here need about ", wanted),
+    return error(cat(text, ", but this machine's ranks need about ", wanted),
                  cat("raise the limit: ulimit -u ", 4 * wanted));
   }
   if (*machine.limits.processes < 2 * wanted) {
-    return warning(cat(text, ", but the ranks here may need ", wanted),
+    return warning(cat(text, ", but this machine's ranks may need ", wanted),
                    cat("raise the limit: ulimit -u ", 4 * wanted));
   }
   return ok(text);
@@ -111,7 +112,7 @@ Check check_threads(const JobNeeds& needs, const Machine& machine) {
 Check check_clock(const JobNeeds& needs, const Machine& machine) {
   const ClockFacts& clock = machine.clock;
   if (clock.year < 2025 || clock.year > 2100) {
-    return error(cat("the clock says that it is the year ", clock.year),
+    return error(cat("the clock shows the year ", clock.year),
                  "set the clock: certificates, logs and the order of checkpoints depend on it");
   }
   if (needs.num_nodes > 1 && clock.synchronized == false) {

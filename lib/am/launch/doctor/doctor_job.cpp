@@ -55,7 +55,7 @@ Check check_variables(const JobNeeds& needs, const Machine& machine) {
 Check check_address(const JobNeeds& needs, const Machine& machine) {
   if (!machine.address_problem.empty()) {
     return error(cat(needs.master_addr, ": ", machine.address_problem),
-                 "give --rdzv the name or address of node 0 as this machine knows it");
+                 "set --rdzv to a name or address of node 0 that this machine can resolve");
   }
   return ok(needs.master_addr);
 }
@@ -65,7 +65,7 @@ Check check_port(const JobNeeds& needs, const Machine& machine) {
   if (!needs.serves_port) return skipped("node 0 or the launcher opens this port");
   if (!machine.port_problem.empty()) {
     return error(cat("port ", needs.master_port, ": ", machine.port_problem),
-                 "another job may use this port: give --rdzv (or MASTER_PORT) another one");
+                 "another job may use this port: choose another port in --rdzv (or MASTER_PORT)");
   }
   return ok(cat("port ", needs.master_port, " is free"));
 }

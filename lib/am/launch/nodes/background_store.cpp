@@ -168,7 +168,7 @@ void BackgroundStore::check() {
   if (shared_->lost.empty() && waited_ > patience_) {
     shared_->lost =
         cat("no answer for ", std::chrono::duration_cast<std::chrono::seconds>(patience_).count(),
-            " s: it is stopped, dead or unreachable");
+            " s: node 0's launcher is stopped, dead or unreachable");
   }
   if (!shared_->lost.empty()) throw Error(ErrorKind::kPeer, shared_->lost);
 }

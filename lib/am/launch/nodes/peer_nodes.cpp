@@ -46,7 +46,7 @@ std::optional<int> PeerNodes::agree_on_port(const std::function<bool()>& give_up
     if (give_up() || failure_elsewhere()) return std::nullopt;
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
-  throw Error(ErrorKind::kPeer, "node 0's launcher did not say at which port its rank 0 listens",
+  throw Error(ErrorKind::kPeer, "node 0's launcher published no port for the ranks' rendezvous",
               "start am-run on node 0 with the same --nnodes, --rdzv and command");
 }
 

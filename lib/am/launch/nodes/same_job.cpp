@@ -40,7 +40,7 @@ void check_same_job(const JobSpec& spec, int64_t max_restarts) {
   if (spec.node_rank == 0) return rendezvous.publish_terms(here);
   const auto there = ask([&] { return rendezvous.terms(); }, std::chrono::minutes(2));
   if (!there) {
-    throw Error(ErrorKind::kPeer, "node 0's launcher did not say how it was started",
+    throw Error(ErrorKind::kPeer, "node 0's launcher did not publish its options",
                 "start the same version of am-run on all nodes");
   }
   if (*there == here) return;

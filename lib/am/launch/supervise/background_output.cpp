@@ -89,7 +89,7 @@ BackgroundOutput::BackgroundOutput(int fd, size_t capacity)
     std::thread([state = state_] { write_in_background(state); }).detach();
   } catch (const std::system_error& error) {
     throw Error(ErrorKind::kRuntime,
-                cat("cannot start the thread that writes: ", error.code().message()));
+                cat("cannot start the thread that writes the output: ", error.code().message()));
   }
 }
 

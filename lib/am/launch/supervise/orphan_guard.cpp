@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "am/base/error.h"
+#include "am/base/signals_blocked.h"
 #include "am/base/text.h"
 
 namespace am::launch {
@@ -50,18 +51,15 @@ OrphanGuard::OrphanGuard() {
   // Uses a socket instead of a pipe, because a write to a pipe would end the launcher by SIGPIPE if
   // the guard had been killed.
   if (::socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, fds) != 0) {
-    throw Error(ErrorKind::kRuntime, cat("cannot make a socket: ", std::strerror(errno)));
+    throw Error(ErrorKind::kRuntime, cat("cannot create a socket: ", std::strerror(errno)));
   }
-  // Blocks all signals before the fork, so that no handler of the launcher runs in the child, which
-  // keeps them blocked.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
-  pid_ = ::fork();
-  const int reason = errno;
-  if (pid_ == 0) guard(fds[0]);
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  int reason = 0;
+  {
+    const SignalsBlocked blocked;
+    pid_ = ::fork();
+    reason = errno;
+    if (pid_ == 0) guard(fds[0]);
+  }
   ::close(fds[0]);
   fd_ = fds[1];
   if (pid_ < 0) {

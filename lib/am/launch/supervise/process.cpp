@@ -14,6 +14,7 @@
 #include <map>
 
 #include "am/base/error.h"
+#include "am/base/signals_blocked.h"
 #include "am/base/text.h"
 #include "am/launch/environment/open_files.h"
 
@@ -116,21 +117,20 @@ pid_t spawn(const ProcessSpec& spec) {
   const std::vector<char*> envp = pointers(environment);
   int error_pipe[2];
   if (::pipe2(error_pipe, O_CLOEXEC) != 0) {
-    throw Error(ErrorKind::kRuntime, cat("cannot make a pipe: ", std::strerror(errno)));
+    throw Error(ErrorKind::kRuntime, cat("cannot create a pipe: ", std::strerror(errno)));
   }
-  // Blocks all signals before the fork, so that no handler of the parent runs in the child.
-  sigset_t all;
-  sigset_t before;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_SETMASK, &all, &before);
   const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid == 0) {
-    become(program.c_str(), const_cast<char**>(argv.data()), const_cast<char**>(envp.data()), spec,
-           error_pipe[1], parent);
+  pid_t pid = -1;
+  int fork_error = 0;
+  {
+    const SignalsBlocked blocked;
+    pid = ::fork();
+    fork_error = errno;
+    if (pid == 0) {
+      become(program.c_str(), const_cast<char**>(argv.data()), const_cast<char**>(envp.data()),
+             spec, error_pipe[1], parent);
+    }
   }
-  const int fork_error = errno;
-  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
   ::close(error_pipe[1]);
   if (pid < 0) {
     ::close(error_pipe[0]);

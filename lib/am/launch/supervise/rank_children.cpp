@@ -140,7 +140,7 @@ ProcessSpec RankChildren::process_of(int64_t local_rank, int port, int output_fd
 void RankChildren::start(int master_port) {
   int fds[2];
   if (::pipe2(fds, O_CLOEXEC) != 0) {
-    throw Error(ErrorKind::kRuntime, cat("cannot make a pipe: ", std::strerror(errno)));
+    throw Error(ErrorKind::kRuntime, cat("cannot create a pipe: ", std::strerror(errno)));
   }
   pipe_ = fds[0];
   ::fcntl(pipe_, F_SETFL, O_NONBLOCK);

@@ -31,7 +31,7 @@ SignalScope::SignalScope(std::initializer_list<int> signals) {
   AM_ASSERT(g_write_fd.load() < 0, "a second SignalScope while one is alive");
   int fds[2];
   if (::pipe2(fds, O_CLOEXEC | O_NONBLOCK) != 0) {
-    throw Error(ErrorKind::kRuntime, cat("cannot make a pipe: ", std::strerror(errno)));
+    throw Error(ErrorKind::kRuntime, cat("cannot create a pipe: ", std::strerror(errno)));
   }
   read_fd_ = fds[0];
   write_fd_ = fds[1];

@@ -23,7 +23,7 @@ at::Tensor exchange_counts(const std::vector<int64_t>& counts, bool on_meta,
                            const runtime::Group& group) {
   const int64_t ranks = group.size();
   const auto experts = static_cast<int64_t>(counts.size());
-  AM_ASSERT(experts % ranks == 0, "each rank has as many experts as the next one");
+  AM_ASSERT(experts % ranks == 0, "the number of ranks does not divide the experts");
   const at::Tensor sent = at::tensor(counts, kOnHost).view({ranks, -1}).to(group.device());
   const at::Tensor received = at::empty_like(sent);
   const std::vector<int64_t> each(static_cast<size_t>(ranks), 1);

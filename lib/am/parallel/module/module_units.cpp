@@ -133,8 +133,8 @@ void require_parameter(const Found& parameter, at::ScalarType dtype) {
   if (parameter.value.scalar_type() != dtype) {
     throw Error(
         ErrorKind::kUsage,
-        cat("the parameter ", parameter.name, " is of ",
-            c10::toString(parameter.value.scalar_type()), ", others are of ", c10::toString(dtype)),
+        cat("the parameter ", parameter.name, " has dtype ",
+            c10::toString(parameter.value.scalar_type()), ", but others ", c10::toString(dtype)),
         "convert the module to one dtype; a mixed-precision policy sets other dtypes for "
         "computation");
   }

@@ -19,7 +19,7 @@ void require_divisible(const layout::ParameterLayout& parameter, int dim, int64_
   if (size % parts == 0) return;
   throw Error(
       ErrorKind::kPlan,
-      cat("dimension ", dim, " of ", parameter.name, ", ", size, ", is not divisible by ", parts),
+      cat("dimension ", dim, " of ", parameter.name, " is ", size, ", not a multiple of ", parts),
       "use a tp size that divides it, or leave the layer out of the tensor-parallel plan");
 }
 
@@ -79,7 +79,7 @@ void LinearImpl::place(const Style& style, int64_t tp, layout::ParameterLayout& 
       return;
     case TpStyle::kRowwise:
     case TpStyle::kRowwiseRep:
-      if (name == "bias") {  // added to this rank's part of the sequence
+      if (name == "bias") {  // its gradient is a partial sum if positions are sharded over tp
         parameter.grad_sum_over_tp = style.sequence_parallel;
         return;
       }

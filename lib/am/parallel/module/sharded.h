@@ -19,8 +19,8 @@
 // between the hooks of a strategy; without a strategy, there are no hooks. A program must not call
 // M's forward() directly, because the parameters are sharded then. Arguments and results may be
 // tensors, optional tensors, and vectors, arrays, pairs and tuples of them; other arguments are
-// passed on. To pass a class of its own that contains tensors, a program declares visit_tensors()
-// in the namespace of the class.
+// passed on. For another class that contains tensors, the program declares visit_tensors() in the
+// namespace of the class.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -56,7 +56,7 @@ concept HasTensors = requires(T& value, const TensorVisitor& visitor) {
 };
 template <typename T>
 void visit_if_any(T& value, const TensorVisitor& visitor) {
-  static_assert(!std::is_const_v<T>, "the visitor may replace tensors");
+  static_assert(!std::is_const_v<T>, "the value must not be const: hooks replace its tensors");
   if constexpr (HasTensors<T>) visit_tensors(value, visitor);
 }
 
@@ -108,7 +108,7 @@ class ModuleUnit {
     visit_if_any(value, {[&](at::Tensor& each) { each = tensors[i++]; }});
   }
 
-  // Runs `segment` as nn::checkpoint(), and restores the state of the random generator in the
+  // Runs `segment` with nn::checkpoint(), and restores the state of the random generator in the
   // recomputation, so that dropout draws the same mask.
   static nn::Tensors checkpointed(std::function<nn::Tensors(const nn::Tensors&)> segment,
                                   const nn::Tensors& inputs, bool trains);
@@ -116,7 +116,8 @@ class ModuleUnit {
   // Calls `forward` with the arguments, between the hooks.
   template <typename Forward, typename... Args>
   auto run(const Forward& forward, Args&&... args) {
-    // Values with tensors are copied, because hooks replace the tensors; others are passed on.
+    // Copies arguments that contain tensors, because hooks replace the tensors; forwards all other
+    // arguments.
     std::tuple<std::conditional_t<HasTensors<std::remove_cvref_t<Args>>, std::remove_cvref_t<Args>,
                                   Args&&>...>
     held(std::forward<Args>(args)...);

@@ -28,7 +28,7 @@ void require(bool holds, const std::string& message, const std::string& hint) {
 void require_mesh(const mesh::MeshSizes& sizes, const config::DistributedConfig& strategy,
                   const model::TpPlan& tp_plan) {
   require(sizes.pp == 1 && sizes.cp == 1 && sizes.ep == 1,
-          "a torch module is only sharded over dp_replicate, dp_shard and tp",
+          "a torch module can be parallelized only over dp_replicate, dp_shard and tp",
           "use a mesh without pp, cp and ep ranks");
   require(sizes.tp == 1 || !tp_plan.rules.empty(),
           "the mesh has tp ranks, but the tensor-parallel plan has no rules",
@@ -47,12 +47,12 @@ bool require_keys(const config::DistributedConfig& strategy) {
   const auto checkpointing = config::checkpointing_of(strategy);
   require(checkpointing == config::ActivationCheckpointing::kOff ||
               checkpointing == config::ActivationCheckpointing::kFull,
-          "a torch module is recomputed by whole units",
-          "use activation_checkpointing = full, or checkpoint parts inside of the module");
-  require(!layout::autocast_dtype(strategy), "autocast_dtype needs a model of automesh's own",
-          "enter autocast in the module's forward");
+          "for a torch module, activation checkpointing recomputes whole units only",
+          "use activation_checkpointing = full, or checkpoint parts inside the module");
+  require(!layout::autocast_dtype(strategy), "autocast_dtype does not apply to torch modules",
+          "leave it out, and enable autocast in the module's forward");
   require(config::fp8_of(strategy) == config::Fp8Recipe::kNone,
-          "fp8 needs a model of automesh's own", "leave fp8 out");
+          "fp8 does not apply to torch modules", "leave fp8 out");
   return checkpointing == config::ActivationCheckpointing::kFull;
 }
 
@@ -159,7 +159,7 @@ void ShardedModule::before_unit(size_t use, std::span<at::Tensor> inputs) {
   if (!in_backward) {
     if (at::GradMode::is_enabled()) {
       if (dry_run_) dry_run_->forward_begins();
-      will_finish_ = false;  // true only if a backward pass threw
+      will_finish_ = false;  // may still be true if the last backward pass threw
       take_gradients();
     }
     if (std::exchange(updated_, false)) data_parallel_->wait_for_updates();
@@ -198,8 +198,8 @@ void ShardedModule::zero_grad() {
   shown_ = false;
 }
 
-// Calls `visit` for each trainable parameter whose group has a reduced gradient, with its leaf and
-// a view of this rank's gradient.
+// Calls `visit` for each trainable parameter whose group has a reduced gradient, with the
+// parameter's autograd leaf and a view of this rank's shard of its gradient.
 void ShardedModule::for_each_gradient(
     const std::function<void(const at::Tensor& leaf, const at::Tensor& gradient)>& visit) {
   for_each_owned([&](ParamGroup& group, size_t i, const LocalParameter& owned) {
@@ -211,7 +211,8 @@ void ShardedModule::for_each_gradient(
 
 void ShardedModule::show_gradients() {
   for_each_gradient([&](const at::Tensor& leaf, const at::Tensor& gradient) {
-    // A parameter that is still full after backward gets no .grad: a shard has another shape.
+    // A parameter that is still full after backward gets no .grad, because its gradient is a shard
+    // and has another shape.
     if (leaf.sizes() != gradient.sizes()) return;
     // The alias is not an autograd view, because optimizers detach gradients in place, which views
     // do not allow.

@@ -10,9 +10,9 @@
 //
 // The module keeps its tensors: parameters() are this rank's shards, with their gradients after a
 // backward pass, and full tensors while their unit computes. Units are the modules of type
-// Sharded<M>, and the elements with parameters of every torch::nn::Sequential; all other
+// Sharded<M>, and the elements of each torch::nn::Sequential that have parameters; all other
 // parameters, and parameters of several units, belong to the unit of the nearest Sharded module
-// around them. Buffers are not touched: they are each rank's own.
+// around them. Buffers are neither sharded nor synchronized.
 #pragma once
 
 #include <functional>
@@ -40,10 +40,10 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
  public:
   // Shards the module's parameters, and moves them to the mesh's device. Collective over the mesh,
   // which must outlive this object; this object must outlive the module's passes. Throws
-  // Error(kPlan) if the mesh does not fit the strategy, has pp, cp or ep ranks, or if a key of
-  // the strategy needs a model of automesh's own. Throws Error(kUsage), which names the module or
-  // parameter, if a parameter cannot be sharded: its dtype is another one than the first
-  // parameter's, it has no dimension, or no module around it is Sharded.
+  // Error(kPlan) if the mesh does not fit the strategy or has pp, cp or ep ranks, or if a key of
+  // the strategy is not supported for torch modules. Throws Error(kUsage), which names the module
+  // or parameter, if a parameter cannot be sharded: its dtype differs from the first parameter's,
+  // it is a scalar, or no module around it is Sharded.
   ShardedModule(std::shared_ptr<torch::nn::Module> module, const runtime::DeviceMesh& mesh,
                 const config::DistributedConfig& strategy, const model::TpPlan& tp_shard_plan = {});
   ~ShardedModule() override;
@@ -66,7 +66,7 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
   void after_unit(size_t use, std::span<at::Tensor> outputs) override;
   void for_each_gradient(
       const std::function<void(const at::Tensor& leaf, const at::Tensor& gradient)>& visit);
-  // Sets .grad of the module's parameters to views of their groups' reduced gradients.
+  // Sets .grad of the module's parameters to aliases of their groups' reduced gradients.
   void show_gradients();
   // Copies .grad of the module's parameters back to their groups' reduced gradients and resets
   // .grad, before a backward pass adds to them. A .grad that the user has reset counts as zero.
@@ -81,8 +81,8 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
   std::unique_ptr<ModuleDryRun> dry_run_;  // null unless the program is run by am-run --dry-run
   bool shown_ = false;                     // whether the module's parameters have gradients
   bool updated_ = true;  // whether parameters may have changed since the last pass
-  bool will_finish_ =
-      false;  // whether the backward pass in progress calls finish_backward() at its end
+  // Whether the backward pass in progress calls finish_backward() at its end.
+  bool will_finish_ = false;
 };
 
 }  // namespace am::parallel

@@ -11,6 +11,7 @@
 #include "am/base/fault.h"
 #include "am/base/text.h"
 #include "am/layout/quantization.h"
+#include "am/runtime/trace_range.h"
 #include "am/tensor/finite.h"
 #include "am/tensor/memory_meter.h"
 #include "am/tensor/nf4.h"
@@ -233,6 +234,7 @@ void ParamGroup::gather() {
 
 void ParamGroup::unshard() {
   if (unsharded_) return;
+  const runtime::TraceRange range([&] { return cat("unshard ", name_); });
   begin_unshard();
   if (is_copied_in()) {
     options_.gathers->current_waits();
@@ -294,8 +296,8 @@ void ParamGroup::copy_out(const at::Tensor& ranks) {
 
 // Does the same as copy_out() for pieces without padding, with one kernel launch on a GPU.
 void ParamGroup::copy_out_even(const at::Tensor& ranks) {
-  // With one rank nothing was gathered, so `ranks` may be in host memory or have another dtype;
-  // _foreach_copy_ handles these cases.
+  // With one rank nothing was gathered: the source tensors may then be in host memory or have
+  // another dtype, which _foreach_copy_ handles.
   const bool alone = pieces_.ranks() == 1;
   std::vector<at::Tensor> full;
   for (size_t i = 0; i < pieces_.size(); ++i) {
@@ -391,9 +393,9 @@ void ParamGroup::change(const LocalParameter& owned,
                        part.absmax[0].narrow(0, 0, values.numel() / layout::kNf4Block));
 }
 
-// Completes a gather that nobody waited for, and frees its result. The current stream, and the host
-// if the parameters are offloaded, wait for the gather, because the caller may be about to change
-// the parameters' values.
+// Completes a gather that unshard() has not waited for, and frees its result. The current stream,
+// and the host if the parameters are offloaded, wait for the gather, because the caller may be
+// about to change the parameters' values.
 void ParamGroup::drop_gathering() {
   begun_ = false;
   if (is_copied_in()) {

@@ -9,6 +9,7 @@
 #include "am/base/error.h"
 #include "am/base/fault.h"
 #include "am/base/text.h"
+#include "am/runtime/trace_range.h"
 
 namespace am::parallel {
 
@@ -47,9 +48,10 @@ bool has_gradients(Kind kind) {
          kind == Kind::kSendBackward || kind == Kind::kRecvBackward || kind == Kind::kReduceGrad;
 }
 
-// Scope in which units neither reduce their gradients nor free their parameters by themselves: the
-// actions REDUCE_GRAD and RESHARD of the schedule do so. With a single stage, units free their
-// parameters by themselves, and Pipeline::run decides in each round whether they reduce gradients.
+// Scope in which a unit's backward neither reduces its gradients nor frees its parameters. Instead,
+// the schedule's action REDUCE_GRAD reduces gradients, and RESHARD frees parameters. With a single
+// stage, backward frees the parameters, and Pipeline::run decides in each round whether backward
+// reduces the gradients.
 class ListDecides {
  public:
   explicit ListDecides(std::map<int, Stage>& stages) : stages_(stages) { set(false); }
@@ -78,10 +80,10 @@ Pipeline::Pipeline(const pipeline::Schedule& schedule, std::map<int, Stage> stag
       hidden_(hidden),
       tied_(std::move(tied)) {
   const runtime::Group& group = mesh.group("pp");
-  AM_ASSERT(schedule_.pp() == group.size(), "a list for each rank of the pipeline");
+  AM_ASSERT(schedule_.pp() == group.size(), "a schedule for a different number of ranks");
   for (int stage = 0; stage <= last_stage(); ++stage) {
     AM_ASSERT(stages_.contains(stage) == (owner(stage) == group.index()),
-              "a rank has the stages that the schedule gives it");
+              "the rank's stages are not those of the schedule");
   }
   const auto lists = has_one_stage() ? schedule_.ranks : pipeline::with_communication(schedule_);
   list_ = lists.at(static_cast<size_t>(group.index()));
@@ -168,6 +170,7 @@ void Pipeline::run_round() {
   for (const Slot& slot : list_) {
     for (const Action& action : slot.actions()) {
       if (!trains && has_gradients(action.kind)) continue;
+      const runtime::TraceRange range([&] { return to_string(action); });
       try {
         perform(action);
       } catch (const Error& error) {
@@ -186,12 +189,12 @@ void Pipeline::run_round() {
   }
   under_way_.clear();
   read_.clear();
-  for (const auto& arriving : arriving_) AM_ASSERT(arriving.empty(), "all that came was used");
+  for (const auto& arriving : arriving_) AM_ASSERT(arriving.empty(), "an unused received message");
 }
 
 void Pipeline::perform(const Action& action) {
   const auto found = stages_.find(action.stage);
-  AM_ASSERT(found != stages_.end(), "a list has only its own rank's stages");
+  AM_ASSERT(found != stages_.end(), "an action of a stage that this rank does not hold");
   Stage& stage = found->second;
   DataParallel& data_parallel = stage.model().data_parallel();
   const int64_t m = action.micro_batch;
@@ -262,7 +265,7 @@ void Pipeline::forward(Stage& stage, const Action& action) {
 void Pipeline::hand_on(Way way, const Action& action, const at::Tensor& made) {
   const int to = neighbour(way, action);
   if (to < 0) return;
-  AM_ASSERT(made.defined(), "each stage gives its neighbour something");
+  AM_ASSERT(made.defined(), "a stage has no result for its neighbour stage");
   if (owner(to) == owner(action.stage)) {
     arriving_[way][{to, action.micro_batch}] = {{}, made};
   } else {
@@ -283,13 +286,13 @@ at::Tensor Pipeline::hidden_like(const at::Tensor& ids_BT) const {
 
 void Pipeline::send(Way way, const Action& action) {
   auto made = leaving_[way].extract({action.stage, action.micro_batch});
-  AM_ASSERT(!made.empty(), "what is sent was made before");
+  AM_ASSERT(!made.empty(), "a message is sent before its stage has computed it");
   const at::Tensor tensor = made.mapped().contiguous();
   // The receiver has posted a receive of the size of HiddenForm; a message of any other size would
   // abort the receiver's process.
   AM_ASSERT(
       tensor.dim() == 3 && tensor.size(2) == hidden_.width && tensor.scalar_type() == hidden_.dtype,
-      cat("stages hand on [.., .., ", hidden_.width, "] in the mesh's dtype"));
+      cat("a message is not [.., .., ", hidden_.width, "] in the dtype of hidden states"));
   const runtime::Hop hop{owner(action.stage), owner(neighbour(way, action))};
   std::deque<Message>& under_way = under_way_[hop];
   if (under_way.size() == size_t{pipeline::kMostUnderWay}) {
@@ -310,7 +313,7 @@ at::Tensor Pipeline::take(Way way, const Action& action) {
   const auto& stage = stages_.at(action.stage);
   if (way == kDown ? stage.is_first() : stage.is_last()) return {};
   auto found = arriving_[way].extract({action.stage, action.micro_batch});
-  AM_ASSERT(!found.empty(), "a stage's input comes before its pass");
+  AM_ASSERT(!found.empty(), "a stage runs before its input has arrived");
   found.mapped().pending.wait();
   return found.mapped().tensor;
 }

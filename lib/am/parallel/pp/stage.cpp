@@ -40,13 +40,13 @@ at::Tensor Stage::forward(int64_t m, MicroBatch batch, const at::Tensor& hidden_
   if (!trains) return result;
   if (output.requires_grad()) kept.output = torch::autograd::impl::gradient_edge(output);
   const bool is_new = under_way_.emplace(m, std::move(kept)).second;
-  AM_ASSERT(is_new, "a micro-batch goes forward once");
+  AM_ASSERT(is_new, "a second forward of a micro-batch in flight");
   return result;
 }
 
 Stage::UnderWay& Stage::under_way(int64_t m) {
   const auto found = under_way_.find(m);
-  AM_ASSERT(found != under_way_.end(), "backward of a micro-batch that went forward");
+  AM_ASSERT(found != under_way_.end(), "backward of a micro-batch without forward");
   return found->second;
 }
 
