@@ -13,7 +13,8 @@ namespace am_run {
 // Returns the rank that another launcher assigned to this process by environment variables, or
 // nothing if this process must start ranks itself. Variables named PET_* (torchrun's options)
 // describe a machine of a job: this function then sets nproc, nnodes, node_rank and rdzv in
-// `options`, and returns nothing. It ignores PET_* variables if options.placement names any flag.
+// `options`, and returns nothing. It ignores PET_* variables if the command line contains a
+// placement flag, such as --nproc or --nnodes (options.placement is then not empty).
 // Invalid variables, and options that contradict the variables, are errors of rule
 // "launch.environment".
 std::optional<am::launch::RankEnvironment> place_process(

@@ -5,7 +5,7 @@
 #
 #   GPUS=8 plans/recipes/accelerate.sh train.py --learning-rate 1e-4
 #
-# To attach am-repl as well, add two lines to the script:
+# To attach am-repl as well, add three lines to the script:
 #
 #   after accelerator.prepare(..):     import automesh.live
 #                                      watch = automesh.live.watch(model, optimizer)

@@ -5,7 +5,7 @@
 #   GPUS=8 plans/recipes/nemo_automodel.sh config.yaml --step_scheduler.max_steps=100
 #
 # AutoModel starts its recipe in the process of each rank if torchrun's variables are set, as am-run
-# sets them. To attach am-repl as well, add two lines to the loop of the recipe
+# sets them. To attach am-repl as well, add three lines to the loop of the recipe
 # (nemo_automodel/recipes/llm/train_ft.py, run_train_validation_loop):
 #
 #   before the loop:                   import automesh.live

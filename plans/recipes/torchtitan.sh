@@ -5,7 +5,7 @@
 #   GPUS=8 plans/recipes/torchtitan.sh --job.config_file llama3_8b.toml        # 0.2
 #   GPUS=8 plans/recipes/torchtitan.sh --module llama3 --config llama3_8b      # 0.3
 #
-# To attach am-repl as well, add two lines to Trainer.train() of torchtitan (train.py; 0.3: trainer.py):
+# To attach am-repl as well, add three lines to Trainer.train() of torchtitan (train.py; 0.3: trainer.py):
 #
 #   before the loop:                   import automesh.live
 #                                      watch = automesh.live.watch(self.model_parts, self.optimizers)

@@ -66,7 +66,7 @@ class RunsTest(RunTest):
             plan.write('[validation]\nevery = 1\n[[validation.set]]\nname = "web"\npath = "web.txt"\n')
         self.assertIn("validation_loss/web\n", self.ask("run", "-c", "plot validation_loss/web").out)
         error = self.ask("run", "-c", "plot validation_loss/code", status=1).err
-        self.assertIn("its sets have validation_loss/web", error)
+        self.assertIn("legal: validation_loss/web", error)
 
     def test_a_report_shows_the_curves_and_the_plan_of_a_run(self):
         run = self.make_run("run", [3.0, 2.5, 2.0], validation_loss=[None, 2.75, 2.25])

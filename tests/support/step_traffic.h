@@ -15,7 +15,7 @@
 // exchanges tokens over ep. Forward sends token counts, rows, their weights, and the outputs back;
 // backward sends the gradients of the last three; recomputation sends rows and weights again.
 // Frozen parameters are gathered but not reduced. Units before the first trainable one have no
-// backward. Each step adds one message over all ranks (train/step.h): 5 doubles, one double per
+// backward. Each step adds one message over all ranks (train/step.h): 6 doubles, one double per
 // rank, and the token counts of experts.
 #pragma once
 

@@ -26,8 +26,8 @@ struct DcpExport {
   const frameworks::NameTable* table = nullptr;
   std::optional<at::ScalarType> dtype;   // dtype of the parameters; empty: as stored
   std::filesystem::path tokenizer = {};  // file or folder; empty: the tokenizer beside the config
-  // Whether to write the optimizer too: its states, which keep their stored dtype, the number of
-  // updates, and the settings of param_groups. Without a table, names are like
+  // Whether to write the optimizer too: the number of updates, the settings of param_groups, and
+  // the states in their stored dtype. Without a table, names are like
   // "optim.state.NAME.exp_avg" and "optim.param_groups.NAME.lr". If true, parameters that have a
   // master weight in the source (frameworks/master_weights.h) are written from the master weight.
   bool optimizer = false;

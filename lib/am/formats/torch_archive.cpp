@@ -225,7 +225,7 @@ TorchTensor TorchArchive::strided(std::span<const PickleValue> arguments) const 
   }
   if (*offset > elements || span > elements - *offset) {
     fail(cat("a tensor of shape ", shape_text(*shape), " and strides ", shape_text(*strides),
-             " at ", *offset, " does not fit in its storage of ", elements, " elements"));
+             " at offset ", *offset, " does not fit in its storage of ", elements, " elements"));
   }
   return {dtype->name, *shape, *strides,
           storage->second.subspan(static_cast<size_t>(*offset * dtype->size),

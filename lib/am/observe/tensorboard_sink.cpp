@@ -141,7 +141,7 @@ void TensorBoardSink::flush() {
   if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, std::strerror(errno));
 }
 
-// Writes the record with one system call, so that readers see only complete records.
+// Passes the whole record to one write(), so that readers normally see only complete records.
 void TensorBoardSink::write_record(std::string_view event) {
   std::string record;
   append_little_endian(record, uint64_t{event.size()});

@@ -270,9 +270,9 @@ void check_examples(const RuleContext& context, Diagnostics& found) {
   if (!plan.data.has_examples()) return;
   if (plan.data.max_length == 1 || plan.data.max_length > plan.train.seq_len + 1) {
     found.error("data.examples", plan.span("data.max_length"),
-                cat("max_length = ", plan.data.max_length,
-                    " does not fit into rows of seq_len = ", plan.train.seq_len),
-                cat("legal: 0, and 2 to ", plan.train.seq_len + 1));
+                cat("max_length = ", plan.data.max_length, " is not possible with seq_len = ",
+                    plan.train.seq_len, ": a row has seq_len tokens and the label of the last"),
+                cat("legal: 0 (as many tokens as a row), and 2 to ", plan.train.seq_len + 1));
   }
   if (!plan.data.packing && context.model != nullptr && context.model->moe.has_value() &&
       plan.experts.balancing != "none") {
