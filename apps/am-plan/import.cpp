@@ -63,8 +63,8 @@ void set_model(const ImportOptions& options, Imported& imported) {
     path = model_seen_from(options.output, options.model);
   } else if (path == ".") {
     imported.notes.emplace_back(
-        "model.path is set to \".\", the current folder: name the config.json or its folder with "
-        "--model");
+        "model.path is set to \".\", the plan's own folder: name the config.json or its folder "
+        "with --model");
   } else {
     imported.notes.push_back(
         am::cat("model.path is taken from the file, \"", path,

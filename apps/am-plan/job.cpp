@@ -46,7 +46,7 @@ double number_in(const std::string& text, const char* option) {
   const auto number = am::parse_number(std::string(digits));
   if (number && *number > 0.0 && std::isfinite(*number * factor)) return *number * factor;
   throw am::Error(am::ErrorKind::kUsage, am::cat(option, " ", text, " is not a positive number"),
-                  "for example 15e12, or 15T");
+                  "for example 2.5, 15e12 or 15T (K, M, B and T are factors)");
 }
 
 // Times, sizes and costs of a job. A member is absent if the plan or the command line does not have
@@ -216,7 +216,7 @@ Run declare_job(CLI::App& command, SharedOptions& shared) {
   add_option(command,
              {"--tokens", "N",
               "Tokens of the job, such as 15e12 or 15T (default: those of "
-              "train.max_steps)"},
+              "train.max_steps, or train.max_tokens if they are fewer)"},
              options->tokens);
   add_option(command, {"--price", "P", "Price of a GPU for an hour, in any currency"},
              options->price);

@@ -121,17 +121,18 @@ std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* t
 // much the smallest layout exceeds the GPU's memory.
 std::string no_layout_text(const SearchResult& result, const am::predict::SearchRequest& request,
                            std::optional<int64_t> enough) {
-  if (result.considered == 0) return "No layout has the sizes and keys that are held.\n";
-  if (result.smallest_misfit == 0) return "No layout fits.\n";
+  if (result.considered == 0) return "No layout has the given sizes and the keys of --fix.\n";
+  if (result.smallest_misfit == 0) return "Every layout violates a rule.\n";
   const double room = am::predict::usable_bytes(*request.implementation, request.usable_gpu());
   const auto text = [](double bytes) { return am::format_bytes(static_cast<int64_t>(bytes)); };
-  return am::cat(
-      "No layout fits: the smallest needs ", text(static_cast<double>(result.smallest_misfit)),
-      " per rank, but of the ", text(request.gpu.memory_bytes), " of ", request.gpu.name,
-      " a layout may use only ", text(room), ", to leave room for the error of predictions. ",
-      enough ? am::cat("With ", *enough, " GPUs a layout fits.")
-             : "No layout fits on 32 768 GPUs or fewer.",
-      "\n");
+  return am::cat("No layout fits: the smallest needs ",
+                 text(static_cast<double>(result.smallest_misfit)), " per rank, but of the ",
+                 text(request.gpu.memory_bytes), " of ", request.gpu.name,
+                 " a layout may use only ", text(room), ", to leave room for ",
+                 request.headroom > 0.0 ? "--headroom and " : "", "the error of predictions. ",
+                 enough ? am::cat("With ", *enough, " GPUs a layout fits.")
+                        : "No layout fits on 32 768 GPUs or fewer.",
+                 "\n");
 }
 
 }  // namespace

@@ -42,7 +42,7 @@ double headroom_of(const std::string& text) {
 
 void require_gpus(const SearchOptions& options, const am::predict::SearchRequest& request) {
   if (options.min_gpus ? options.gpus == 0 : request.gpus > 0) return;
-  throw am::Error(am::ErrorKind::kUsage, "either --gpus N or --min-gpus must be given",
+  throw am::Error(am::ErrorKind::kUsage, "give --gpus N or --min-gpus, but not both",
                   "--min-gpus searches on the smallest number of GPUs that is enough");
 }
 
@@ -117,9 +117,12 @@ bool set_hardware(const SearchOptions& options, const std::optional<am::config::
       options.implementation.empty() ? cluster.implementation : options.implementation;
   request.implementation = am::cluster::find_implementation(implementation);
   if (request.implementation == nullptr) {
+    std::vector<std::string> known;
+    for (const am::cluster::Implementation& row : am::cluster::implementations())
+      known.emplace_back(row.name);
     throw am::Error(am::ErrorKind::kUsage,
-                    am::cat("--implementation ", implementation, " is not known"),
-                    "`am-plan explain cluster.implementation`");
+                    am::cat("no implementation is called \"", implementation, "\""),
+                    am::cat("known: ", am::join(known, ", ")));
   }
   request.gpu_name = !options.gpu.empty()   ? seen_from_anywhere(options.gpu)
                      : !cluster.gpu.empty() ? cluster.gpu

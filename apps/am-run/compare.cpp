@@ -191,8 +191,8 @@ Parts predict(const run_folder::RunFolder& run, const Measured& measured, Diagno
     notes.push_back(cat("the plan names no cluster.gpu; the prediction assumes ", gpu.name));
   }
   if (prediction->interval) {
-    notes.push_back(cat("nine of ten measured steps take between ",
-                        predict::step_time_text(prediction->interval->low), " and ",
+    notes.push_back(cat("the prediction's interval, for nine of ten such jobs: a step takes ",
+                        predict::step_time_text(prediction->interval->low), " to ",
                         predict::step_time_text(prediction->interval->high)));
   }
   return out;

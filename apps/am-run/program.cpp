@@ -100,7 +100,8 @@ int dry_run_program(const Options& options) {
   const int status = launch::await_exit(launch::spawn(spec));
   if (status != 0) {
     throw Error(ErrorKind::kRuntime, cat("the program has failed: exit status ", status),
-                "its output is above; a dry run starts one rank, whose collectives return results as if all "
+                "its output is above; a dry run starts one rank, whose collectives return results "
+                "as if all "
                 "ranks had its tensors");
   }
   std::error_code missing;

@@ -78,7 +78,8 @@ void Console::finish() {
 
 void Console::event(const launch::JobEvent& event) {
   if (event.kind == launch::JobEventKind::kStopping) {
-    say("\nstopping after this step; interrupt again to end the job at once\n");
+    say(cat(options_.exec() ? "\nthe ranks have been asked to end" : "\nstopping after this step",
+            "; interrupt again to end the job at once\n"));
   }
   if (event.kind == launch::JobEventKind::kKilling) say("ending the ranks\n");
   if (event.kind == launch::JobEventKind::kRankSuspended) {

@@ -214,9 +214,10 @@ std::optional<Options> parse_options(int argc, char** argv,
                  "have passed; dump: write the state to RUN/failure/step-N (default: end)")
       ->type_name("end|hold[=MINUTES]|dump")
       ->check(is_on_failure);
-  app.add_option("--stopped-status", options.stopped_status,
-                 "Exit status of a job that a signal stopped before its last step, e.g. 75 for a "
-                 "script that requeues it (default: 0)")
+  app.add_option(
+         "--stopped-status", options.stopped_status,
+         "Exit status of a job that a signal or train.max_time stopped before its last step, "
+         "e.g. 75 for a script that requeues it (default: 0)")
       ->check(CLI::Range(0, 255));
   app.add_flag("--force", options.force,
                "Start ranks that need more memory than this machine has available");

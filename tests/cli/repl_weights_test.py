@@ -193,7 +193,7 @@ class WeightsTest(RunTest):
         result = self.am_run(plan, "--run-dir", self.path / "run")
         self.assertEqual(result.returncode, 0, result.stderr)
         result = self.am_run(plan, "--run-dir", self.path / "run-2", "--resume", self.path / "run")
-        self.assert_fails(result, 1, "a run folder, not one of its checkpoints", "step-N")
+        self.assert_fails(result, 1, "this folder contains checkpoints, but is not one of them", "step-N")
 
 
 if __name__ == "__main__":

@@ -209,7 +209,7 @@ weight = 0.2
         for other in folder.glob("*tokenizer*"):
             other.unlink()
         log, _ = self.run_plan("none", data=data, model=folder)
-        self.assertIn("the model's folder has weights, but no tokenizer", log)
+        self.assertIn("weights are loaded, but the model's folder has no tokenizer", log)
         log, _ = self.run_plan("synthetic", data="", model=folder)
         self.assertIn("the model's weights would be trained on synthetic data", log)
 

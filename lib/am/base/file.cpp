@@ -187,8 +187,10 @@ FileBeginning read_beginning(const fs::path& path, size_t most) {
 
 void require_free_path(const fs::path& path, bool forced) {
   std::error_code ignored;
-  const bool taken = fs::is_regular_file(path, ignored) || fs::is_directory(path, ignored);
-  if (!taken || forced) return;
+  if (fs::is_directory(path, ignored)) {
+    throw Error(ErrorKind::kUsage, cat(path.string(), " is a folder"), "name a file");
+  }
+  if (forced || !fs::is_regular_file(path, ignored)) return;
   throw Error(ErrorKind::kUsage, cat(path.string(), " exists already"), "--force overwrites it");
 }
 

@@ -62,7 +62,7 @@ int open_own_file(const std::filesystem::path& path, int flags);
 // that are not regular files.
 void write_own_file(const std::filesystem::path& path, std::string_view text);
 
-// Throws Error(kUsage) if there is a file or folder at `path` and `forced` is false. Devices and
+// Throws Error(kUsage) if `path` is a folder, or if it is a file and `forced` is false. Devices and
 // pipes (/dev/stdout) are allowed, since writing to them overwrites nothing.
 void require_free_path(const std::filesystem::path& path, bool forced);
 

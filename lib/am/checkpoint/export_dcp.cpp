@@ -118,8 +118,9 @@ frameworks::NameMap name_map_of(const frameworks::NameTable& table,
     throw Error(
         ErrorKind::kFormat,
         cat(source.path().string(), ": the export needs the model's config.json: ", config.problem),
-        cat("put the model's config.json into that folder: the order of rows in ", table.framework,
-            "'s tensors depends on the model"));
+        cat("the folder of the weights needs the config.json of a supported model: the order of "
+            "rows in ",
+            table.framework, "'s tensors depends on the model"));
   }
   const std::string type = config.config->model_type;
   frameworks::NameMap names(table, *std::move(config.config));

@@ -103,8 +103,7 @@ void refuse_adapters(const stored::TensorSource& source) {
   throw Error(
       ErrorKind::kUsage,
       cat(source.path().string(), ": ", found->name,
-          " belongs to a LoRA adapter, whose factor (alpha / rank) is stored only in the plan that "
-          "trained it"),
+          " belongs to a LoRA adapter, whose factor (alpha / rank) is not stored with the tensors"),
       "export a checkpoint of am-run with --format hf [--merge] first, and convert the exported "
       "folder; "
       "for other weights, open the plan in am-repl with model.weights set to this folder");

@@ -80,7 +80,9 @@ class StoredStates {
     return std::find(states.begin(), states.end(), kAdamStates[1]) != states.end();
   }
 
-  [[noreturn]] void fail(const std::string& what, const std::string& hint = {}) const {
+  [[noreturn]] void fail(
+      const std::string& what,
+      const std::string& hint = "without --optimizer only the weights are exported") const {
     throw Error(ErrorKind::kFormat, cat(source_.path().string(), ": ", what), hint);
   }
 

@@ -101,7 +101,8 @@ MegatronOptimizer megatron_optimizer(const fs::path& source,
                                      const std::vector<FilledTensor>& parameters,
                                      ExportedOptimizer& optimizer) {
   const auto fail = [&](const std::string& what) {
-    throw Error(ErrorKind::kFormat, cat(source.string(), ": ", what));
+    throw Error(ErrorKind::kFormat, cat(source.string(), ": ", what),
+                "without --optimizer only the weights are exported");
   };
   MegatronOptimizer result;
   std::vector<std::string> firsts;  // the first parameter of each group of the result

@@ -141,7 +141,7 @@ void require_names(const parallel::ShardedModule& module,
   for (const std::string& name : unknown) wrong.push_back(cat("the module lacks ", name));
   if (wrong.empty()) return;
   throw Error(ErrorKind::kFormat, cat(source.path().string(), ": ", join(wrong, "; ")),
-              "create the module with the same sizes as the saved one");
+              "create the module with the names and shapes of the saved one");
 }
 
 }  // namespace

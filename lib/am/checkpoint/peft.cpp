@@ -85,8 +85,8 @@ void check_tensors(const layout::Layout& layout, const stored::TensorSource& nam
   throw Error(ErrorKind::kFormat,
               cat(named.path().string(), ": does not fit the plan's adapters: ", join(wrong, "; "),
                   more > 0 ? cat("; and ", more, " more") : ""),
-              "set lora.target_modules as in the adapter's adapter_config.json, and use the "
-              "adapter's base model");
+              "set lora.rank, lora.target_modules and lora.modules_to_save as in the adapter's "
+              "adapter_config.json, and use the adapter's base model");
 }
 
 struct Targets {

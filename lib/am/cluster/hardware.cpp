@@ -97,7 +97,7 @@ class GpuReader {
     if (!value) return;
     gpu_.*(key->member) = *value * key->unit;
     if (*value == 0.0 && key->required) {
-      input.out_of_range(cat(member.key, " must be above 0"), "");
+      input.out_of_range(" must be above 0", "");
     }
   }
 

@@ -61,8 +61,8 @@ std::unique_ptr<parallel::ParallelModel> parallelize(const model::ModelConfig& m
   // The caller passes full sequences to the returned model, which must have all layers.
   if (sizes.pp > 1 || sizes.cp > 1) {
     throw Error(ErrorKind::kPlan,
-                cat("runtime.unsupported: these functions support neither pipeline nor context "
-                    "parallelism, but the mesh has pp ",
+                cat("runtime.unsupported: the functions *_strategy_parallelize support neither "
+                    "pipeline nor context parallelism, but the mesh has pp ",
                     sizes.pp, " and cp ", sizes.cp),
                 "use parallel::ParallelModel::build, with a plan that has [pipeline] or [context]");
   }

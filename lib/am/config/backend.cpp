@@ -9,7 +9,8 @@ namespace am::config {
 
 namespace {
 
-constexpr const char* kLegal = "gloo, nccl, cuda:gloo, cpu:gloo,cuda:nccl, or cpu:gloo,cuda:gloo";
+constexpr const char* kLegal =
+    "\"gloo\", \"nccl\", \"cuda:gloo\", \"cpu:gloo,cuda:nccl\" or \"cpu:gloo,cuda:gloo\"";
 
 [[noreturn]] void refuse(const std::string& backend, const std::string& reason) {
   throw Error(ErrorKind::kUsage, cat("backend \"", backend, "\": ", reason),

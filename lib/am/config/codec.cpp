@@ -16,19 +16,24 @@ std::string number_text(double value) { return format_general(value, 12); }
 // Returns advice for a value that would be legal in another notation, for example "write 8 without
 // quotes"; otherwise an empty text. Quoted numbers and booleans are the most frequent mistake of
 // YAML users.
-std::string other_notation(const Value& value, bool wants_text) {
+std::string other_notation(const Value& value, std::string_view wanted) {
+  const bool wants_text = starts_with(wanted, "text");
+  const auto wants = [&](std::string_view type) { return wanted.find(type) != wanted.npos; };
   switch (value.kind) {
     case Value::Kind::kText: {
       const std::string& text = value.text;
       const bool boolean = text == "true" || text == "false";
       const bool number = !text.empty() && text.find_first_not_of("0123456789.-+e_") == text.npos;
-      return (boolean || number) && !wants_text ? cat("write ", text, " without quotes") : "";
+      const bool fits = (boolean && (wants("boolean") || wants("true or false"))) ||
+                        (number && (wants("number") || wants("integer")));
+      return fits ? cat("write ", text, " without quotes") : "";
     }
     case Value::Kind::kInteger:
       return wants_text ? cat("write \"", value.integer, "\"") : "";
     case Value::Kind::kNumber:
       if (wants_text) return cat("write \"", number_text(value.number), "\"");
-      return value.number == std::floor(value.number) && std::abs(value.number) < 1e15
+      return wants("integer") && value.number == std::floor(value.number) &&
+                     std::abs(value.number) < 1e15
                  ? cat("write ", format_fixed(value.number, 0))
                  : "";
     default:
@@ -41,7 +46,7 @@ std::string other_notation(const Value& value, bool wants_text) {
 // ---- diagnostics --------------------------------------------------------------------------------
 
 void Input::wrong_type(std::string_view wanted, const std::string& legal) const {
-  std::string help = other_notation(value, starts_with(wanted, "text"));
+  std::string help = other_notation(value, wanted);
   if (help.empty()) help = cat("legal: ", legal);
   found.error("plan.type", value.span, cat(key, " is ", kind_name(value.kind), ", not ", wanted),
               help);
@@ -164,15 +169,16 @@ std::optional<double> seconds_of(std::string_view text) {
 
 std::optional<double> Duration::read(const Input& input) const {
   if (input.value.kind != Value::Kind::kText) {
-    input.wrong_type("text in quotes", type());
+    input.wrong_type("a time in quotes", type());
     return std::nullopt;
   }
   constexpr double kLongest = 1e9;
   auto seconds = seconds_of(input.value.text);
   if (seconds) *seconds = std::round(*seconds * 1e3) / 1e3;
   if (seconds && *seconds > 0.0 && *seconds < kLongest) return seconds;
-  input.bad_value(cat(" = \"", input.value.text, "\" is not a time"),
-                  "legal: numbers with the units d, h, m and s, for example \"23h30m\"");
+  input.bad_value(cat(" = \"", input.value.text, "\" is not a legal time"),
+                  "legal: numbers with the units d, h, m and s in this order, for example "
+                  "\"23h30m\", above 0 and below 10^9 s in all");
   return std::nullopt;
 }
 

@@ -92,11 +92,12 @@ std::optional<std::string> FrameReader::next() {
 std::vector<std::string> reply_frames(int64_t id, const Json& reply, size_t largest) {
   std::string text = ascii_text(reply);
   if (text.size() > largest) {
-    text = ascii_text({{"error",
-                        {{"kind", static_cast<int>(ErrorKind::kUsage)},
-                         {"message", cat("the answer has ", text.size(),
-                                         " bytes; the limit for a job's answer is ", largest)},
-                         {"hint", "ask for a part of the tensor: `print NAME[0:4, :8]`"}}}});
+    text = ascii_text(
+        {{"error",
+          {{"kind", static_cast<int>(ErrorKind::kUsage)},
+           {"message", cat("the answer has ", text.size(),
+                           " bytes; the limit for a job's answer is ", largest)},
+           {"hint", "ask for less, for example a part of a tensor: `print NAME[0:4, :8]`"}}}});
   }
   std::vector<std::string> frames;
   if (text.size() <= kPieceBytes) {
@@ -144,7 +145,7 @@ std::optional<Json> ReplyReader::add(const Json& message) {
 
 Error not_a_job() {
   return {ErrorKind::kFormat, "the server at this address is not a job of am-run",
-          "the socket of a job is in the `control` folder of its run folder"};
+          "name the run folder of the job, or the tcp:// address that the job has logged"};
 }
 
 std::optional<Json> parse_message(std::string_view text) {

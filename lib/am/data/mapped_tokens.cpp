@@ -54,7 +54,8 @@ void check_ids(const TokenFile& file, int64_t first, std::span<const int64_t> id
     throw Error(ErrorKind::kFormat,
                 cat(file.path.string(), ": token ", first + static_cast<int64_t>(i), " is ", ids[i],
                     ", but the model's vocab_size is ", vocab_size),
-                "check data.token_dtype, and that the tokens were made for this model");
+                "the tokens may be of another model; for data.kind = \"tokens\", also check "
+                "data.token_dtype");
   }
 }
 
@@ -155,7 +156,7 @@ TokenFile open_token_file(const std::filesystem::path& path, TokenType type) {
     throw Error(ErrorKind::kFormat,
                 cat(path.string(), ": ", bytes, " bytes are not a whole number of tokens of ",
                     token_bytes(type), " bytes"),
-                "check data.token_dtype");
+                "the file may be cut off; for data.kind = \"tokens\", also check data.token_dtype");
   }
   file.size = bytes / token_bytes(type);
   refuse_known_format(path, file.map.bytes(), "headerless integers", /*least=*/4);

@@ -17,7 +17,7 @@ namespace fs = std::filesystem;
 
 [[noreturn]] void fail_to_read(const fs::path& path, const std::string& reason) {
   throw Error(ErrorKind::kIo, cat(path.string(), ": cannot read the data: ", reason),
-              "check data.path; it is relative to the plan file");
+              "check the path in [data] or [validation]; it is relative to the plan file");
 }
 
 void collect_folder(const fs::path& folder, std::vector<fs::path>& files) {

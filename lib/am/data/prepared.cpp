@@ -131,7 +131,7 @@ class NewFolder {
     if (failed && fs::exists(folder_ / kFacts)) return;  // another process was faster
     if (failed) {
       throw Error(ErrorKind::kIo, cat(folder_.string(), ": cannot rename: ", failed.message()),
-                  "remove the folder");
+                  "if the folder exists, remove it: it is not complete");
     }
     published_ = true;
     sync_folder(folder_.parent_path());
@@ -151,8 +151,8 @@ void write_text(const DataSpec& spec, const Place& place, const fs::path& into, 
     std::vector<int32_t> lengths;
     for (const int64_t length : text.lengths) {
       if (length > INT32_MAX) {
-        throw Error(ErrorKind::kFormat, "a document has more than 2^31 tokens",
-                    "divide its file into several");
+        throw Error(ErrorKind::kFormat, "a document has 2^31 tokens or more",
+                    "divide the document into several");
       }
       lengths.push_back(static_cast<int32_t>(length));
     }

@@ -105,7 +105,10 @@ class MetadataReader {
     const PickleValue* transforms = info.state().find("transform_descriptors");
     if (transforms != nullptr && !transforms->is(PickleKind::kNone) &&
         !transforms->items().empty()) {
-      fail(cat(name, ": the data is compressed or otherwise transformed, which is not supported"));
+      throw Error(ErrorKind::kFormat,
+                  cat(where_, ": ", name,
+                      ": the data is compressed or otherwise transformed, which is not supported"),
+                  "save the checkpoint again, without extensions of the storage writer");
     }
     const auto offset = member(info, "offset").integer();
     const auto length = member(info, "length").integer();

@@ -117,7 +117,8 @@ std::optional<Shape> shape_of(const PickleValue& value) {
 
 void TorchArchive::fail(const std::string& what) const {
   throw Error(ErrorKind::kFormat, cat(where_, ": ", what),
-              "the file was damaged or made by hand; fetch it again");
+              "the file may be damaged: fetch it again; or save it again with PyTorch on a "
+              "little-endian machine, with tensors of a usual dtype such as bfloat16");
 }
 
 TorchArchive TorchArchive::read(std::span<const std::byte> bytes, const std::string& where) {

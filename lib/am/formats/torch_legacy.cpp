@@ -52,7 +52,8 @@ class LegacyReader {
 
   [[noreturn]] void fail(const std::string& what) const {
     throw Error(ErrorKind::kFormat, cat(where_, ": ", what),
-                "the file was cut off, damaged or made by hand; fetch it again");
+                "the file may be cut off or damaged: fetch it again; or save it again with a newer "
+                "PyTorch on a little-endian machine");
   }
 
   Pickle next(std::string_view what) {

@@ -187,7 +187,8 @@ Json AttachedJob::wait_for(int64_t id, bool lasts) {
       said = true;
       if (wait_.notice) {
         wait_.notice(cat(lasts ? "the job has not answered for half a minute"
-                               : "the job has not reached the end of its step",
+                               : "the job has not answered for two seconds: it runs most commands "
+                                 "between two steps",
                          "; `status` and `ranks` in another am-repl show what the job is doing; "
                          "Ctrl-C cancels the command"));
       }

@@ -85,10 +85,11 @@ class Resolver {
   void find_world() {
     world_ = launched_ > 0 ? launched_ : mesh_.world_size;
     if (launched_ > 0 && mesh_.world_size > 0 && launched_ != mesh_.world_size) {
-      found_.error("mesh.world", span("world_size"),
-                   cat("world_size = ", mesh_.world_size, ", but ", launched_,
-                       launched_ == 1 ? " rank is" : " ranks are", " started"),
-                   cat("start ", mesh_.world_size, " ranks, or set world_size = ", launched_));
+      found_.error(
+          "mesh.world", span("world_size"),
+          cat("world_size = ", mesh_.world_size, ", but the launcher or --world-size gives ",
+              launched_, launched_ == 1 ? " rank" : " ranks"),
+          cat("give ", mesh_.world_size, " there, or set world_size = ", launched_));
       world_ = mesh_.world_size;
     }
     if (world_ == 0 && mesh_.dp_size > 0) world_ = mesh_.dp_size * replica();

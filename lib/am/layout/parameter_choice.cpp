@@ -151,7 +151,7 @@ class Choice {
     if (++refused_ > kMostNamed + 1) return;
     if (refused_ > kMostNamed) {
       found_.error(key, plan_.span(key), "more patterns, not listed here, match no parameter",
-                   "`am-plan shards` lists the parameters' names");
+                   "`am-plan model CONFIG` lists the modules' names");
       return;
     }
     std::vector<std::string> names;
@@ -210,7 +210,8 @@ class Choice {
               key, plan_.span(key),
               cat("a row of ", parameter.name, " has ", row, " values", cut ? " on a rank" : "",
                   ", which is not a multiple of the ", kNf4Block, " values of a block of nf4"),
-              cut ? "use a smaller tp_size, or quantize_base = \"none\""
+              cut ? "a smaller tp_size, no shard_placement on this dimension, or quantize_base = "
+                    "\"none\""
                   : "quantize_base = \"none\"");
         }
       }

@@ -145,8 +145,10 @@ runtime::World world_of(const am_live_options& options) {
                 cat("there is no process group `", name, "`: ", first_line(error)));
   }
   if (group->getSize() != options.world_size || group->getRank() != options.rank) {
-    throw Error(ErrorKind::kUsage, cat("the process group `", name, "` has ", group->getSize(),
-                                       " ranks, and the job has ", options.world_size));
+    throw Error(ErrorKind::kUsage,
+                cat("this process is rank ", group->getRank(), " of ", group->getSize(),
+                    " in the process group `", name, "`, but rank ", options.rank, " of ",
+                    options.world_size, " in the job"));
   }
   if (!group->getStore()) {
     throw Error(ErrorKind::kUsage, cat("the process group `", name, "` has no store"));

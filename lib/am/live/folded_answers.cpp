@@ -120,11 +120,12 @@ inspect::Result describe_stack(int64_t rank, const Answers& answers) {
   const auto said = answers.said.find(rank);
   if (said == answers.said.end()) {
     const auto silent = answers.silent.find(rank);
-    throw Error(ErrorKind::kUsage,
-                cat("rank ", rank, " has no stack to show: ",
-                    silent == answers.silent.end() ? "the rank did not answer"
-                                                   : silence_text(silent->second)),
-                "`ranks` shows the state of all ranks");
+    throw Error(
+        ErrorKind::kUsage,
+        cat("rank ", rank, ": ",
+            silent == answers.silent.end() ? "did not answer" : silence_text(silent->second),
+            ", so there is no stack to show"),
+        "`ranks` shows the state of all ranks");
   }
   const Stacks stacks = stacks_in(said->second);
   const auto frames = frames_in(stacks.frames);

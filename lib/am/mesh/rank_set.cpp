@@ -20,8 +20,7 @@ std::vector<bool> read_list(std::string_view list, int64_t count, const std::str
     const auto last = dash == std::string::npos ? first : parse_integer(part.substr(dash + 1));
     if (!first || !last || *first < 0 || *last >= count || *first > *last) {
       throw Error(ErrorKind::kUsage, cat("there is no ", what, " `", part, "`"),
-                  count == 1 ? cat("there is only ", what, " 0")
-                             : cat("there are ", what, "s 0 to ", count - 1));
+                  count == 1 ? cat("there is only ", what, " 0") : cat("legal: 0 to ", count - 1));
     }
     std::fill(selected.begin() + *first, selected.begin() + *last + 1, true);
   }

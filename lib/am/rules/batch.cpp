@@ -7,6 +7,7 @@
 
 #include "am/base/legal_values.h"
 #include "am/base/text.h"
+#include "am/model/family.h"
 #include "am/rules/catalogue.h"
 
 namespace am::rules {
@@ -62,13 +63,13 @@ void check_length(const RuleContext& context, Diagnostics& found) {
   const int64_t longest = context.model->max_position_embeddings;
   if (context.plan.train.seq_len <= longest) return;
   const bool table = has_position_table(context);
-  found.add({"seq.length", table ? Severity::kError : Severity::kWarning,
-             context.plan.span("train.seq_len"),
-             cat("seq_len = ", context.plan.train.seq_len, " is longer than the model's ",
-                 "max_position_embeddings = ", longest,
-                 table ? ", and the model has no learned positions beyond that" : ""),
-             cat("seq_len = ", longest, " or less, or raise max_position_embeddings in ",
-                 context.model->file)});
+  const std::string_view key = model::family_of(*context.model).keys.positions;
+  found.add(
+      {"seq.length", table ? Severity::kError : Severity::kWarning,
+       context.plan.span("train.seq_len"),
+       cat("seq_len = ", context.plan.train.seq_len, " is longer than the model's ", key, " = ",
+           longest, table ? ", and the model has no learned positions beyond that" : ""),
+       cat("seq_len = ", longest, " or less, or raise ", key, " in ", context.model->file)});
 }
 
 void check_sequence_parallel(const RuleContext& context, Diagnostics& found) {

@@ -40,9 +40,9 @@ void require_path(const RuleContext& context, const std::string& section,
                   const std::vector<std::string>& given, const Span& where, Diagnostics& found) {
   const std::string& kind = context.plan.data.kind;
   if (is_synthetic(kind) || !given.empty()) return;
-  found.error(
-      section + ".path", where, cat(section, " of kind \"", kind, "\" needs a path"),
-      cat("add path = \"...\" or a list of paths to [", section, "], or kind = ", "\"synthetic\""));
+  found.error(section + ".path", where, cat(section, " of kind \"", kind, "\" needs a path"),
+              cat("add path = \"...\" or a list of paths to [", section,
+                  "], or kind = \"synthetic\" to [data]"));
 }
 
 void check_path(const RuleContext& context, Diagnostics& found) {
@@ -56,7 +56,8 @@ void check_validation_path(const RuleContext& context, Diagnostics& found) {
   if (validation.path.empty() && !validation.sets.empty()) return;
   if (!context.plan.data.sources.empty() && is_synthetic(context.plan.data.kind)) {
     found.error("validation.path", context.plan.span("validation.every"),
-                "validation data have the kind of [data], which is not set",
+                cat("validation data have the kind of [data], \"", context.plan.data.kind,
+                    "\", which has no files"),
                 "kind = \"text\" in [data], beside the sources");
     return;
   }
@@ -108,7 +109,7 @@ void look_up(const RuleContext& context, const std::string& section, const std::
     found.error(section + ".missing", context.plan.span(key),
                 cat(resolved.string(), ": no such file or folder"),
                 kind == "megatron" ? "give the common part PATH of the files PATH.bin and PATH.idx"
-                                   : "the path is relative to the plan file");
+                                   : "a relative path starts at the plan file's folder");
   }
 }
 
@@ -240,10 +241,11 @@ void check_tokenizer(const RuleContext& context, Diagnostics& found) {
   }
   if (data::tokenizer_name(context.plan) != "bytes") return;
   if (data.tokenizer == "auto" && loads_weights(context.plan)) {
-    found.warning("data.tokenizer", where,
-                  "the model's folder has weights, but no tokenizer: each byte of a text becomes a "
-                  "token",
-                  "give the tokenizer's path, or write tokenizer = \"bytes\"");
+    found.warning(
+        "data.tokenizer", where,
+        "weights are loaded, but the model's folder has no tokenizer: each byte of a text "
+        "becomes a token",
+        "give the tokenizer's path, or write tokenizer = \"bytes\"");
   }
   if (data.has_kind("text") && context.model != nullptr &&
       context.model->vocab_size < kByteValues) {
@@ -259,8 +261,8 @@ void check_examples(const RuleContext& context, Diagnostics& found) {
   const auto only_chat = [&](const char* key, bool differs) {
     if (!differs || plan.data.has_examples()) return;
     found.warning("data.examples", plan.span(key),
-                  cat(key, " has no effect: data.kind is \"", plan.data.kind, "\""),
-                  "kind = \"chat\" in [data]");
+                  cat(key, " has no effect: no data have the kind \"chat\""),
+                  "kind = \"chat\" in [data], or remove the key");
   };
   only_chat("data.loss_on", plan.data.loss_on != "assistant");
   only_chat("data.max_length", plan.data.max_length != 0);
@@ -270,8 +272,9 @@ void check_examples(const RuleContext& context, Diagnostics& found) {
   if (!plan.data.has_examples()) return;
   if (plan.data.max_length == 1 || plan.data.max_length > plan.train.seq_len + 1) {
     found.error("data.examples", plan.span("data.max_length"),
-                cat("max_length = ", plan.data.max_length, " is not possible with seq_len = ",
-                    plan.train.seq_len, ": a row has seq_len tokens and the label of the last"),
+                cat("max_length = ", plan.data.max_length,
+                    " is not possible with seq_len = ", plan.train.seq_len,
+                    ": an example has 2 to seq_len + 1 tokens, of which the last is only a label"),
                 cat("legal: 0 (as many tokens as a row), and 2 to ", plan.train.seq_len + 1));
   }
   if (!plan.data.packing && context.model != nullptr && context.model->moe.has_value() &&
@@ -280,10 +283,9 @@ void check_examples(const RuleContext& context, Diagnostics& found) {
                   "without packing, the balance of experts also counts padding", "packing = true");
   }
   if (plan.data.reset_position_ids && plan.data.sources.empty()) {
-    found.warning(
-        "data.examples", plan.span("data.reset_position_ids"),
-        "reset_position_ids has no effect: packed examples always have positions of their own",
-        "remove the key; packing = false puts one example into each row");
+    found.warning("data.examples", plan.span("data.reset_position_ids"),
+                  "reset_position_ids has no effect: examples always have positions of their own",
+                  "remove the key; packing = false puts one example into each row");
   }
 }
 

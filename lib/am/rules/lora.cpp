@@ -74,7 +74,7 @@ void check_quantize_base(const RuleContext& context, Diagnostics& found) {
   found.warning(
       key, plan.span(key),
       "the layers stay gathered, and dequantized, from forward to backward: quantize_base "
-      "reduces only shards and messages",
+      "makes only shards and messages smaller",
       "strategy.reshard_after_forward = true frees each layer after its forward");
 }
 

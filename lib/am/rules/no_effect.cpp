@@ -56,7 +56,7 @@ class Notes {
 void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& notes) {
   // The measurements are in lib/decisions/0010-fused-operators-and-memory-on-the-host.md.
   notes.add("strategy.enable_compile", config.enable_compile,
-            "the operators that a compiler would fuse are already fused on the host");
+            "the operators that a compiler would fuse are already fused");
   // The measurements are in lib/decisions/0008-shared-memory-collectives.md.
   notes.add("strategy.enable_async_tensor_parallel",
             config.enable_async_tensor_parallel && config::computes_on_host(config.backend),

@@ -78,7 +78,7 @@ void check_layers(const RuleContext& context, Diagnostics& found) {
   if (layers >= stages) return;
   std::string help = cat("set pp_size to at most ", layers / context.plan.pipeline.virtual_stages);
   if (layers < context.plan.pipeline.virtual_stages)
-    help = cat("set virtual_stages to at most ", layers);
+    help = cat("set pp_size * virtual_stages to at most ", layers);
   found.error(
       "pp.layers", context.plan.span("mesh.pp_size"),
       cat("pp_size * virtual_stages = ", stages, " stages are too many for ", layers, " layers"),

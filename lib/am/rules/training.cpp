@@ -93,7 +93,8 @@ void check_trace(const RuleContext& context, Diagnostics& found) {
   for (const int64_t rank : plan.metrics.trace->ranks) {
     if (world_size == 0 || rank < world_size) continue;
     found.error("metrics.trace", plan.span("metrics.trace"),
-                cat("ranks has ", rank, ", but the job has ", world_size, " ranks"),
+                cat("ranks names rank ", rank, ", but the job has ", world_size,
+                    world_size == 1 ? " rank" : " ranks"),
                 cat("ranks from 0 to ", world_size - 1));
   }
   const int64_t steps = plan.train.max_steps;

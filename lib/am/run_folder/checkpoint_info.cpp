@@ -146,9 +146,11 @@ std::optional<Refusal> why_no_checkpoint(const fs::path& path) {
   if (fs::exists(path / kInfoFile, ignored)) return std::nullopt;
   const fs::path steps = path.filename() == "checkpoints" ? path : path / "checkpoints";
   if (fs::is_directory(steps, ignored)) {
-    return Refusal{cat(path.string(), ": a run folder, not one of its checkpoints"),
-                   cat((steps / "step-N").string(),
-                       " would name a checkpoint; \"auto\" resumes from the newest of this run")};
+    return Refusal{
+        cat(path.string(), ": this folder contains checkpoints, but is not one of them"),
+        cat((steps / "step-N").string(),
+            " would name a checkpoint; \"auto\" resumes from the newest in the job's own "
+            "folder")};
   }
   return std::nullopt;
 }

@@ -131,7 +131,8 @@ void HeldFolder::require() const {
                                : "the folder was ";
   const std::string how = place ? cat("moved to ", place->string()) : "removed or moved";
   throw Error(ErrorKind::kIo, cat(path_.string(), ": ", fate, how, " while the job ran", ended),
-              place ? cat("continue from there with --run-dir ", place->string())
+              place ? cat("continue from there with --run-dir ", place->string(),
+                          " (with checkpoint.dir, if this was its folder)")
                     : "start the job again, and do not move or remove its folder while it runs");
 }
 

@@ -174,7 +174,7 @@ void check_fit(const layout::Layout& layout, const model::ModelConfig& config,
   for (const Misfit& each : misfit.wrong) wrong.push_back(cat(each.name, " ", each.what));
   if (!wrong.empty()) parts.push_back(first_ones(std::move(wrong), "; "));
   if (!misfit.extra.empty()) {
-    parts.push_back(cat("the file has ", misfit.extra.size(),
+    parts.push_back(cat("the checkpoint has ", misfit.extra.size(),
                         misfit.extra.size() == 1 ? " tensor that the model does not have: "
                                                  : " tensors that the model does not have: ",
                         first_ones(misfit.extra, ", ")));

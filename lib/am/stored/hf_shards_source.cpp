@@ -124,8 +124,8 @@ class HfShardsSource : public TensorSource {
 
   [[noreturn]] static void fail(const formats::SafetensorsFile& file, const std::string& what) {
     throw Error(ErrorKind::kFormat, cat(file.path().string(), ": ", what),
-                "torch.distributed.checkpoint did not write this file; remove it from the folder, "
-                "or fetch it again");
+                "torch.distributed.checkpoint did not write this file with the others; remove it "
+                "from the folder, or fetch it again");
   }
 
   // Derives the tensors' names from the set of names in all files, because several files have parts

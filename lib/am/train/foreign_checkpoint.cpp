@@ -81,10 +81,13 @@ std::optional<int64_t> common_updates(const TensorSource& source,
     if (!updates) continue;
     if (!common) first = tensor.name;
     if (common.value_or(*updates) != *updates) {
-      throw Error(ErrorKind::kFormat, cat(source.path().string(), ": the optimizer updated ", first,
-                                          " ", static_cast<int64_t>(*common), " times, but ",
-                                          tensor.name, " ", static_cast<int64_t>(*updates),
-                                          " times; am-run keeps one number for all parameters"));
+      throw Error(
+          ErrorKind::kFormat,
+          cat(source.path().string(), ": the optimizer updated ", first, " ",
+              static_cast<int64_t>(*common), " times, but ", tensor.name, " ",
+              static_cast<int64_t>(*updates), " times; am-run keeps one number for all parameters"),
+          cat("model.weights = \"", source.path().string(),
+              "\" starts from these weights, with a new optimizer"));
     }
     common = updates;
   }
@@ -155,7 +158,9 @@ run_folder::CheckpointInfo describe_foreign(const fs::path& path) {
     throw Error(ErrorKind::kFormat,
                 cat(path.string(),
                     ": AdamW needs the training step or the number of the optimizer's "
-                    "updates, but neither is stored"));
+                    "updates, but neither is stored"),
+                cat("model.weights = \"", path.string(),
+                    "\" starts from these weights, with a new optimizer"));
   }
   run_folder::CheckpointInfo info;
   info.step = std::max(step.value_or(0), updates.value_or(0));

@@ -138,7 +138,7 @@ void prepare_model(Session& session, bool forced, bool backward) {
   ParameterView& view = values_of(session);
   int64_t bytes = view.runnable_bytes();
   if (backward) bytes += view.gradient_bytes();
-  session.require_memory(bytes, backward ? "the model and its gradients" : "the model to run",
+  session.require_memory(bytes, backward ? "the model with its gradients" : "the model to run",
                          forced);
   view.runnable(session.between());
 }

@@ -76,11 +76,11 @@ std::unique_ptr<inspect::Interpreter> open_target(const inspect::Target& target,
   if (!job) return nullptr;
   const int64_t ranks = job->layout.mesh.world_size();
   if (ranks > kMostRanks) {
-    throw Error(
-        ErrorKind::kPlan,
-        cat(target.path.string(), ": ", ranks, " ranks are more than the ", kMostRanks,
-            " that am-repl starts on one machine"),
-        "am-plan shows layouts of any size; --set mesh.dp_size=N opens the plan with fewer ranks");
+    throw Error(ErrorKind::kPlan,
+                cat(target.path.string(), ": ", ranks, " ranks are more than the ", kMostRanks,
+                    " that am-repl starts on one machine"),
+                "am-plan shows layouts of any size; --nproc N, and --set for other sizes in "
+                "[mesh], open the plan with fewer ranks");
   }
   require_memory(*job, options);
   if (ranks == 1) {

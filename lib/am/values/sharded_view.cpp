@@ -355,8 +355,9 @@ std::vector<Json> ShardedView::recent_collectives() {
 
 void ShardedView::set_compute_dtype(at::ScalarType) {
   throw Error(
-      ErrorKind::kUsage, "the compute dtype of a plan's model is set in the plan",
-      "start am-repl with --set model.dtype=... or --set strategy.mp_policy.param_dtype=...");
+      ErrorKind::kUsage, "the compute dtype of a plan's or a job's model is set in the plan",
+      "am-repl PLAN takes --set model.dtype=... or --set strategy.mp_policy.param_dtype=...; the "
+      "dtype of a running job cannot be changed");
 }
 
 DefaultTokenizer ShardedView::default_tokenizer() const {

@@ -199,9 +199,10 @@ int64_t StoredView::runnable_bytes() const {
 parallel::ParallelModel& StoredView::runnable(const Between& between) {
   if (model_) return *model_;
   if (!catalog_.config_problem().empty()) {
-    throw Error(
-        ErrorKind::kPlan, cat("the model cannot be run: ", catalog_.config_problem()),
-        catalog_.config() ? std::string() : "put the model's config.json beside its weights");
+    throw Error(ErrorKind::kPlan, cat("the model cannot be run: ", catalog_.config_problem()),
+                catalog_.config()
+                    ? std::string()
+                    : "the folder of the weights needs the config.json of a supported model");
   }
   config::Plan plan = plan_of_one(catalog_.compute_dtype());
   plan.lora = catalog_.lora();

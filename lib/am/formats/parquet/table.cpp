@@ -119,7 +119,8 @@ class RowAssembler {
   bool agreed(const SchemaNode& node, const Holds& holds) const {
     const bool first = holds(*columns_[node.first_leaf]);
     for (size_t i = node.first_leaf + 1; i < node.end_leaf; ++i) {
-      if (holds(*columns_[i]) != first) fail(i, "has other nulls or list lengths than the other columns of its struct or list");
+      if (holds(*columns_[i]) != first)
+        fail(i, "has other nulls or list lengths than the other columns of its struct or list");
     }
     return first;
   }

@@ -93,7 +93,7 @@ std::string distributed_type(Source& source) {
   const auto type = source.text("distributed_type");
   if (!type.has_value()) {
     source.refuse("distributed_type", "distributed_type is missing",
-                  "legal values: FSDP, MULTI_GPU, MULTI_CPU or NO");
+                  "legal values: FSDP, DEEPSPEED, MULTI_GPU, MULTI_CPU or NO");
     return "";
   }
   if (*type == "FSDP" || *type == "MULTI_GPU" || *type == "MULTI_CPU" || *type == "NO") {
@@ -103,7 +103,7 @@ std::string distributed_type(Source& source) {
   source.refuse("distributed_type", cat("a plan cannot express distributed_type ", *type),
                 *type == "DEEPSPEED"
                     ? "import the file of deepspeed_config_file with --from deepspeed"
-                    : "legal values: FSDP, MULTI_GPU, MULTI_CPU or NO");
+                    : "legal values: FSDP, DEEPSPEED, MULTI_GPU, MULTI_CPU or NO");
   return "";
 }
 

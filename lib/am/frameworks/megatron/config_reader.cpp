@@ -262,7 +262,10 @@ class Reader {
     const int64_t each = source_.size(kLayers, 1);
     if (layers > 0 && layers % (each * pp_) == 0) return layers / (each * pp_);
     builder.source().refuse(
-        kLayers, cat(each, " layers per virtual stage do not divide the ", layers, " layers"),
+        kLayers,
+        layers == 0 ? cat("--", kLayers, " needs --num-layers, which is missing")
+                    : cat(layers, " layers are not a multiple of ", each, " per virtual stage * ",
+                          pp_, " pipeline ranks = ", each * pp_),
         "--num-layers must be a multiple of layers per virtual stage times pipeline ranks");
     return 1;
   }

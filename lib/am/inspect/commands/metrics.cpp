@@ -33,12 +33,14 @@ void require_set(const Runs& runs, const std::string& key) {
   std::vector<std::string> legal;
   for (const auto& run : runs) {
     for (std::string& each : validation_keys(run)) {
-      if (std::find(legal.begin(), legal.end(), each) == legal.end()) legal.push_back(std::move(each));
+      if (std::find(legal.begin(), legal.end(), each) == legal.end())
+        legal.push_back(std::move(each));
     }
   }
   if (std::find(legal.begin(), legal.end(), key) != legal.end()) return;
-  throw Error(ErrorKind::kUsage, cat("no plan has the validation set of `", key, "`"),
-              legal.empty() ? "no plan has a [[validation.set]]" : cat("legal: ", join(legal, ", ")));
+  throw Error(
+      ErrorKind::kUsage, cat("no plan has the validation set of `", key, "`"),
+      legal.empty() ? "no plan has a [[validation.set]]" : cat("legal: ", join(legal, ", ")));
 }
 
 std::vector<std::string> keys_of(const Runs& runs, const Arguments& arguments,

@@ -84,13 +84,13 @@ constexpr Command kModelRows[] = {
      .operands = "TEXT|FILE",
      .summary = "mean cross-entropy of predicting each next token",
      .help =
-         "The first token has nothing before it and is not predicted. Texts longer than the "
-         "model's\n"
-         "max_position_embeddings, or 2048, are cut into windows of that length. The tokenizer is "
+         "The first token has nothing before it and is not predicted. Texts are cut into windows "
+         "of the\n"
+         "model's max_position_embeddings tokens, or of 2048, whichever is less. The tokenizer is "
          "the one that the\n"
-         "plan or the folder names, or that `set tokenizer` selects. A word without quotes that "
-         "looks like a file's name is\n"
-         "read as a file of at most 64 MiB.\n"
+         "plan or the folder names, or that `set tokenizer` selects. A single word that names a "
+         "file of at most 64 MiB is read as\n"
+         "that file; a word that only looks like a file's name is a text if it is quoted.\n"
          "Examples:  loss \"The licenses for most software\"\n"
          "           loss /usr/share/common-licenses/GPL-3",
      .json = "{loss: number | null (natural logarithm; null: not finite), tokens: integer, "

@@ -45,7 +45,7 @@ Check check_driver(const JobNeeds& needs, const Machine& machine) {
   if (!on_gpus(needs)) return skipped(kNoGpu);
   if (machine.gpus.driver_version.empty()) {
     return error(machine.gpus.problem.empty() ? "the version is unknown" : machine.gpus.problem,
-                 "install NVIDIA's driver; start a container with the GPUs (--gpus all)");
+                 "install NVIDIA's driver; in a container: --gpus all");
   }
   return ok(machine.gpus.driver_version);
 }
@@ -64,13 +64,15 @@ Check check_gpus(const JobNeeds& needs, const Machine& machine) {
     return error(
         cat(count_text(visible, "GPU"), visible < all ? " visible" : "", " for ",
             count_text(needs.ranks_here, "rank"),
-            needs.ranks_per_gpu == 1 ? ": each rank needs its own"
-                                     : cat(", at most ", needs.ranks_per_gpu, " per GPU")),
+            visible == 0               ? ""
+            : needs.ranks_per_gpu == 1 ? ": each rank needs its own"
+                                       : cat(", at most ", needs.ranks_per_gpu, " per GPU")),
         visible < all
             ? cat("CUDA_VISIBLE_DEVICES=", *machine.environment("CUDA_VISIBLE_DEVICES"), " hides ",
                   all - visible, " of ", all, " GPUs: unset it, or use fewer ranks")
-            : "use fewer ranks on this machine (--nproc), or more machines (--nnodes), or "
-              "let ranks share GPUs (backend = \"cuda:gloo\")");
+        : all == 0 ? "run on a machine with GPUs, or set backend = \"gloo\""
+                   : "use fewer ranks on this machine (--nproc), or more machines (--nnodes), or "
+                     "let ranks share GPUs (backend = \"cuda:gloo\")");
   }
   const std::string text = cat(visible, " x ", machine.gpus.gpus.front().name);
   return ok(sharing == 1 ? text : cat(text, ", ", sharing, " ranks per GPU"));
@@ -113,7 +115,7 @@ Check check_gpu_memory(const JobNeeds& needs, const Machine& machine) {
   }
   if (peak + overhead > free) {
     return warning(cat(wanted, ", ", format_bytes(free), " of it free"),
-                   "another process uses the GPU: nvidia-smi shows which");
+                   "another process may use the GPU: nvidia-smi shows which");
   }
   return ok(wanted);
 }

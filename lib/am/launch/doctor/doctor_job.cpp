@@ -55,7 +55,8 @@ Check check_variables(const JobNeeds& needs, const Machine& machine) {
 Check check_address(const JobNeeds& needs, const Machine& machine) {
   if (!machine.address_problem.empty()) {
     return error(cat(needs.master_addr, ": ", machine.address_problem),
-                 "set --rdzv to a name or address of node 0 that this machine can resolve");
+                 "set --rdzv (or MASTER_ADDR) to a name or address of node 0 that this machine can "
+                 "resolve");
   }
   return ok(needs.master_addr);
 }

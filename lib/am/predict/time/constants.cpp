@@ -108,7 +108,7 @@ class CalibrationReader {
     const config::Input input{member.value, member.key, found_};
     const auto value = config::Number{.min = 0.0, .below = 1e9}.read(input);
     if (value && *value <= 0.0) {
-      input.out_of_range(cat(member.key, " must be above 0"), "");
+      input.out_of_range(" must be above 0", "");
       return std::nullopt;
     }
     return value;

@@ -20,7 +20,7 @@ Result run_optim(Session& session, const Arguments& arguments) {
   if (session.view().states().empty()) {
     throw Error(ErrorKind::kUsage, "the target stores no optimizer state",
                 "am-run's checkpoints have it, and folders of torch.distributed.checkpoint where "
-                "it was saved with the model");
+                "it was saved with the model; `step` makes that of a plan");
   }
   constexpr auto kNumber = RowKind::kNumber;
   Rows rows({{"label", "name", RowKind::kText},
