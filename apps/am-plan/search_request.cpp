@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
