@@ -43,6 +43,8 @@ struct RopeConfig {
   std::vector<double> short_factor = {};
   std::vector<double> long_factor = {};
   double rotated_part = 1.0;  // fraction of the head dim that is rotated (partial_rotary_factor)
+
+  bool operator==(const RopeConfig&) const = default;
 };
 
 // Multi-head latent attention (DeepSeek V2 and V3). Keys and values are projected from one low-rank

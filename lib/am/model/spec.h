@@ -245,6 +245,8 @@ struct ModuleNames {
   std::string_view layers = "model.layers";
   std::string_view norm = "model.norm";
   std::string_view head = "lm_head";
+
+  bool operator==(const ModuleNames&) const = default;
 };
 
 using RopeSpec = RopeConfig;
@@ -268,6 +270,8 @@ struct DecoderSpec {
   }
   // Returns the module outside the layers with this role, or null if there is none.
   const ModuleSpec* find(Role role) const;
+
+  bool operator==(const DecoderSpec&) const = default;
 };
 
 DecoderSpec describe(const ModelConfig& config);

@@ -3,10 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
 #include <string_view>
+#include <utility>
 
 #include "am/base/text.h"
 #include "am/config/field.h"
+#include "am/model/family.h"
 
 namespace am::train {
 
@@ -97,20 +100,77 @@ Json layer_kinds(const std::vector<bool>& layers) {
   return text;
 }
 
-void add_rope(const std::string& name, const model::RopeConfig& rope, Json& facts) {
-  facts[name + ".type"] = rope.type;
-  facts[name + ".theta"] = rope.theta;
-  facts[name + ".factor"] = rope.factor;
-  facts[name + ".low_freq_factor"] = rope.low_freq_factor;
-  facts[name + ".high_freq_factor"] = rope.high_freq_factor;
-  facts[name + ".original_max_position_embeddings"] = rope.original_max_position_embeddings;
-  facts[name + ".rotated_part"] = rope.rotated_part;
+// Adds facts under names that begin with `prefix`. An absent optional becomes null, so that a run
+// that has the value differs from a run without.
+class Facts {
+ public:
+  Facts(std::string prefix, Json& facts) : prefix_(std::move(prefix)), facts_(facts) {}
+
+  template <typename Value>
+  void operator()(const char* name, const Value& value) {
+    facts_[prefix_ + name] = value;
+  }
+  template <typename Value>
+  void operator()(const char* name, const std::optional<Value>& value) {
+    facts_[prefix_ + name] = value ? Json(*value) : Json();
+  }
+
+ private:
+  std::string prefix_;
+  Json& facts_;
+};
+
+void add_rope(const std::string& prefix, const std::optional<model::RopeConfig>& given,
+              Json& facts) {
+  Facts add(prefix, facts);
+  const model::RopeConfig rope = given.value_or(model::RopeConfig{.type = "none"});
+  add("type", rope.type);
+  add("theta", rope.theta);
+  add("factor", rope.factor);
+  add("low_freq_factor", rope.low_freq_factor);
+  add("high_freq_factor", rope.high_freq_factor);
+  add("original_max_position_embeddings", rope.original_max_position_embeddings);
+  add("beta_fast", rope.beta_fast);
+  add("beta_slow", rope.beta_slow);
+  add("truncate", rope.truncate);
+  add("mscale", rope.mscale);
+  add("mscale_all_dim", rope.mscale_all_dim);
+  add("attention_factor", rope.attention_factor);
+  add("short_factor", rope.short_factor);
+  add("long_factor", rope.long_factor);
+  add("rotated_part", rope.rotated_part);
 }
 
+void add_latent(const std::optional<model::MlaConfig>& given, Json& facts) {
+  Facts add("config.mla.", facts);
+  const model::MlaConfig mla = given.value_or(model::MlaConfig{});
+  add("q_lora_rank", mla.q_lora_rank);
+  add("kv_lora_rank", mla.kv_lora_rank);
+  add("qk_nope_head_dim", mla.qk_nope_head_dim);
+  add("qk_rope_head_dim", mla.qk_rope_head_dim);
+  add("v_head_dim", mla.v_head_dim);
+  add("interleaved", mla.interleaved);
+}
+
+void add_experts(const std::optional<model::MoeConfig>& given, Json& facts) {
+  Facts add("config.moe.", facts);
+  const model::MoeConfig moe = given.value_or(model::MoeConfig{});
+  add("experts", moe.experts);
+  add("experts_per_token", moe.experts_per_token);
+  add("expert_width", moe.expert_width);
+  add("shared_width", moe.shared_width);
+  add("shared_gate", moe.shared_gate);
+  add("normalise", moe.normalise);
+  add("scale", moe.scale);
+  add("groups", moe.groups);
+  add("topk_groups", moe.topk_groups);
+  add("layers", layer_kinds(moe.layers));
+}
+
+// Adds every field from which the layers are built (run_facts_test.cpp changes each key of a
+// config.json in turn).
 void add_model(const model::ModelConfig& config, Json& facts) {
-  const auto add = [&](const char* name, const auto& value) {
-    facts[cat("config.", name)] = value;
-  };
+  Facts add("config.", facts);
   add("model_type", config.model_type);
   add("vocab_size", config.vocab_size);
   add("hidden_size", config.hidden_size);
@@ -125,16 +185,34 @@ void add_model(const model::ModelConfig& config, Json& facts) {
   add("qkv_bias", config.qkv_bias);
   add("o_bias", config.o_bias);
   add("mlp_bias", config.mlp_bias);
+  add("norm_bias", config.norm_bias);
+  add("head_bias", config.head_bias);
+  add("qk_norm", config.qk_norm);
+  add("qk_norm_spans_heads", config.qk_norm_spans_heads);
+  add("gated_mlp", config.gated_mlp);
+  add("parallel_block", config.parallel_block);
+  add("hidden_norms", config.hidden_norms);
   add("hidden_act", config.hidden_act);
-  add_rope("config.rope", config.rope, facts);
-  if (config.local_rope) add_rope("config.local_rope", *config.local_rope, facts);
-  if (!config.rotated_layers.empty()) add("rotated_layers", layer_kinds(config.rotated_layers));
+  add("padding_id", config.padding_id);
+  add_rope("config.rope.", config.rope, facts);
+  add_rope("config.local_rope.", config.local_rope, facts);
+  add("rotated_layers", layer_kinds(config.rotated_layers));
   add("query_scalar", config.query_scalar.value_or(0.0));
+  add("scales_attention", config.scales_attention);
+  add("scales_by_layer", config.scales_by_layer);
+  add("attention_softcap", config.attention_softcap);
+  add("logit_softcap", config.logit_softcap);
   add("activation_limit", config.activation_limit.value_or(0.0));
   add("activation_alpha", config.activation_alpha);
   add("sliding_window", config.sliding_window.value_or(0));
   add("window_first_layer", config.window_first_layer);
   add("window_layers", layer_kinds(config.window_layers));
+  // Learned positions are parameters; a rotary embedding has no largest position.
+  if (!model::family_of(config).names.positions.empty()) {
+    add("max_position_embeddings", config.max_position_embeddings);
+  }
+  add_latent(config.mla, facts);
+  add_experts(config.moe, facts);
 }
 
 std::string shown(const Json& value) { return dump_json(value, -1); }
