@@ -113,7 +113,7 @@ Planned plan_state(ExportedState state, const DcpExport& options) {
 
 frameworks::NameMap name_map_of(const frameworks::NameTable& table,
                                 const stored::TensorSource& source) {
-  stored::HubConfig config = stored::find_hub_config({source.config_file().parent_path()});
+  stored::HubConfig config = stored::hub_config_of(source);
   if (!config.config) {
     throw Error(
         ErrorKind::kFormat,

@@ -286,7 +286,7 @@ namespace {
 // "net.model.norm.weight". Null if there is no prefix, or no config.json from which the model's
 // names are known.
 std::unique_ptr<stored::HubNames> without_prefix(const stored::TensorSource& source) {
-  const auto config = stored::find_hub_config({folder_of(source.config_file())}).config;
+  const auto config = stored::hub_config_of(source).config;
   if (!config) return nullptr;
   auto named = std::make_unique<stored::HubNames>(source, model::build_inventory(*config));
   return named->prefix().empty() ? nullptr : std::move(named);

@@ -54,7 +54,7 @@ class ParameterNames {
     const auto tables = {&torchtitan_table(), &olmo_table(), &megatron_fsdp_table()};
     for (const NameTable* table : tables) {
       if (table->format != source.format()) continue;
-      auto config = stored::find_hub_config({source.config_file().parent_path()});
+      auto config = stored::hub_config_of(source);
       if (!config.config) return;
       const NameMap names(*table, *std::move(config.config));
       for (const stored::StoredTensor& tensor : source.tensors()) {

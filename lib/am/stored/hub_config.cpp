@@ -11,6 +11,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
+constexpr const char* kNoConfig = "there is no config.json in the folder or beside it";
+
 bool is_hub_config(const fs::path& file) {
   std::error_code ignored;
   if (!fs::is_regular_file(file, ignored)) return false;
@@ -39,7 +41,13 @@ HubConfig find_hub_config(const std::vector<fs::path>& folders) {
     }
     return result;
   }
-  return {{}, {}, "there is no config.json in the folder or beside it"};
+  return {{}, {}, kNoConfig};
+}
+
+HubConfig hub_config_of(const TensorSource& source) {
+  const fs::path file = source.config_file();
+  // An empty path has no folder: the current folder's config.json may be another model's.
+  return file.empty() ? HubConfig{{}, {}, kNoConfig} : find_hub_config({folder_of(file)});
 }
 
 }  // namespace am::stored

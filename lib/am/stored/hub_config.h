@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "am/model/config.h"
+#include "am/stored/tensor_source.h"
 
 namespace am::stored {
 
@@ -19,5 +20,7 @@ struct HubConfig {
 // Returns the first config.json in these folders that has the key model_type. Skips OLMo-core's own
 // config.json, which does not have this key.
 HubConfig find_hub_config(const std::vector<std::filesystem::path>& folders);
+// Returns the config.json that the source found beside its weights; a problem if it found none.
+HubConfig hub_config_of(const TensorSource& source);
 
 }  // namespace am::stored

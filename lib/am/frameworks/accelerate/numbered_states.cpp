@@ -58,9 +58,8 @@ constexpr auto kBehind = std::to_array<std::string_view>({"model.norm.weight", "
 // Returns the names of the parameters in the order of transformers' modules. Empty if the order is
 // not known.
 std::vector<std::string> ordered_names(const stored::TensorSource& weights) {
-  const fs::path config_file = weights.config_file();
-  const auto config = stored::find_hub_config({config_file.parent_path()}).config;
-  if (config_file.empty() || !config || !has_word(kTypes, config->model_type)) return {};
+  const auto config = stored::hub_config_of(weights).config;
+  if (!config || !has_word(kTypes, config->model_type)) return {};
   const auto count = static_cast<int64_t>(weights.tensors().size());
   if (config->num_hidden_layers > count) return {};
   std::vector<std::string> names;
