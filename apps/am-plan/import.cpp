@@ -88,8 +88,9 @@ std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, s
 
 // Adds the errors that `am-plan check` would report for the imported plan. With `force`, adds them
 // as warnings, because the plan is then written nevertheless. Does not check the number of ranks,
-// which only the launcher determines, nor files, which may be on another machine.
-void judge(const Imported& imported, const am::model::ModelConfig& model, bool force,
+// which only the launcher determines, nor files, which may be on another machine. Without a model,
+// only the rules that need none are checked.
+void judge(const Imported& imported, const std::optional<am::model::ModelConfig>& model, bool force,
            am::Diagnostics& found) {
   am::Diagnostics judged;
   am::rules::check_model(imported.plan, model, judged);
@@ -113,8 +114,8 @@ int run_import(const ImportOptions& options, const Output& output) {
                                   options.force, model.has_value() ? &*model : nullptr);
   if (imported.has_value() && model.has_value()) {
     am::frameworks::compare_model(*imported, *model, found, options.force);
-    if (found.ok()) judge(*imported, *model, options.force, found);
   }
+  if (imported.has_value() && found.ok()) judge(*imported, model, options.force, found);
   if (!found.ok() || !imported.has_value()) return am_apps::refuse(found, output);
   if (!problem.empty()) imported->notes.push_back(problem);
   set_model(options, *imported);

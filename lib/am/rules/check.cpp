@@ -93,9 +93,9 @@ CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& fou
   return check_loaded(plan, std::move(model), world_size, found);
 }
 
-CheckedPlan check_model(const config::Plan& plan, const model::ModelConfig& model,
+CheckedPlan check_model(const config::Plan& plan, std::optional<model::ModelConfig> model,
                         Diagnostics& found) {
-  return check_loaded(plan, model, 0, found);
+  return check_loaded(plan, std::move(model), 0, found);
 }
 
 CheckedFile check_file_by(const Judge& judge, const std::filesystem::path& file,

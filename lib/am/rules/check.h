@@ -63,7 +63,8 @@ struct CheckedPlan {
 CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found);
 
 // Does what check() does, for a model config that is already loaded; ignores the plan's model.path.
-CheckedPlan check_model(const config::Plan& plan, const model::ModelConfig& model,
+// Without a model, runs the rules that need none.
+CheckedPlan check_model(const config::Plan& plan, std::optional<model::ModelConfig> model,
                         Diagnostics& found);
 
 // Results of checking a plan file. check_file() reports the loader's and the rules' errors
