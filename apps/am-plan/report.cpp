@@ -35,6 +35,7 @@ am::predict::SearchResult other_layouts(const PlanInput& input,
   request.seq_len = input.plan.train.seq_len;
   request.global_batch_size = input.plan.train.global_batch_size;
   request.implementation = prediction.workload.implementation;
+  request.strategy = am::config::strategy_name(input.plan.strategy);
   request.top = 1;
   request.base = input.plan;
   return am::predict::search(request, prediction.assumptions.calibration);
