@@ -120,8 +120,8 @@ std::optional<int> parse_options(int argc, char** argv,
   app.add_flag("--keep-going", options.keep_going,
                "Run the other commands of a script after one that fails or finds a problem");
   app.add_flag("--write", options.write,
-               "Allow commands that change a running job (save, set optimizer.lr); the default is "
-               "read-only");
+               "Allow commands that change a running job or make it write files (save, export, set "
+               "optimizer.lr); the default is read-only");
   app.add_flag_callback(
       "--man", [&] { throw CLI::CallForVersion(manual(app), 0); },
       "Print the manual page, with all commands of a session");

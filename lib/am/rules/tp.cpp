@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <array>
 #include <numeric>
+#include <string_view>
 #include <variant>
 
 #include "am/base/legal_values.h"
 #include "am/base/text.h"
+#include "am/model/family.h"
 #include "am/rules/catalogue.h"
 
 namespace am::rules {
@@ -27,6 +29,16 @@ bool hands_out_heads(const model::AttentionSpec& attention, int64_t tp) {
 
 // Whether tp satisfies the rules on attention heads and on the world size: every rank must have
 // whole heads, and tp * cp * pp must divide the world size.
+const model::ConfigKeys& keys_of(const RuleContext& context) {
+  return model::family_of(*context.model).keys;
+}
+
+// Returns the key of the number of key heads. Families without one have a key head per query head.
+std::string_view key_heads_key(const RuleContext& context) {
+  const model::ConfigKeys& keys = keys_of(context);
+  return keys.key_value_heads.empty() ? keys.heads : keys.key_value_heads;
+}
+
 bool is_legal_tp(const RuleContext& context, int64_t tp) {
   if (context.mesh != nullptr) {
     const int64_t replica = tp * context.axes->cp * context.axes->pp;
@@ -43,7 +55,7 @@ void check_heads(const RuleContext& context, Diagnostics& found) {
   const int64_t heads = layer->attention.heads;
   if (heads % tp == 0) return;
   found.error("tp.heads", context.plan.span("mesh.tp_size"),
-              cat("tp_size = ", tp, " does not divide num_attention_heads = ", heads),
+              cat("tp_size = ", tp, " does not divide ", keys_of(context).heads, " = ", heads),
               tp_sizes_help(context, heads));
 }
 
@@ -54,11 +66,12 @@ void check_kv_heads(const RuleContext& context, Diagnostics& found) {
   const model::AttentionSpec& attention = layer->attention;
   if (hands_out_key_heads(attention, tp)) return;
   const bool together = attention.fused == model::AttentionSpec::Fused::kByKeyHead;
-  found.error("tp.kv_heads", context.plan.span("mesh.tp_size"),
-              cat("tp_size = ", tp, " does not divide num_key_value_heads = ", attention.key_heads,
-                  together ? ", which are stored with their query heads in one matrix"
-                           : ", and is not a multiple of it"),
-              tp_sizes_help(context, attention.heads));
+  found.error(
+      "tp.kv_heads", context.plan.span("mesh.tp_size"),
+      cat("tp_size = ", tp, " does not divide ", key_heads_key(context), " = ", attention.key_heads,
+          together ? ", which are stored with their query heads in one matrix"
+                   : ", and is not a multiple of it"),
+      tp_sizes_help(context, attention.heads));
 }
 
 // Whether tp shards any parameter along a dim of this length.
@@ -75,7 +88,7 @@ bool cuts(const RuleContext& context, int64_t length) {
 // Warns if tp does not divide the length of a dim. Uneven shards are legal: the last ranks have
 // smaller ones, and collectives pad them. Attention heads have a separate rule, because attention
 // cannot compute part of a head.
-void warn_uneven(const RuleContext& context, const char* rule, const char* key, int64_t length,
+void warn_uneven(const RuleContext& context, const char* rule, std::string_view key, int64_t length,
                  Diagnostics& found) {
   const int64_t tp = context.axes->tp;
   if (length % tp == 0) return;
@@ -96,11 +109,11 @@ void warn_uneven(const RuleContext& context, const char* rule, const char* key, 
 void check_ffn(const RuleContext& context, Diagnostics& found) {
   if (context.axes == nullptr || context.model == nullptr) return;
   // The projections gate and up may be one tensor with twice the width.
-  const auto warn = [&](const char* key, int64_t width) {
+  const auto warn = [&](std::string_view key, int64_t width) {
     if (!cuts(context, width) && !cuts(context, 2 * width)) return;
     warn_uneven(context, "tp.ffn", key, width, found);
   };
-  warn("intermediate_size", context.model->intermediate_size);
+  warn(keys_of(context).intermediate_size, context.model->intermediate_size);
   if (!context.model->moe.has_value()) return;
   const int64_t shared = context.model->moe->shared_width;
   if (shared != context.model->intermediate_size) warn("the shared experts' width", shared);
@@ -120,7 +133,7 @@ void check_hidden(const RuleContext& context, Diagnostics& found) {
   // the rule "tp.heads" checks.
   if (!cuts(context, hidden)) return;
   if (hidden == heads && layer_of_cut_heads(context) != nullptr) return;
-  warn_uneven(context, "tp.hidden", "hidden_size", hidden, found);
+  warn_uneven(context, "tp.hidden", keys_of(context).hidden_size, hidden, found);
 }
 
 bool sequence_parallel(const RuleContext& context) {

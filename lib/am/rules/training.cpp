@@ -128,12 +128,13 @@ void check_resume(const RuleContext& context, Diagnostics& found) {
 void check_float16(const RuleContext& context, Diagnostics& found) {
   if (layout::resolve_precision(context.plan).storage != "float16") return;
   const bool megatron = std::holds_alternative<config::MegatronFSDPConfig>(context.plan.strategy);
-  found.error("train.float16", context.plan.span("model.dtype"),
-              "parameters that are stored in float16 cannot be trained: AdamW's second moment, and "
-              "its eps of 1e-8, are zero in float16",
-              megatron ? "preserve_fp32_weights = true in [strategy], or dtype = \"bfloat16\""
-                       : "dtype = \"float32\"; fsdp2 computes in float16 with mp_policy = { "
-                         "param_dtype = \"float16\" }, fsdp2 and ddp with autocast_dtype");
+  found.error(
+      "train.float16", context.plan.span("model.dtype"),
+      "parameters that are stored in float16 cannot be trained: small updates, AdamW's second "
+      "moment and its eps of 1e-8 are zero in float16",
+      megatron ? "preserve_fp32_weights = true in [strategy], or dtype = \"bfloat16\""
+               : "dtype = \"float32\"; fsdp2 computes in float16 with mp_policy = { "
+                 "param_dtype = \"float16\" }, fsdp2 and ddp with autocast_dtype");
 }
 
 void check_on_nonfinite(const RuleContext& context, Diagnostics& found) {

@@ -170,8 +170,8 @@ constexpr Command kModelRows[] = {
      .operands = "[A] B",
      .summary = "how checkpoint B's parameters differ from A's, or from the open one's",
      .help =
-         "Lists names that only one side has, and differences of shape and dtype. For the other "
-         "parameters it prints the\n"
+         "Lists names that only one side has, and differences of shape. For the other parameters "
+         "it prints the\n"
          "largest |a - b|, and the largest |a - b| divided by the larger of |a| and |b|, the most "
          "different first. Equal parameters are counted. A and B may be\n"
          "anything that am-repl opens as weights; `only here` marks parameters that only A (or "

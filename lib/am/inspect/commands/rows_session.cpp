@@ -255,9 +255,10 @@ constexpr Command kSessionRows[] = {
      .help = "EXPR is a step's loss, grad_norm, lr, step_seconds, tokens_per_second, expert_load, "
              "validation_loss, aux_loss, skipped_steps or mfu; or `MEASURE [NAMES]` of tensors: "
              "l1, l2,\n"
-             "max, rms, nan or inf, as `norms` computes them for all NAMES together. A sample is "
-             "taken immediately and after every N\n"
-             "steps (default 1). Ctrl-C ends the plot early and shows the samples so far.\n"
+             "max, rms, nan or inf, as `norms` computes them for all NAMES together. The first "
+             "sample is taken immediately, the\n"
+             "others after the steps that are multiples of N (default 1). Ctrl-C ends the plot "
+             "early and shows the samples so far.\n"
              "Examples:  watch loss every 10\n"
              "           watch rms *.q_proj.weight every 5 --times 40",
      .json = "{measure: string, names: [string], every: integer, samples: [{step: integer, value: "
