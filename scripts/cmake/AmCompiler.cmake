@@ -47,9 +47,11 @@ endif()
 
 find_program(AM_CCACHE ccache)
 if(AM_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # With this sloppiness, ccache also caches precompiled headers and the files that use one.
+  # With this sloppiness, ccache also caches precompiled headers and the files that use one. Paths
+  # below the source folder are hashed as relative paths, so that another clone finds the objects.
   set(CMAKE_CXX_COMPILER_LAUNCHER ${CMAKE_COMMAND} -E env
-      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${AM_CCACHE})
+      CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime
+      CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${AM_CCACHE})
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     add_compile_options(-fpch-preprocess)
   endif()
