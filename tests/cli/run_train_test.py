@@ -238,7 +238,7 @@ class BadInput(RunTest):
         changes = [({"model_type": "falcon", "alibi": True}, "alibi"),
                    ({"model_type": "qwen4"}, "model_type \"qwen4\""),
                    ({"rope_scaling": {"rope_type": "dynamic", "factor": 2.0}}, "\"dynamic\""),
-                   ({"hidden_act": "relu"}, "hidden_act \"relu\"")]
+                   ({"hidden_act": "mish"}, "hidden_act \"mish\"")]
         for change, named in changes:
             with self.subTest(change):
                 (self.path / "config.json").write_text(json.dumps({**config, **change}, indent=1))

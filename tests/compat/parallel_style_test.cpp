@@ -53,14 +53,17 @@ bool has_module(const ModelConfig& config, const std::string& pattern) {
 
 // Returns transformers' plan for the modules of this config that automesh can shard.
 Plan wanted_plan(const Json& entry, const ModelConfig& config) {
-  Plan plan = {{"model.embed_tokens", TpStyle::kRowwiseRep}};
+  const am::model::ModuleNames& names = am::model::family_of(config).names;
+  const std::string base(names.embedding.substr(0, names.embedding.find('.') + 1));
+  Plan plan = {{std::string(names.embedding), TpStyle::kRowwiseRep}};
   for (const auto& [pattern, style] : entry["base"].items()) {
-    const std::string module = "model." + pattern;
+    const std::string module = base + pattern;
     if (module.find(".experts") != std::string::npos || !has_module(config, module)) continue;
     plan[module] = translate_to_torch_parallel_style(style.get<std::string>()).style;
   }
   CHECK(entry["model"] == Json{{"lm_head", "colwise_gather_output"}});
-  if (has_module(config, "lm_head")) plan["lm_head"] = TpStyle::kColwise;
+  const std::string head(names.head);
+  if (has_module(config, head)) plan[head] = TpStyle::kColwise;
   return plan;
 }
 
@@ -122,9 +125,9 @@ TEST_CASE("the Hugging Face plan is that of transformers") {
       CHECK((got == wanted_plan(entry, config)));
     }
   }
-  CHECK(without ==
-        std::set<std::string>{"deepseek_v2", "deepseek_v3", "falcon", "gpt2", "gpt_oss"});
-  for (const std::string family : {"falcon", "gpt2", "gpt_oss"}) {
+  CHECK(without == std::set<std::string>{"deepseek_v2", "deepseek_v3", "falcon", "gpt2", "gpt_oss",
+                                         "hunyuan_v1_dense", "opt", "stablelm"});
+  for (const std::string family : {"falcon", "gpt2", "opt", "stablelm"}) {
     CHECK(plans[family]["base"].is_null());
   }
 }

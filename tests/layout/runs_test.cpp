@@ -74,8 +74,8 @@ TEST_CASE("a config that would be computed wrongly is refused") {
                   "\"use_bidirectional_attention\": true") == Names{"non-causal attention"});
   CHECK(limits_of("gemma2", "\"use_bidirectional_attention\": null",
                   "\"use_bidirectional_attention\": true") == Names{"non-causal attention"});
-  CHECK(limits_of("gemma3_text", "gelu_pytorch_tanh", "relu") ==
-        Names{"hidden_activation \"relu\""});
+  CHECK(limits_of("gemma3_text", "gelu_pytorch_tanh", "mish") ==
+        Names{"hidden_activation \"mish\""});
   CHECK(limits_of("falcon").empty());
   CHECK(limits_of("falcon", "\"alibi\": false", "\"alibi\": true") ==
         Names{"position biases of attention scores (ALiBi)"});

@@ -313,7 +313,7 @@ TEST_CASE("an unknown model_type with a key that nobody understands is refused b
   CHECK_THAT(refusal({{"hidden_act", "relu2"}}), Catch::Contains("hidden_act is \"relu2\""));
   CHECK_THAT(refusal({{"layer_types", {"conv", "full_attention"}}}),
              Catch::Contains("layer_types has \"conv\""));
-  CHECK_THAT(refusal({{"model_type", "olmo3"}}), Catch::Contains("no key shows it"));
+  CHECK_THAT(refusal({{"model_type", "orion"}}), Catch::Contains("no key shows it"));
   Json many;
   for (int i = 0; i < 12; ++i) many["k" + std::to_string(i)] = 1;
   CHECK_THAT(refusal(many), Catch::Contains("and 4 more"));

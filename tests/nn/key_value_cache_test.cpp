@@ -38,9 +38,28 @@ TEST_CASE("logits behind a cache of keys are those of the whole sequence", "[nn]
   if (GENERATE(false, true)) gpu.emplace();
   // The families cover windows, sinks, soft caps, low-rank keys, learned and long positions,
   // experts and biases.
-  for (const std::string family :
-       {"llama", "mistral", "gemma2", "gemma3_text", "gpt_oss", "deepseek_v3", "gpt2", "falcon",
-        "phi", "phi3-longrope", "qwen3-yarn", "mixtral", "smollm3"}) {
+  for (const std::string family : {"llama",
+                                   "mistral",
+                                   "gemma2",
+                                   "gemma3_text",
+                                   "gpt_oss",
+                                   "deepseek_v3",
+                                   "gpt2",
+                                   "falcon",
+                                   "phi",
+                                   "phi3-longrope",
+                                   "qwen3-yarn",
+                                   "mixtral",
+                                   "smollm3",
+                                   "olmo3",
+                                   "exaone4",
+                                   "minimax_m2",
+                                   "gpt_neox",
+                                   "glm",
+                                   "cohere2",
+                                   "granite",
+                                   "hunyuan_v1_dense",
+                                   "opt"}) {
     INFO(family);
     Model model(family);
     Decoder& decoder = model.decoder();

@@ -64,11 +64,13 @@ std::string precision_keys(const std::string& precision) {
 }  // namespace
 
 TEST_CASE("activations are predicted as they are kept") {
-  const std::string family =
-      GENERATE("llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "olmo2",
-               "smollm3", "phi", "phi3", "gpt2", "falcon", "falcon-7b", "falcon-rw", "mixtral",
-               "qwen2_moe", "qwen3_moe", "deepseek_v2-dense", "deepseek_v3-dense", "deepseek_v2",
-               "deepseek_v3", "gpt_oss");
+  const std::string family = GENERATE(
+      "llama", "mistral", "qwen2", "qwen3", "gemma", "gemma2", "gemma3_text", "olmo2", "smollm3",
+      "phi", "phi3", "gpt2", "falcon", "falcon-7b", "falcon-rw", "mixtral", "qwen2_moe",
+      "qwen3_moe", "deepseek_v2-dense", "deepseek_v3-dense", "deepseek_v2", "deepseek_v3",
+      "gpt_oss", "olmo3", "olmoe", "seed_oss", "exaone4", "glm4_moe", "dots1", "minimax_m2",
+      "starcoder2", "stablelm", "stablelm-parallel", "gpt_neox", "helium", "ernie4_5", "glm",
+      "glm4", "cohere", "cohere2", "arcee", "nemotron", "granite", "hunyuan_v1_dense", "opt");
   const std::string mode = GENERATE("false", "true", "\"selective\"", "\"mlp\"");
   const std::string precision = GENERATE("float32", "bfloat16", "autocast");
   const config::Plan plan = test::parse(

@@ -78,7 +78,14 @@ TEST_CASE("any family's sequences lie on several ranks") {
                                                                       {"mixtral", 21},
                                                                       {"qwen2_moe", 18},
                                                                       {"deepseek_v2-dense", 21},
-                                                                      {"deepseek_v3", 24}}));
+                                                                      {"deepseek_v3", 24},
+                                                                      {"olmo3", 24},
+                                                                      {"exaone4", 30},
+                                                                      {"gpt_neox", 24},
+                                                                      {"glm4", 24},
+                                                                      {"cohere2", 30},
+                                                                      {"hunyuan_v1_dense", 24},
+                                                                      {"opt", 24}}));
   check_case({.family = family, .length = length});
 }
 

@@ -98,6 +98,9 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
                                                        checkpoint::read_all(*reference, "loss")));
     for (const layout::ParameterLayout& parameter : rank.layout.parameters) {
       if (!parameter.trainable) continue;
+      // Without a rotary embedding, this gradient is zero but for rounding: a softmax does not
+      // depend on a number that is added to all scores.
+      if (family == "opt" && ends_with(parameter.name, "k_proj.bias")) continue;
       differences.emplace_back(
           parameter.name,
           test::relative_difference(rank.model->full_gradient(parameter.name),
@@ -119,7 +122,10 @@ TEST_CASE("logits, loss and gradients equal transformers'") {
       "llama", "mistral", "qwen2", "qwen3", "llama-bias", "gemma", "gemma2", "gemma3_text", "olmo2",
       "smollm3", "phi", "phi-tied", "phi3", "phi3-longrope", "qwen3-yarn", "gpt2", "falcon",
       "falcon-7b", "falcon-rw", "mixtral", "qwen2_moe", "qwen3_moe", "qwen3_moe-dense",
-      "deepseek_v2-dense", "deepseek_v3-dense", "deepseek_v2", "deepseek_v3", "gpt_oss");
+      "deepseek_v2-dense", "deepseek_v3-dense", "deepseek_v2", "deepseek_v3", "gpt_oss", "olmo3",
+      "olmoe", "seed_oss", "exaone4", "glm4_moe", "dots1", "minimax_m2", "starcoder2", "stablelm",
+      "stablelm-parallel", "gpt_neox", "helium", "ernie4_5", "glm", "glm4", "cohere", "cohere2",
+      "arcee", "nemotron", "granite", "hunyuan_v1_dense", "opt");
   for (const auto& layout : float32_layouts()) {
     // Falcon stores query heads next to their key head, so tp cannot separate them.
     if (family == "falcon" && layout.name == "tp 4, sequence parallel") continue;

@@ -72,7 +72,8 @@ TEST_CASE("facts differ wherever a key of config.json changes the layers") {
       CHECK(facts_of_model(*changed) != facts);
       ++changes;
     };
-    for (const auto& [key, value] : plain.flatten().items()) {
+    const Json flat = plain.flatten();
+    for (const auto& [key, value] : flat.items()) {
       const Json::json_pointer pointer(key);
       if (value.is_boolean()) change(pointer, !value.get<bool>());
       if (value.is_number_integer()) {

@@ -21,30 +21,35 @@ struct Absent {
 };
 
 constexpr std::string_view kNoPlan = "transformers has no tensor-parallel plan for it";
+constexpr std::string_view kEmbedding = "the plan in transformers cuts only the embedding";
 constexpr std::string_view kLatent =
     "the plan in transformers does not cut latent attention, and cuts routed experts, which "
     "automesh distributes by expert parallelism";
 
-constexpr std::array<Absent, 5> kAbsent = {{
+constexpr std::array<Absent, 8> kAbsent = {{
     {"gpt2", kNoPlan},
     {"falcon", kNoPlan},
-    {"gpt_oss", kNoPlan},
+    {"gpt_oss", kEmbedding},
+    {"stablelm", kNoPlan},
+    {"opt", kNoPlan},
+    {"hunyuan_v1_dense", kEmbedding},
     {"deepseek_v2", kLatent},
     {"deepseek_v3", kLatent},
 }};
 
-// Modules whose style in transformers' plan differs from automesh's plan of the family. For Phi-3,
-// transformers gathers the outputs of fused projections, whereas automesh shards each fused part.
-// For OLMo 2, transformers gathers the outputs of projections, because OLMo 2 normalises all heads
-// together. transformers lists no styles for the shared expert of Qwen2 MoE, and none for Phi's
-// norms of queries and keys, whose gradients are summed over tp nevertheless (model/tp_plan.h).
+// Modules whose style in transformers' plan differs from automesh's plan of the family. For Phi-3
+// and GLM, transformers gathers the outputs of fused projections, whereas automesh shards each
+// fused part. For OLMo 2, OLMo 3, OLMoE and MiniMax-M2, transformers gathers the outputs of
+// projections, because these models normalise all heads together. transformers lists no styles for
+// the shared expert of Qwen2 MoE, and none for the norms of queries and keys of Phi and GLM-4.5,
+// whose gradients are summed over tp nevertheless (model/tp_plan.h).
 struct OwnStyle {
   std::string_view family;
   std::string_view module;
   std::optional<TpStyle> style;  // style in transformers' plan; nullopt: the plan lacks the module
 };
 
-constexpr std::array<OwnStyle, 13> kOwnStyles = {{
+constexpr std::array<OwnStyle, 31> kOwnStyles = {{
     {"phi3", "model.layers.*.self_attn.qkv_proj", TpStyle::kColwiseRep},
     {"phi3", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
     {"phi3", "model.layers.*.mlp.gate_up_proj", TpStyle::kColwiseRep},
@@ -53,6 +58,24 @@ constexpr std::array<OwnStyle, 13> kOwnStyles = {{
     {"olmo2", "model.layers.*.self_attn.k_proj", TpStyle::kColwiseRep},
     {"olmo2", "model.layers.*.self_attn.v_proj", TpStyle::kColwiseRep},
     {"olmo2", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
+    {"olmo3", "model.layers.*.self_attn.q_proj", TpStyle::kColwiseRep},
+    {"olmo3", "model.layers.*.self_attn.k_proj", TpStyle::kColwiseRep},
+    {"olmo3", "model.layers.*.self_attn.v_proj", TpStyle::kColwiseRep},
+    {"olmo3", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
+    {"olmoe", "model.layers.*.self_attn.q_proj", TpStyle::kColwiseRep},
+    {"olmoe", "model.layers.*.self_attn.k_proj", TpStyle::kColwiseRep},
+    {"olmoe", "model.layers.*.self_attn.v_proj", TpStyle::kColwiseRep},
+    {"olmoe", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
+    {"minimax_m2", "model.layers.*.self_attn.q_proj", TpStyle::kColwiseRep},
+    {"minimax_m2", "model.layers.*.self_attn.k_proj", TpStyle::kColwiseRep},
+    {"minimax_m2", "model.layers.*.self_attn.v_proj", TpStyle::kColwiseRep},
+    {"minimax_m2", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
+    {"glm", "model.layers.*.mlp.gate_up_proj", TpStyle::kColwiseRep},
+    {"glm", "model.layers.*.mlp.down_proj", TpStyle::kRowwiseRep},
+    {"glm4", "model.layers.*.mlp.gate_up_proj", TpStyle::kColwiseRep},
+    {"glm4", "model.layers.*.mlp.down_proj", TpStyle::kRowwiseRep},
+    {"glm4_moe", "model.layers.*.self_attn.q_norm", std::nullopt},
+    {"glm4_moe", "model.layers.*.self_attn.k_norm", std::nullopt},
     {"qwen2_moe", "model.layers.*.mlp.shared_expert.gate_proj", std::nullopt},
     {"qwen2_moe", "model.layers.*.mlp.shared_expert.up_proj", std::nullopt},
     {"qwen2_moe", "model.layers.*.mlp.shared_expert.down_proj", std::nullopt},

@@ -74,6 +74,8 @@ const char* name_of(model::Activation activation, bool backward) {
       return backward ? "gated_gradients_gelu_tanh" : "gated_gelu_tanh";
     case model::Activation::kGeluErf:
       return backward ? "gated_gradients_gelu_erf" : "gated_gelu_erf";
+    case model::Activation::kRelu:
+    case model::Activation::kRelu2:
     case model::Activation::kClampedSilu:
     case model::Activation::kOther:
       break;

@@ -21,7 +21,7 @@ struct Family {
   std::string_view types;  // globs for the model types of the family, separated by "|"
 };
 
-constexpr std::array<Family, 46> kFamilies = {{
+constexpr std::array<Family, 59> kFamilies = {{
     {"llama", "llama"},
     {"llama4", "llama4*"},
     {"falcon3", "llama|falcon3"},
@@ -68,6 +68,19 @@ constexpr std::array<Family, 46> kFamilies = {{
     {"granite", "granite*"},
     {"nemotronh", "nemotron_h"},
     {"starcoder2", "starcoder2"},
+    {"exaone4", "exaone4"},
+    {"seedoss", "seed_oss"},
+    {"glm4.5", "glm4_moe"},
+    {"glm4.6", "glm4_moe"},
+    {"minimaxm2", "minimax_m2"},
+    {"helium", "helium"},
+    {"ernie4.5", "ernie4_5*"},
+    {"commandr", "cohere|cohere2"},
+    {"commanda", "cohere2"},
+    {"nemotron4", "nemotron"},
+    {"hunyuan", "hunyuan*"},
+    {"pythia", "gpt_neox"},
+    {"stablelm", "stablelm*"},
 }};
 
 // Returns the families that a name mentions. If words of several families begin at one position,

@@ -112,6 +112,10 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
     limits.add("use_bidirectional_attention", "non-causal attention",
                "am-run supports only use_bidirectional_attention = false");
   }
+  if (config.qkv_limit) {
+    limits.add("clip_qkv", cat("clip_qkv = ", *config.qkv_limit),
+               "am-run supports only clip_qkv = null");
+  }
   if (config.moe && config.mlp_bias) {
     limits.add("mlp_bias", "experts with biases", "am-run supports only mlp_bias = false");
   }
@@ -122,7 +126,7 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
   if (spec.layer(0).activation == model::Activation::kOther) {
     const std::string_view key = model::family_of(config).keys.activation;
     limits.add(key, cat(key, " \"", config.hidden_act, "\""),
-               "am-run supports only silu, gelu, gelu_new and gelu_pytorch_tanh");
+               "am-run supports only silu, gelu, gelu_new, gelu_pytorch_tanh, relu and relu2");
   }
   return limits.take();
 }

@@ -94,16 +94,17 @@ struct ModelConfig {
   double rms_norm_eps = 1e-6;
   double initializer_range = 0.02;
   bool tie_word_embeddings = false;
-  bool qkv_bias = false;             // q_proj, k_proj and v_proj have a bias
-  bool o_bias = false;               // o_proj has a bias
-  bool mlp_bias = false;             // gate_proj, up_proj and down_proj have a bias
-  bool norm_bias = false;            // the norms are LayerNorm with a bias, not RMSNorm
-  bool head_bias = false;            // lm_head has a bias
-  bool qk_norm = false;              // queries and keys are normalised
-  bool qk_norm_spans_heads = false;  // queries and keys are normalised over all heads together
-  bool gated_mlp = true;             // the MLP has gate, up and down; otherwise only up and down
-  bool parallel_block = false;       // attention and MLP read the same input; outputs are added
-  int hidden_norms = 2;              // number of norms over hidden_size per layer
+  bool qkv_bias = false;              // q_proj, k_proj and v_proj have a bias
+  bool o_bias = false;                // o_proj has a bias
+  bool mlp_bias = false;              // gate_proj, up_proj and down_proj have a bias
+  bool norm_bias = false;             // the norms are LayerNorm with a bias, not RMSNorm
+  bool head_bias = false;             // lm_head has a bias
+  bool qk_norm = false;               // queries and keys are normalised
+  bool qk_norm_spans_heads = false;   // queries and keys are normalised over all heads together
+  bool qk_norm_follows_rope = false;  // queries and keys are normalised after the rotation
+  bool gated_mlp = true;              // the MLP has gate, up and down; otherwise only up and down
+  bool parallel_block = false;        // attention and MLP read the same input; outputs are added
+  int hidden_norms = 2;               // number of norms over hidden_size per layer
   std::string hidden_act = "silu";
   // Name and value of the first of the config's dropout keys whose value is above 0.
   std::string dropout_key;
@@ -117,6 +118,8 @@ struct ModelConfig {
   // RoPE of layers with a sliding window; absent: same as `rope`
   std::optional<RopeConfig> local_rope;
   std::vector<bool> rotated_layers;  // for each layer: whether it uses RoPE; empty: all do
+  bool rope_interleaved = false;     // RoPE rotates pairs of adjacent elements, not of two halves
+  std::optional<double> attention_scale;  // factor of the attention scores, if the config states it
   // If present, the attention scale is 1 / sqrt(query_scalar) instead of 1 / sqrt(head_dim).
   std::optional<double> query_scalar;
   bool scales_attention = true;  // attention scores are scaled
@@ -125,6 +128,11 @@ struct ModelConfig {
   // c * tanh(value / c).
   std::optional<double> attention_softcap;
   std::optional<double> logit_softcap;
+  double logit_scale = 1.0;      // factor of the logits
+  double embedding_scale = 1.0;  // factor of the embeddings (Granite)
+  double residual_scale = 1.0;   // factor of the outputs of attention and feed-forward (Granite)
+  // Largest absolute value of elements of queries, keys and values; absent: no limit.
+  std::optional<double> qkv_limit;
   // Constants of gpt-oss's clamped SwiGLU.
   std::optional<double> activation_limit;
   double activation_alpha = 1.0;

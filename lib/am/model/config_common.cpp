@@ -134,8 +134,8 @@ void read_common(ConfigReader& reader, const Family& family, ModelConfig& config
   // "swish" and "silu" are two names of the same function.
   if (config.hidden_act == "swish") config.hidden_act = "silu";
   config.bidirectional = reader.boolean("use_bidirectional_attention").value_or(false);
-  for (const std::string_view key :
-       {"attention_dropout", "attn_pdrop", "resid_pdrop", "embd_pdrop", "hidden_dropout"}) {
+  for (const std::string_view key : {"attention_dropout", "attn_pdrop", "resid_pdrop", "embd_pdrop",
+                                     "hidden_dropout", "residual_dropout", "embedding_dropout"}) {
     const double dropout = reader.number(key, 0.0, 1.0).value_or(0.0);
     if (dropout <= 0.0 || config.dropout > 0.0) continue;
     config.dropout_key = key;

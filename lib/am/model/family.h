@@ -71,6 +71,7 @@ struct Family {
   bool rotates_part = false;
   NormKind norm = NormKind::kRms;
   bool scales_embedding = false;  // embeddings are multiplied by sqrt(hidden_size)
+  int64_t positions_offset = 0;   // row of the learned position 0 in its table
   // Whether transformers' class passes pad_token_id to nn.Embedding as padding_idx.
   bool pads_embedding = true;
   ModuleNames names = {};

@@ -82,11 +82,10 @@ constexpr std::array<Neutral, 15> kNeutral = {{{"use_bias", false},
                                                {"use_parallel_residual", false}}};
 
 // Causal models of transformers whose layers differ from Llama's, while their config keys are the
-// same. They have additional norms (glm4, olmo3, exaone4, hunyuan_v1_dense), norms without weights
-// (olmo), LayerNorm (orion), or biases and fused projections (glm, chatglm, baichuan, internlm2).
-constexpr std::array<std::string_view, 10> kSilentlyOther = {
-    "glm",     "glm4",     "olmo",     "olmo3", "exaone4", "orion", "hunyuan_v1_dense",
-    "chatglm", "baichuan", "internlm2"};
+// same. They have norms without weights (olmo), LayerNorm (orion), or biases and fused projections
+// (chatglm, baichuan, internlm2).
+constexpr std::array<std::string_view, 5> kSilentlyOther = {"olmo", "orion", "chatglm", "baichuan",
+                                                            "internlm2"};
 
 template <typename List>
 bool contains(const List& list, std::string_view key) {

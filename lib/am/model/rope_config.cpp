@@ -145,10 +145,21 @@ RopeConfig read_rope(ConfigReader& reader, const ModelConfig& config, double def
   return rope;
 }
 
-void read_layer_ropes(ConfigReader& reader, ModelConfig& config) {
-  constexpr double kLocalTheta = 10000.0;
-  config.local_rope = RopeConfig{
-      .theta = reader.number("rope_local_base_freq", 1.0, kMaxTheta).value_or(kLocalTheta)};
+bool has_rope_key(ConfigReader& reader, std::string_view key) {
+  if (reader.has(key)) return true;
+  const std::string_view object = details_key(reader);
+  return !object.empty() && reader.raw(object).is_object() && reader.nested(object).has(key);
+}
+
+std::optional<double> rope_number(ConfigReader& reader, std::string_view key, double low,
+                                  double high) {
+  const std::string_view object = details_key(reader);
+  if (object.empty() || !reader.raw(object).is_object()) return std::nullopt;
+  return reader.nested(object).number(key, low, high);
+}
+
+void read_layer_ropes(ConfigReader& reader, ModelConfig& config, double local_theta) {
+  config.local_rope = RopeConfig{.theta = local_theta};
   if (config.rope.type != kRopePerLayerType) return;
   config.rope = {.theta = config.rope.theta, .rotated_part = config.rope.rotated_part};
   const ConfigReader by_type = reader.nested(details_key(reader));

@@ -1,6 +1,9 @@
 // Reads the rotary embedding (RoPE) from a config.json, in the old and in the new spelling.
 #pragma once
 
+#include <optional>
+#include <string_view>
+
 #include "am/model/config.h"
 #include "am/model/config_reader.h"
 
@@ -14,12 +17,19 @@ namespace am::model {
 // else `config.max_position_embeddings`. The sizes of `config` must have been read before.
 RopeConfig read_rope(ConfigReader& reader, const ModelConfig& config, double default_theta);
 
+// Whether the config, or the object in it that describes the rotary embedding, has the key.
+bool has_rope_key(ConfigReader& reader, std::string_view key);
+// Returns a number of the object that describes the rotary embedding, or nothing if it has no such
+// key. Adds an error if the number is not in [low, high].
+std::optional<double> rope_number(ConfigReader& reader, std::string_view key, double low,
+                                  double high);
+
 // Reads the rotary embeddings of a family that has a separate one for layers with a sliding window.
 // In the new spelling, `rope_parameters` has one object for each layer type ("full_attention" and
-// "sliding_attention"). In the old spelling, `rope_local_base_freq` is the theta for layers with a
-// window, and their embedding is not scaled. Sets config.rope and config.local_rope. Must be called
-// after read_rope().
-void read_layer_ropes(ConfigReader& reader, ModelConfig& config);
+// "sliding_attention"). In the old spelling, the embedding of layers with a window has the theta
+// `local_theta` and is not scaled. Sets config.rope and config.local_rope. Must be called after
+// read_rope().
+void read_layer_ropes(ConfigReader& reader, ModelConfig& config, double local_theta);
 
 // Returns the factor of cosine and sine under yarn (Peng et al., 2023) and longrope (Ding et al.,
 // 2024): the config's value or, if absent, a value computed from the scaling factor. Returns 1 for

@@ -84,9 +84,13 @@ DecoderSpec describe(const ModelConfig& config) {
   spec.ropes = ropes_of(config);
   if (family_of(config).scales_embedding) {
     spec.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
+    spec.rounds_embedding_scale = true;
   }
   spec.padding_id = config.padding_id;
+  if (!spec.rounds_embedding_scale) spec.embedding_scale = config.embedding_scale;
+  spec.positions_offset = family_of(config).positions_offset;
   spec.logit_softcap = config.logit_softcap;
+  spec.logit_scale = config.logit_scale;
   spec.before = modules_before_layers(config, spec.names);
   spec.after = modules_after_layers(config, spec.names);
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {

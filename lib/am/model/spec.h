@@ -97,8 +97,11 @@ enum class Space : uint8_t {
 
 // Formula of a norm. With the normalised input x^ and a function cast() that converts to the dtype
 // of the input, kRms returns w * cast(x^), kRmsWide returns cast(w * x^), and kRmsPlusOne returns
-// cast((1 + w) * x^). kLayer is LayerNorm with a bias.
-enum class NormKind : uint8_t { kRms, kRmsWide, kRmsPlusOne, kLayer };
+// cast((1 + w) * x^). kLayer is LayerNorm, and kLayerPlusOne LayerNorm with 1 + w as its weight.
+enum class NormKind : uint8_t { kRms, kRmsWide, kRmsPlusOne, kLayer, kLayerPlusOne };
+inline bool is_layer_norm(NormKind kind) {
+  return kind == NormKind::kLayer || kind == NormKind::kLayerPlusOne;
+}
 
 // A slice of a fused matrix along `out`, for example the slice {Role::kQuery, heads * width} of a
 // qkv matrix.
@@ -171,8 +174,9 @@ struct AttentionSpec {
   std::optional<int64_t> window = {};
   bool sinks = false;
   bool latent = false;
-  bool norms_span_heads = false;  // norms of queries and keys are over all heads together
-  int64_t rotated = 0;            // number of elements of qk_width that RoPE rotates
+  bool norms_span_heads = false;   // norms of queries and keys are over all heads together
+  bool norms_follow_rope = false;  // norms of queries and keys are applied after the rotation
+  int64_t rotated = 0;             // number of elements of qk_width that RoPE rotates
   bool interleaved = false;  // RoPE rotates pairs of adjacent elements, not pairs of two halves
   int rope = 0;              // index into DecoderSpec::ropes; -1: no RoPE
   // Whether one fused matrix computes queries, keys and values, and the order of its rows.
@@ -183,9 +187,9 @@ struct AttentionSpec {
   bool operator==(const AttentionSpec&) const = default;
 };
 
-// Activation function of the MLP. kGeluTanh is called "gelu_new" or "gelu_pytorch_tanh" in configs.
-// Models with kOther can be planned, but not run.
-enum class Activation : uint8_t { kSilu, kGeluTanh, kGeluErf, kClampedSilu, kOther };
+// Activation function of the MLP. kGeluTanh is called "gelu_new" or "gelu_pytorch_tanh" in configs,
+// and kRelu2, the square of ReLU, "relu2". Models with kOther can be planned, but not run.
+enum class Activation : uint8_t { kSilu, kGeluTanh, kGeluErf, kRelu, kRelu2, kClampedSilu, kOther };
 
 struct RouterSpec {
   int64_t experts = 0;
@@ -218,6 +222,7 @@ enum class Residual : uint8_t {
 
 struct LayerSpec {
   Residual residual = Residual::kPreNorm;
+  double residual_scale = 1.0;  // factor of the outputs of attention and feed-forward
   AttentionSpec attention;
   Activation activation = Activation::kSilu;
   // For kClampedSilu: with g = min(gate, limit) and u = clamp(up, -limit, limit), the activation is
@@ -261,9 +266,12 @@ struct DecoderSpec {
   // first to all other layers.
   std::vector<RopeSpec> ropes;
   double embedding_scale = 1.0;
+  bool rounds_embedding_scale = false;     // embedding_scale is rounded to the computation's dtype
+  int64_t positions_offset = 0;            // row of the learned position 0
   std::optional<int64_t> padding_id = {};  // token whose embedding row gets no gradient
   std::optional<double> logit_softcap = {};
-  bool tied = false;  // the head has no weight of its own and uses the embedding's
+  double logit_scale = 1.0;  // factor of the logits
+  bool tied = false;         // the head has no weight of its own and uses the embedding's
 
   const LayerSpec& layer(int64_t layer) const {
     return kinds[static_cast<size_t>(kind_of_layer[static_cast<size_t>(layer)])];

@@ -136,6 +136,7 @@ DecoderLayer build_layer(const model::LayerSpec& spec, const std::string& prefix
   const LayerBuilder build(spec, prefix, parameters);
   DecoderLayer layer;
   layer.residual = spec.residual;
+  layer.residual_scale = spec.residual_scale;
   layer.input_norm = build.norm(Role::kInputNorm);
   layer.post_attention_norm = build.norm(Role::kPostAttentionNorm);
   layer.pre_feed_forward_norm = build.norm(Role::kPreFeedForwardNorm);
@@ -151,11 +152,13 @@ DecoderLayer build_layer(const model::LayerSpec& spec, const std::string& prefix
     attention.by_key_head = spec.attention.heads / spec.attention.key_heads;
   }
   attention.norms_span_heads = spec.attention.norms_span_heads;
+  attention.norms_follow_rope = spec.attention.norms_follow_rope;
   attention.head_dim = spec.attention.qk_width;
   attention.scale = spec.attention.scale;
   attention.softcap = spec.attention.softcap;
   attention.window = spec.attention.window.value_or(0);
   attention.rope = spec.attention.rope;
+  attention.interleaved = spec.attention.interleaved;
   attention.sinks = build.vector(Role::kSinks);
   if (spec.router) {
     layer.experts = build.experts();

@@ -86,7 +86,10 @@ Decoder::Decoder(const model::ModelConfig& config, const model::Inventory& inven
     : config_(checked(config)),
       range_(range),
       embedding_scale_(inventory.spec.embedding_scale),
-      logit_softcap_(inventory.spec.logit_softcap) {
+      rounds_embedding_scale_(inventory.spec.rounds_embedding_scale),
+      positions_offset_(inventory.spec.positions_offset),
+      logit_softcap_(inventory.spec.logit_softcap),
+      logit_scale_(inventory.spec.logit_scale) {
   for (const model::RopeSpec& rope : inventory.spec.ropes) {
     ropes_.push_back({.spec = rope});
   }
@@ -301,9 +304,11 @@ at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_
     const at::Tensor positions =
         positions_BT.defined() ? positions_BT : positions_up_to(ids_BT.size(1), ids_BT.options());
     return x_BTD +
-           fused::look_up(positions_->value, apply_transform(piece_of_positions_, positions));
+           fused::look_up(positions_->value,
+                          apply_transform(piece_of_positions_, positions + positions_offset_));
   }
   if (embedding_scale_ == 1.0) return x_BTD;
+  if (!rounds_embedding_scale_) return x_BTD * embedding_scale_;
   // The factor is rounded to the computation's dtype, as in Hugging Face's models.
   return x_BTD * at::scalar_tensor(embedding_scale_, x_BTD.scalar_type()).item();
 }
@@ -338,6 +343,8 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   }
   if (!range_.head) return x_BTD;
   x_BTD = leave(use, norm_(enter(use, x_BTD)));
+  // Scales the head's input, which is smaller than the logits.
+  if (logit_scale_ != 1.0) x_BTD = x_BTD * logit_scale_;
   const at::Tensor head_input = enter(++use, x_BTD);
   const tensor::MemoryUse memory(tensor::TensorUse::kLogits);
   const at::Tensor logits = leave(use, lm_head_(head_input));

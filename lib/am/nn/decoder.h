@@ -201,8 +201,11 @@ class Decoder {
   std::vector<Rope> ropes_;  // one for each of model::DecoderSpec::ropes
   Rotation unrotated_;       // for layers without RoPE: document indices, but no tables
   double embedding_scale_ = 1.0;
+  bool rounds_embedding_scale_ = false;
+  int64_t positions_offset_ = 0;
   double embedding_noise_ = 0.0;  // alpha of set_embedding_noise(); 0: no noise
   std::optional<double> logit_softcap_;
+  double logit_scale_ = 1.0;
 };
 
 }  // namespace am::nn

@@ -22,14 +22,36 @@ at::Tensor split_heads(const at::Tensor& x, int64_t head_dim) {
   return x.view({x.size(0), x.size(1), -1, head_dim}).transpose(1, 2);
 }
 
-// Returns q_BTX or k_BTX as [B, H, T, K], normalised unless norm.weight is null.
+// Returns q_BTX or k_BTX as [B, H, T, K], normalised unless norm.weight is null or the norm follows
+// the rotation.
 at::Tensor normed_heads(const Attention& attention, const at::Tensor& x_BTX, const Norm& norm) {
   const int64_t head_dim = attention.head_dim;
+  if (attention.norms_follow_rope) return split_heads(x_BTX, head_dim);
   if (!norm.weight || attention.norms_span_heads) return split_heads(norm(x_BTX), head_dim);
   // The norm runs before heads and positions are transposed, so that queries are [B, T, H, K] in
   // memory. Attention lays its output out like its queries, and o_proj would copy any other layout.
   const at::Tensor x_BTHK = x_BTX.view({x_BTX.size(0), x_BTX.size(1), -1, head_dim});
   return norm(x_BTHK).transpose(1, 2);
+}
+
+// Returns what the rotation reads: the normalised heads, with pairs of adjacent elements reordered.
+at::Tensor unrotated_heads(const Attention& attention, const at::Tensor& x_BTX, const Norm& norm,
+                           const Rotation& rotation) {
+  const at::Tensor x_BHTK = normed_heads(attention, x_BTX, norm);
+  if (!attention.interleaved) return x_BHTK;
+  // The copy is [B, T, H, K] in memory, see normed_heads().
+  return pairs_to_halves(x_BHTK.transpose(1, 2), rotation.cos_TK.size(-1)).transpose(1, 2);
+}
+
+// Returns the rotated heads, normalised if the norm follows the rotation.
+at::Tensor rotated_heads(const Attention& attention, const at::Tensor& x_BHTK, const Norm& norm) {
+  if (!attention.norms_follow_rope) return x_BHTK;
+  return norm(x_BHTK.transpose(1, 2)).transpose(1, 2);
+}
+
+// Returns what attention or feed-forward adds to the residual stream.
+at::Tensor scaled(const DecoderLayer& layer, const at::Tensor& branch_BTD) {
+  return layer.residual_scale == 1.0 ? branch_BTD : branch_BTD * layer.residual_scale;
 }
 
 bool trains(const Linear& linear) {
@@ -170,9 +192,12 @@ class LayerPass {
     }
     at::Tensor q_BHTK, k_BGTK;
     if (rotates_both(heads[0])) {
-      std::tie(q_BHTK, k_BGTK) = fused::rotate_both(
-          normed_heads(attention, heads[0], attention.q_norm),
-          normed_heads(attention, heads[1], attention.k_norm), rotation_.cos_TK, rotation_.sin_TK);
+      std::tie(q_BHTK, k_BGTK) =
+          fused::rotate_both(unrotated_heads(attention, heads[0], attention.q_norm, rotation_),
+                             unrotated_heads(attention, heads[1], attention.k_norm, rotation_),
+                             rotation_.cos_TK, rotation_.sin_TK);
+      q_BHTK = rotated_heads(attention, q_BHTK, attention.q_norm);
+      k_BGTK = rotated_heads(attention, k_BGTK, attention.k_norm);
     } else {
       q_BHTK = placed(heads[0], attention.q_norm);
       k_BGTK = placed(heads[1], attention.k_norm);
@@ -184,14 +209,15 @@ class LayerPass {
     Stream stream = projections(x_BTD);
     at::Tensor mixed_BTX = mixed(std::exchange(stream.heads, {}));
     if (norm_follows_sum()) {
-      at::Tensor branch_BTD = layer_.post_attention_norm(layer_.self_attn.o_proj(mixed_BTX));
+      at::Tensor branch_BTD =
+          scaled(layer_, layer_.post_attention_norm(layer_.self_attn.o_proj(mixed_BTX)));
       mixed_BTX.reset();
       std::tie(stream.attended_BTD, stream.inner_BTD) =
           layer_.pre_feed_forward_norm.of_sum(stream.x_BTD, std::move(branch_BTD));
       return stream;
     }
     const Segment run = [&layer = layer_](const Tensors& in, RecomputeTape&) -> Tensors {
-      return {in[0] + layer.post_attention_norm(layer.self_attn.o_proj(in[1]))};
+      return {in[0] + scaled(layer, layer.post_attention_norm(layer.self_attn.o_proj(in[1])))};
     };
     // A norm after o_proj would save o_proj's output, so o_proj and the norm run as one segment.
     const bool again = layer_.post_attention_norm.weight && repeats(Saved::kOtherNorms);
@@ -256,7 +282,7 @@ class LayerPass {
     const at::Tensor y_BTD =
         layer_.experts ? layer_.experts->finish({out.begin() + 1, out.end()}, out[0].size(1))
                        : layer_.mlp.down_proj.finish(out[1]);
-    return out[0] + layer_.post_feed_forward_norm(y_BTD);
+    return out[0] + scaled(layer_, layer_.post_feed_forward_norm(y_BTD));
   }
 
   const DecoderLayer& layer_;
@@ -281,18 +307,19 @@ at::Tensor plain_attention(const Attention& attention, const at::Tensor& x_BTD,
                        split_heads(qkv[2], attention.head_dim), rotation));
 }
 
-// Returns down_proj's output for the normalised x_BTD.
+// Returns the output of the norm after down_proj, for the normalised x_BTD.
 at::Tensor plain_feed_forward(const DecoderLayer& layer, const at::Tensor& x_BTD) {
   RecomputeTape products;
   if (layer.experts) {
-    return layer.experts->finish(layer.experts->product(x_BTD, true, true, products),
-                                 x_BTD.size(1));
+    return layer.post_feed_forward_norm(
+        layer.experts->finish(layer.experts->product(x_BTD, true, true, products), x_BTD.size(1)));
   }
   const FeedForward& mlp = layer.mlp;
   const Tensors wide =
       mlp.inputs.finish(mlp.inputs.products(x_BTD, {Recompute::kRecompute}, products));
-  return mlp.down_proj(mlp.gated ? fused::gated(wide[0], wide[1], mlp.activation)
-                                 : fused::activated(wide[0], mlp.activation));
+  return layer.post_feed_forward_norm(
+      mlp.down_proj(mlp.gated ? fused::gated(wide[0], wide[1], mlp.activation)
+                              : fused::activated(wide[0], mlp.activation)));
 }
 
 }  // namespace
@@ -300,19 +327,19 @@ at::Tensor plain_feed_forward(const DecoderLayer& layer, const at::Tensor& x_BTD
 at::Tensor plain_layer(const DecoderLayer& layer, const at::Tensor& x_BTD,
                        const Rotation& rotation) {
   const at::Tensor normed_BTD = layer.input_norm(x_BTD);
-  at::Tensor branch_BTD =
-      layer.post_attention_norm(plain_attention(layer.self_attn, normed_BTD, rotation));
+  at::Tensor branch_BTD = scaled(
+      layer, layer.post_attention_norm(plain_attention(layer.self_attn, normed_BTD, rotation)));
   if (!is_parallel(layer)) {
     const auto [h_BTD, inner_BTD] =
         layer.pre_feed_forward_norm.of_sum(x_BTD, std::move(branch_BTD));
-    return h_BTD + layer.post_feed_forward_norm(plain_feed_forward(layer, inner_BTD));
+    return h_BTD + scaled(layer, plain_feed_forward(layer, inner_BTD));
   }
   const at::Tensor h_BTD = x_BTD + branch_BTD;
   if (layer.residual == model::Residual::kParallelOneNorm) {
-    return h_BTD + layer.post_feed_forward_norm(plain_feed_forward(layer, normed_BTD));
+    return h_BTD + scaled(layer, plain_feed_forward(layer, normed_BTD));
   }
   const at::Tensor inner_BTD = layer.pre_feed_forward_norm(x_BTD);
-  return h_BTD + layer.post_feed_forward_norm(plain_feed_forward(layer, inner_BTD));
+  return h_BTD + scaled(layer, plain_feed_forward(layer, inner_BTD));
 }
 
 Tensors Attention::finish(const Tensors& products) const {
@@ -332,7 +359,8 @@ Tensors Attention::finish(const Tensors& products) const {
 
 at::Tensor Attention::norm_and_rope(const at::Tensor& x_BTX, const Norm& norm,
                                     const Rotation& rotation) const {
-  return rotate(normed_heads(*this, x_BTX, norm), rotation);
+  return rotated_heads(*this, rotate(unrotated_heads(*this, x_BTX, norm, rotation), rotation),
+                       norm);
 }
 
 at::Tensor Attention::attend(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,

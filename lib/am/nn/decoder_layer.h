@@ -38,14 +38,16 @@ struct Attention {
   Norm q_norm, k_norm;
   // Whether q_norm and k_norm normalise all heads together instead of each head by itself.
   bool norms_span_heads = false;
+  bool norms_follow_rope = false;  // q_norm and k_norm are applied after the rotation
   // For a fused matrix whose rows are ordered by key head: number of query heads that precede each
   // key head and its values. 0 if the rows are first all queries, then all keys, then all values.
   int64_t by_key_head = 0;
   int64_t head_dim = 0;
   double scale = 1.0;                  // factor of the scores
   std::optional<double> softcap = {};  // cap c: scores become c * tanh(score / c)
-  int64_t window = 0;  // number of positions that a query sees, its own included; 0: all
-  int rope = 0;        // index into model::DecoderSpec::ropes; -1: heads are not rotated
+  int64_t window = 0;        // number of positions that a query sees, its own included; 0: all
+  int rope = 0;              // index into model::DecoderSpec::ropes; -1: heads are not rotated
+  bool interleaved = false;  // RoPE pairs adjacent elements of a head
   // Score of each head's attention sink [H]; null: no sinks (attention/block_kernel.h).
   ParameterPtr sinks = {};
   // Computes attention if this rank computes only a part of each sequence; null otherwise.
@@ -81,6 +83,7 @@ struct DecoderLayer {
   // Norms that the family does not have (model::Residual) are the identity.
   Norm input_norm, post_attention_norm, pre_feed_forward_norm, post_feed_forward_norm;
   model::Residual residual = model::Residual::kPreNorm;
+  double residual_scale = 1.0;  // factor of the outputs of attention and feed-forward
   Attention self_attn;
   FeedForward mlp;
   std::optional<ExpertFeedForward> experts = {};  // replaces mlp
@@ -98,10 +101,11 @@ struct DecoderLayer {
 
 // Returns y_BTD of the layer's equation, without activation checkpointing:
 //
-//   h = x + post_attention_norm(o_proj(attend(norm_and_rope(qkv(input_norm(x))))))
-//   y = h + post_feed_forward_norm(feed_forward(pre_feed_forward_norm(h)))
+//   h = x + s * post_attention_norm(o_proj(attend(norm_and_rope(qkv(input_norm(x))))))
+//   y = h + s * post_feed_forward_norm(feed_forward(pre_feed_forward_norm(h)))
 //
-// or, if attention and feed-forward are parallel (model::Residual), with x as the input of each.
+// with s = residual_scale; or, if attention and feed-forward are parallel (model::Residual), with x
+// as the input of each.
 // Tests compare DecoderLayer, which may recompute parts of the layer, with this function.
 at::Tensor plain_layer(const DecoderLayer& layer, const at::Tensor& x_BTD,
                        const Rotation& rotation);

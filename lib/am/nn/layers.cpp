@@ -70,14 +70,15 @@ at::Tensor Embedding::operator()(const at::Tensor& ids) const {
 at::Tensor Norm::operator()(const at::Tensor& x) const {
   if (!weight) return x;
   if (sum) return fused::shared_rms_norm(x, weight->value, {eps, kind, width, &sum});
-  if (kind != model::NormKind::kLayer) return fused::rms_norm(x, weight->value, eps, kind);
+  if (!model::is_layer_norm(kind)) return fused::rms_norm(x, weight->value, eps, kind);
   std::optional<at::Tensor> shift;
   if (bias) shift = bias->value;
-  return fused::layer_norm(x, weight->value, shift, eps);
+  const bool plus_one = kind == model::NormKind::kLayerPlusOne;
+  return fused::layer_norm(x, plus_one ? weight->value + 1 : weight->value, shift, eps);
 }
 
 std::pair<at::Tensor, at::Tensor> Norm::of_sum(const at::Tensor& x, at::Tensor added) const {
-  if (!weight || sum || kind == model::NormKind::kLayer) {
+  if (!weight || sum || model::is_layer_norm(kind)) {
     const at::Tensor whole = x + std::exchange(added, {});
     return {whole, (*this)(whole)};
   }

@@ -103,6 +103,13 @@ std::vector<int64_t> document_starts(const at::Tensor& positions_BT) {
   return starts;
 }
 
+at::Tensor pairs_to_halves(const at::Tensor& x, int64_t rotated) {
+  const int64_t width = x.size(-1);
+  const at::Tensor halves =
+      x.narrow(-1, 0, rotated).unflatten(-1, {-1, 2}).transpose(-1, -2).flatten(-2);
+  return rotated == width ? halves : at::cat({halves, x.narrow(-1, rotated, width - rotated)}, -1);
+}
+
 at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation) {
   if (!rotation.cos_TK.defined()) return x_BHTK;
   return fused::rotate(x_BHTK, rotation.cos_TK, rotation.sin_TK);

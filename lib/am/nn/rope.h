@@ -1,7 +1,7 @@
 // Rotary position embedding: frequencies by the config's rope type, and the rotation.
 //
 // Half-split pairing as in Hugging Face's Llama: a head's rotated elements i and i + R/2 form a
-// pair.
+// pair. Families that pair adjacent elements reorder them first (pairs_to_halves).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -54,6 +54,10 @@ at::Tensor documents(const at::Tensor& positions_BT);
 // Returns the rows of [B * T] at which documents and sequences begin. positions_BT must be on the
 // host.
 std::vector<int64_t> document_starts(const at::Tensor& positions_BT);
+
+// Returns x_..K with its first R = `rotated` elements reordered, so that elements 2i and 2i + 1
+// become i and i + R/2. If queries and keys are both reordered, their dot products do not change.
+at::Tensor pairs_to_halves(const at::Tensor& x, int64_t rotated);
 
 // Returns x_BHTK rotated; unchanged if the rotation is undefined.
 at::Tensor rotate(const at::Tensor& x_BHTK, const Rotation& rotation);

@@ -98,7 +98,8 @@ void warn_uneven(const RuleContext& context, const char* rule, std::string_view 
   if (std::string sizes = tp_sizes_help(context, length); !sizes.empty()) {
     ways.push_back(std::move(sizes));
   }
-  ways.push_back(cat(assignment(key, nearest_multiples(tp, length)), " in the model's config"));
+  ways.push_back(
+      cat(assignment(std::string(key), nearest_multiples(tp, length)), " in the model's config"));
   found.warning(
       rule, context.plan.span("mesh.tp_size"),
       cat("tp_size = ", tp, " does not divide ", key, " = ", length, ": pieces of ", piece,

@@ -189,6 +189,7 @@ void add_model(const model::ModelConfig& config, Json& facts) {
   add("head_bias", config.head_bias);
   add("qk_norm", config.qk_norm);
   add("qk_norm_spans_heads", config.qk_norm_spans_heads);
+  add("qk_norm_follows_rope", config.qk_norm_follows_rope);
   add("gated_mlp", config.gated_mlp);
   add("parallel_block", config.parallel_block);
   add("hidden_norms", config.hidden_norms);
@@ -197,11 +198,17 @@ void add_model(const model::ModelConfig& config, Json& facts) {
   add_rope("config.rope.", config.rope, facts);
   add_rope("config.local_rope.", config.local_rope, facts);
   add("rotated_layers", layer_kinds(config.rotated_layers));
+  add("rope_interleaved", config.rope_interleaved);
   add("query_scalar", config.query_scalar.value_or(0.0));
   add("scales_attention", config.scales_attention);
   add("scales_by_layer", config.scales_by_layer);
   add("attention_softcap", config.attention_softcap);
   add("logit_softcap", config.logit_softcap);
+  add("logit_scale", config.logit_scale);
+  add("embedding_scale", config.embedding_scale);
+  add("residual_scale", config.residual_scale);
+  add("attention_scale", config.attention_scale);
+  add("qkv_limit", config.qkv_limit);
   add("activation_limit", config.activation_limit.value_or(0.0));
   add("activation_alpha", config.activation_alpha);
   add("sliding_window", config.sliding_window.value_or(0));

@@ -116,10 +116,26 @@ TEST_CASE("a slice that nobody uses gives its rows a gradient of zero") {
   CHECK(weight.grad().narrow(0, 5, 4).eq(0).all().item<bool>());
 }
 
+at::Tensor by_aten(model::Activation activation, const at::Tensor& x) {
+  switch (activation) {
+    case model::Activation::kSilu:
+      return at::silu(x);
+    case model::Activation::kGeluTanh:
+      return at::gelu(x, "tanh");
+    case model::Activation::kRelu:
+      return at::relu(x);
+    case model::Activation::kRelu2:
+      return at::relu(x).square();
+    default:
+      return at::gelu(x);
+  }
+}
+
 TEST_CASE("an activation with the product behind it") {
   at::manual_seed(15);
   for (const auto activation :
-       {model::Activation::kSilu, model::Activation::kGeluTanh, model::Activation::kGeluErf}) {
+       {model::Activation::kSilu, model::Activation::kGeluTanh, model::Activation::kGeluErf,
+        model::Activation::kRelu, model::Activation::kRelu2}) {
     for (const at::ScalarType dtype : kKernelDtypes) {
       for (const bool in_out : {false, true}) {
         const at::Tensor weight = in_out ? at::randn({33, 9}) : at::randn({9, 33});
@@ -131,10 +147,7 @@ TEST_CASE("an activation with the product behind it") {
               return fused::activated_linear(in[0], in[1], in[2], activation, {.in_out = in_out});
             },
             [&](const Tensors& in) {
-              const at::Tensor active = activation == model::Activation::kSilu ? at::silu(in[0])
-                                        : activation == model::Activation::kGeluTanh
-                                            ? at::gelu(in[0], "tanh")
-                                            : at::gelu(in[0]);
+              const at::Tensor active = by_aten(activation, in[0]);
               return at::linear(active, in_out ? in[1].t() : in[1], in[2]);
             },
             inputs, {2, 3, 9});

@@ -90,16 +90,20 @@ TEST_CASE("fused rms norm of the other kinds is the composite one") {
 TEST_CASE("fused gated activations are the composite ones") {
   using model::Activation;
   at::manual_seed(2);
-  const bool tanh = GENERATE(true, false);
-  const Operator ours = [tanh](const Tensors& in) {
-    return fused::gated(in[0], in[1], tanh ? Activation::kGeluTanh : Activation::kGeluErf);
+  const auto activation =
+      GENERATE(Activation::kGeluTanh, Activation::kGeluErf, Activation::kRelu, Activation::kRelu2);
+  const Operator ours = [activation](const Tensors& in) {
+    return fused::gated(in[0], in[1], activation);
   };
-  const Operator composite = [tanh](const Tensors& in) {
-    return at::gelu(in[0], tanh ? "tanh" : "none") * in[1];
+  const Operator composite = [activation](const Tensors& in) {
+    if (activation == Activation::kRelu) return at::relu(in[0]) * in[1];
+    if (activation == Activation::kRelu2) return at::relu(in[0]).square() * in[1];
+    return at::gelu(in[0], activation == Activation::kGeluTanh ? "tanh" : "none") * in[1];
   };
   for (const at::ScalarType dtype : kDtypes) {
     for (const auto& shape : std::vector<std::vector<int64_t>>{{1}, {3, 17}, {5, 7, 64}}) {
-      INFO((tanh ? "tanh " : "erf ") << at::toString(dtype) << " " << at::IntArrayRef(shape));
+      INFO(static_cast<int>(activation)
+           << " " << at::toString(dtype) << " " << at::IntArrayRef(shape));
       const at::Tensor gate = (at::randn(shape) * 4.0).to(dtype);
       compare(ours, composite, {gate, at::randn(shape).to(dtype)}, shape);
     }

@@ -87,6 +87,8 @@ Activation activation_of(const std::string& name) {
   if (name == "silu") return Activation::kSilu;
   if (name == "gelu_new" || name == "gelu_pytorch_tanh") return Activation::kGeluTanh;
   if (name == "gelu") return Activation::kGeluErf;
+  if (name == "relu") return Activation::kRelu;
+  if (name == "relu2") return Activation::kRelu2;
   return Activation::kOther;
 }
 
@@ -97,7 +99,7 @@ AttentionSpec attention_of(const ModelConfig& config, int64_t layer) {
   attention.qk_width = attention.v_width = config.head_dim;
   attention.window = window_of(config, layer);
   const double scalar = config.query_scalar.value_or(static_cast<double>(config.head_dim));
-  attention.scale = 1.0 / std::sqrt(scalar);
+  attention.scale = config.attention_scale.value_or(1.0 / std::sqrt(scalar));
   attention.softcap = config.attention_softcap;
   const auto at = static_cast<size_t>(layer);
   const bool rotates = at >= config.rotated_layers.size() || config.rotated_layers[at];
@@ -105,6 +107,7 @@ AttentionSpec attention_of(const ModelConfig& config, int64_t layer) {
   if (rotates && attention.window.has_value() && config.local_rope.has_value()) {
     attention.rope = 1;
   }
+  attention.interleaved = rotates && config.rope_interleaved;
   if (rotates) {
     attention.rotated = family_of(config).rotates_part ? rotated_width(config.rope, config.head_dim)
                                                        : config.head_dim;
@@ -120,6 +123,10 @@ void add_gated(const GatedNames& names, std::array<Role, 3> roles, std::string_v
 }
 
 }  // namespace
+
+void set_rotated_part(ConfigReader& reader, ModelConfig& config, double part) {
+  if (!has_rope_key(reader, "partial_rotary_factor")) config.rope.rotated_part = part;
+}
 
 std::optional<double> read_switchable(ConfigReader& reader, std::string_view key,
                                       std::optional<double> fallback) {
@@ -163,8 +170,9 @@ std::vector<ModuleSpec> modules_before_layers(const ModelConfig& config, const M
   std::vector<ModuleSpec> modules = {
       matrix(Role::kEmbedding, names.embedding, config.vocab_size, hidden)};
   if (!names.positions.empty()) {
-    modules.push_back(
-        matrix(Role::kPositions, names.positions, config.max_position_embeddings, hidden));
+    modules.push_back(matrix(Role::kPositions, names.positions,
+                             config.max_position_embeddings + family_of(config).positions_offset,
+                             hidden));
   }
   return modules;
 }
@@ -181,6 +189,7 @@ LayerSpec start_layer(const ModelConfig& config, int64_t layer) {
   spec.attention = attention_of(config, layer);
   spec.activation = activation_of(config.hidden_act);
   spec.gated = config.gated_mlp;
+  spec.residual_scale = config.residual_scale;
   if (has_experts(config, layer)) {
     const MoeConfig& moe = *config.moe;
     spec.router = {.experts = moe.experts,
@@ -207,6 +216,7 @@ void add_attention(const ModelConfig& config, LayerSpec& layer, const AttentionN
   layer.modules.push_back(matrix(Role::kAttentionOut, names.output, hidden, query, config.o_bias));
   if (!config.qk_norm) return;
   const bool wide = layer.attention.norms_span_heads = config.qk_norm_spans_heads;
+  layer.attention.norms_follow_rope = config.qk_norm_follows_rope;
   layer.modules.push_back(
       norm(config, Role::kQueryNorm, names.query_norm, wide ? query : config.head_dim));
   layer.modules.push_back(
@@ -280,6 +290,14 @@ void add_gated_mlp(const ModelConfig& config, LayerSpec& layer) {
             config.hidden_size, config.mlp_bias, layer);
 }
 
+void add_fused_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view gate_up,
+                   std::string_view down) {
+  const int64_t hidden = config.hidden_size, width = config.intermediate_size;
+  layer.modules.push_back(matrix(Role::kGateUp, gate_up, 2 * width, hidden, config.mlp_bias));
+  layer.modules.back().slices = {{Role::kGate, width}, {Role::kUp, width}};
+  layer.modules.push_back(matrix(Role::kDown, down, hidden, width, config.mlp_bias));
+}
+
 void add_plain_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view up,
                    std::string_view down) {
   const int64_t width = config.intermediate_size;
@@ -317,6 +335,36 @@ LayerSpec llama_layer(const ModelConfig& config, int64_t layer) {
   LayerSpec spec = start_layer(config, layer);
   add_attention(config, spec);
   add_gated_mlp(config, spec);
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
+}
+
+LayerSpec plain_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec);
+  add_plain_mlp(config, spec, "mlp.up_proj", "mlp.down_proj");
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
+}
+
+LayerSpec post_norm_layer(const ModelConfig& config, int64_t layer) {
+  constexpr std::array<NamedNorm, 2> kNorms = {
+      {{Role::kPostAttentionNorm, "post_attention_layernorm"},
+       {Role::kPostFeedForwardNorm, "post_feedforward_layernorm"}}};
+  LayerSpec spec = start_layer(config, layer);
+  spec.residual = Residual::kPostNorm;
+  add_attention(config, spec);
+  add_gated_mlp(config, spec);
+  add_norms(config, spec, kNorms);
+  return spec;
+}
+
+LayerSpec expert_layer(const ModelConfig& config, int64_t layer) {
+  if (!has_experts(config, layer)) return llama_layer(config, layer);
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec);
+  add_router(config, spec, "mlp.gate");
+  add_experts(config, spec, "mlp.experts");
   add_norms(config, spec, kLlamaNorms);
   return spec;
 }

@@ -35,12 +35,20 @@ void read_window(ConfigReader& reader, ModelConfig& config, int64_t fallback);
 // Sets which layers have the sliding window: the layers whose entry in `layer_types` is
 // "sliding_attention" or, without this key, all layers except every `period`-th.
 void read_window_layers(ConfigReader& reader, ModelConfig& config, int64_t period);
-// Reads Qwen's sliding window, which applies only if `use_sliding_window` is true. Layers with the
-// window are those that `layer_types` marks or, without this key, all from `max_window_layers` on.
+// Reads Qwen's sliding window: that of read_late_window(), if `use_sliding_window` is true.
 void read_qwen_window(ConfigReader& reader, ModelConfig& config);
+// Reads a sliding window of `window` positions, or that of the config, for the layers that
+// `layer_types` marks or, without this key, for all layers from `max_window_layers` on, whose
+// default is `first_layer`.
+void read_late_window(ConfigReader& reader, ModelConfig& config, int64_t window,
+                      int64_t first_layer);
 // Sets which layers have the sliding window. Uses config.window_first_layer if that can express the
 // pattern, otherwise config.window_layers.
 void set_window_layers(ModelConfig& config, std::vector<bool> windowed);
+
+// Sets the part of a head that RoPE rotates to `part` if the config does not state
+// partial_rotary_factor.
+void set_rotated_part(ConfigReader& reader, ModelConfig& config, double part);
 
 // Names of a family's config keys for experts, and the values of missing keys. Each list has
 // alternative spellings of one key; the first spelling that the config has is read.
@@ -106,6 +114,9 @@ void add_latent_attention(const ModelConfig& config, LayerSpec& layer);
 
 // Adds mlp.gate_proj, mlp.up_proj and mlp.down_proj, with biases if config.mlp_bias is set.
 void add_gated_mlp(const ModelConfig& config, LayerSpec& layer);
+// Adds one matrix for gate and up, and a down projection, with biases if config.mlp_bias is set.
+void add_fused_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view gate_up,
+                   std::string_view down);
 // Adds an up and a down projection without a gate, with biases if config.mlp_bias is set.
 void add_plain_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view up,
                    std::string_view down);
@@ -138,9 +149,16 @@ inline constexpr std::array<NamedNorm, 4> kSandwichNorms = {
      {Role::kPostFeedForwardNorm, "post_feedforward_layernorm"}}};
 void add_norms(const ModelConfig& config, LayerSpec& layer, std::span<const NamedNorm> norms);
 
-// llama_layer() returns a layer of Llama with all modules. sandwich_layer() returns a layer of
-// Gemma 2, which has four norms.
+// llama_layer() returns a layer of Llama with all modules. plain_layer() returns one with an up and
+// a down projection instead of the gated MLP. post_norm_layer() returns a layer of
+// OLMo 2, whose norms follow attention and MLP, and sandwich_layer() one of Gemma 2, which has four
+// norms.
 LayerSpec llama_layer(const ModelConfig& config, int64_t layer);
+LayerSpec plain_layer(const ModelConfig& config, int64_t layer);
+LayerSpec post_norm_layer(const ModelConfig& config, int64_t layer);
 LayerSpec sandwich_layer(const ModelConfig& config, int64_t layer);
+// Returns a layer of Qwen3-MoE: Llama's attention and norms, with "mlp.gate" and "mlp.experts" if
+// the layer has experts.
+LayerSpec expert_layer(const ModelConfig& config, int64_t layer);
 
 }  // namespace am::model

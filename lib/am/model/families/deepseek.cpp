@@ -11,6 +11,7 @@ constexpr int64_t kMaxRank = int64_t{1} << 20;
 constexpr int64_t kMaxHeadPart = int64_t{1} << 14;
 constexpr int64_t kMaxShared = int64_t{1} << 10;
 constexpr int64_t kMaxGroups = int64_t{1} << 14;
+constexpr double kNormaliseEps = 1e-20;
 
 // Returns the value of a key that configures a feature. Returns 0 if the key is null, which
 // disables the feature, and `fallback` if the key is missing.
@@ -38,10 +39,8 @@ MlaConfig read_mla(ConfigReader& reader, int64_t rotated) {
 
 }  // namespace
 
-void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults) {
-  read_attention_bias(reader, config);
-  config.mla = read_mla(reader, config.head_dim);
-  config.head_dim = config.mla->qk_head_dim();
+void read_deepseek_experts(ConfigReader& reader, ModelConfig& config,
+                           const DeepseekDefaults& defaults) {
   read_moe(reader, config,
            {.experts = {"n_routed_experts", "num_local_experts", "num_experts"},
             .default_experts = defaults.experts,
@@ -67,9 +66,15 @@ void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefa
   }
 }
 
-LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias) {
-  LayerSpec spec = start_layer(config, layer);
-  add_latent_attention(config, spec);
+void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults) {
+  read_attention_bias(reader, config);
+  config.mla = read_mla(reader, config.head_dim);
+  config.head_dim = config.mla->qk_head_dim();
+  read_deepseek_experts(reader, config, defaults);
+}
+
+void add_deepseek_feed_forward(const ModelConfig& config, int64_t layer, LayerSpec& spec,
+                               bool correction_bias) {
   if (!has_experts(config, layer)) {
     add_gated_mlp(config, spec);
   } else {
@@ -81,8 +86,21 @@ LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, bool correcti
     add_experts(config, spec, "mlp.experts");
     if (config.moe->shared_width > 0) add_shared_experts(config, spec, "mlp.shared_experts");
   }
+}
+
+LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias) {
+  LayerSpec spec = start_layer(config, layer);
+  add_latent_attention(config, spec);
+  add_deepseek_feed_forward(config, layer, spec, correction_bias);
   add_norms(config, spec, kLlamaNorms);
   return spec;
+}
+
+void set_sigmoid_routing(LayerSpec& spec) {
+  if (!spec.router.has_value()) return;
+  spec.router->score = RouterSpec::Score::kSigmoid;
+  spec.router->group_by_two_best = true;
+  spec.router->normalise_eps = kNormaliseEps;
 }
 
 }  // namespace am::model

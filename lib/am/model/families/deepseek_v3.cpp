@@ -8,7 +8,6 @@ namespace am::model {
 namespace {
 
 constexpr int64_t kMaxMtpLayers = 100;
-constexpr double kNormaliseEps = 1e-20;
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_deepseek(reader, config,
@@ -27,11 +26,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   LayerSpec spec = deepseek_layer(config, layer, /*correction_bias=*/true);
-  if (spec.router.has_value()) {
-    spec.router->score = RouterSpec::Score::kSigmoid;
-    spec.router->group_by_two_best = true;
-    spec.router->normalise_eps = kNormaliseEps;
-  }
+  set_sigmoid_routing(spec);
   return spec;
 }
 

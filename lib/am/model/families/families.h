@@ -24,5 +24,26 @@ extern const Family kGptOss;
 extern const Family kGpt2;
 extern const Family kFalcon;
 extern const Family kSmollm3;
+extern const Family kOlmo3;
+extern const Family kOlmoe;
+extern const Family kSeedOss;
+extern const Family kExaone4;
+extern const Family kGlm4Moe;
+extern const Family kDots1;
+extern const Family kMinimaxM2;
+extern const Family kStarcoder2;
+extern const Family kStablelm;
+extern const Family kGptNeox;
+extern const Family kHelium;
+extern const Family kErnie45;
+extern const Family kGlm;
+extern const Family kGlm4;
+extern const Family kCohere;
+extern const Family kCohere2;
+extern const Family kArcee;
+extern const Family kNemotron;
+extern const Family kGranite;
+extern const Family kHunyuanV1Dense;
+extern const Family kOpt;
 
 }  // namespace am::model

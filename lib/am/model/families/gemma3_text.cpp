@@ -9,6 +9,7 @@ namespace {
 
 constexpr int64_t kDefaultWindow = 4096;
 constexpr int64_t kDefaultPattern = 6;
+constexpr double kLocalTheta = 10000.0;
 
 // Reads the keys of Gemma 3. attn_logit_softcapping, a softcap of the attention scores, is ignored,
 // as in transformers' class.
@@ -18,7 +19,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qk_norm = true;
   config.query_scalar = read_switchable(reader, "query_pre_attn_scalar", 256.0);
   config.logit_softcap = read_switchable(reader, "final_logit_softcapping", std::nullopt);
-  read_layer_ropes(reader, config);
+  read_layer_ropes(reader, config,
+                   reader.number("rope_local_base_freq", 1.0, 1e12).value_or(kLocalTheta));
   read_window(reader, config, kDefaultWindow);
   const int64_t pattern =
       reader.integer("sliding_window_pattern", 1, int64_t{1} << 20).value_or(kDefaultPattern);

@@ -12,19 +12,6 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qk_norm_spans_heads = true;
 }
 
-constexpr std::array<NamedNorm, 2> kNorms = {
-    {{Role::kPostAttentionNorm, "post_attention_layernorm"},
-     {Role::kPostFeedForwardNorm, "post_feedforward_layernorm"}}};
-
-LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  LayerSpec spec = start_layer(config, layer);
-  spec.residual = Residual::kPostNorm;
-  add_attention(config, spec);
-  add_gated_mlp(config, spec);
-  add_norms(config, spec, kNorms);
-  return spec;
-}
-
 }  // namespace
 
 const Family kOlmo2 = {
@@ -34,7 +21,7 @@ const Family kOlmo2 = {
     .defaults = {.max_position_embeddings = 2048, .norm_eps = 1e-5, .pad_token_id = 1},
     .norm = NormKind::kRmsWide,
     .read_config = read_config,
-    .describe_layer = describe_layer,
+    .describe_layer = post_norm_layer,
 };
 
 }  // namespace am::model

@@ -14,10 +14,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.gated_mlp = false;
   config.parallel_block = true;
   config.hidden_norms = 1;
-  const Json& details = reader.raw("rope_parameters");
-  const bool says_part = reader.has("partial_rotary_factor") ||
-                         (details.is_object() && details.contains("partial_rotary_factor"));
-  if (!says_part) config.rope.rotated_part = kRotatedPart;
+  set_rotated_part(reader, config, kRotatedPart);
   config.qk_norm = reader.boolean("qk_layernorm").value_or(false);
 }
 

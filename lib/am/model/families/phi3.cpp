@@ -10,15 +10,12 @@ void read_config(ConfigReader& reader, ModelConfig& config) { read_window(reader
 
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   const int64_t hidden = config.hidden_size;
-  const int64_t width = config.intermediate_size;
   LayerSpec spec = start_layer(config, layer);
   spec.modules.push_back(matrix(Role::kAttentionOut, "self_attn.o_proj", hidden,
                                 config.num_attention_heads * config.head_dim));
   spec.modules.push_back(
       fused_attention(config, "self_attn.qkv_proj", AttentionSpec::Fused::kConcatenated, spec));
-  spec.modules.push_back(matrix(Role::kGateUp, "mlp.gate_up_proj", 2 * width, hidden));
-  spec.modules.back().slices = {{Role::kGate, width}, {Role::kUp, width}};
-  spec.modules.push_back(matrix(Role::kDown, "mlp.down_proj", hidden, width));
+  add_fused_mlp(config, spec, "mlp.gate_up_proj", "mlp.down_proj");
   add_norms(config, spec, kLlamaNorms);
   return spec;
 }

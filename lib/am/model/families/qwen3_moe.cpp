@@ -22,16 +22,6 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   read_sparse_layers(reader, config);
 }
 
-LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  if (!has_experts(config, layer)) return llama_layer(config, layer);
-  LayerSpec spec = start_layer(config, layer);
-  add_attention(config, spec);
-  add_router(config, spec, "mlp.gate");
-  add_experts(config, spec, "mlp.experts");
-  add_norms(config, spec, kLlamaNorms);
-  return spec;
-}
-
 }  // namespace
 
 const Family kQwen3Moe = {
@@ -40,7 +30,7 @@ const Family kQwen3Moe = {
     .layer_class = "transformers.models.qwen3_moe.modeling_qwen3_moe.Qwen3MoeDecoderLayer",
     .defaults = {.max_position_embeddings = 32768, .key_value_heads = 4},
     .read_config = read_config,
-    .describe_layer = describe_layer,
+    .describe_layer = expert_layer,
 };
 
 }  // namespace am::model

@@ -70,15 +70,20 @@ void read_window_layers(ConfigReader& reader, ModelConfig& config, int64_t perio
   set_window_layers(config, std::move(windowed));
 }
 
-void read_qwen_window(ConfigReader& reader, ModelConfig& config) {
-  if (!reader.boolean("use_sliding_window").value_or(false)) return;
-  read_window(reader, config, kQwenWindow);
+void read_late_window(ConfigReader& reader, ModelConfig& config, int64_t window,
+                      int64_t first_layer) {
+  read_window(reader, config, window);
   if (auto types = read_layer_types(reader, config)) {
     set_window_layers(config, std::move(*types));
     return;
   }
   config.window_first_layer =
-      reader.integer("max_window_layers", 0, int64_t{1} << 20).value_or(kQwenMaxWindowLayers);
+      reader.integer("max_window_layers", 0, int64_t{1} << 20).value_or(first_layer);
+}
+
+void read_qwen_window(ConfigReader& reader, ModelConfig& config) {
+  if (!reader.boolean("use_sliding_window").value_or(false)) return;
+  read_late_window(reader, config, kQwenWindow, kQwenMaxWindowLayers);
 }
 
 }  // namespace am::model

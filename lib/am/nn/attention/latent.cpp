@@ -5,11 +5,9 @@
 namespace am::nn {
 namespace {
 
-// Returns x_BTHR rotated. Interleaved pairs are reordered into halves and not restored: rotated
-// queries are multiplied only with rotated keys of the same order, so dot products do not change.
+// Returns x_BTHR rotated.
 at::Tensor turned(const at::Tensor& x_BTHR, bool interleaved, const Rotation& rotation) {
-  at::Tensor x = x_BTHR;
-  if (interleaved) x = x.unflatten(-1, {-1, 2}).transpose(-1, -2).flatten(-2);
+  const at::Tensor x = interleaved ? pairs_to_halves(x_BTHR, x_BTHR.size(-1)) : x_BTHR;
   return rotate(x.transpose(1, 2), rotation).transpose(1, 2);
 }
 

@@ -84,6 +84,32 @@ struct GeluErf {
   }
 };
 
+// As in PyTorch, a NaN is not replaced by 0.
+template <typename Scalar>
+struct Relu {
+  template <typename Lanes>
+  AM_INLINE static Lanes value(const Lanes& g) {
+    return g < 0 ? Lanes{} : g;
+  }
+  template <typename Lanes>
+  AM_INLINE static Lanes backward(const Lanes& of_value, const Lanes& g) {
+    return g <= 0 ? Lanes{} : of_value;
+  }
+};
+
+// The square of ReLU.
+template <typename Scalar>
+struct Relu2 {
+  template <typename Lanes>
+  AM_INLINE static Lanes value(const Lanes& g) {
+    return g * Relu<Scalar>::value(g);
+  }
+  template <typename Lanes>
+  AM_INLINE static Lanes backward(const Lanes& of_value, const Lanes& g) {
+    return of_value * 2 * Relu<Scalar>::value(g);
+  }
+};
+
 template <template <typename> typename Act, typename Scalar>
 struct Activate {
   template <int kBytes>
@@ -146,6 +172,9 @@ void run_backward(at::Tensor& of_gate, at::Tensor& of_up, const at::Tensor& grad
   });
 }
 
+// Returns ReLU of g. at::relu has no implementation for meta tensors.
+at::Tensor positive_part(const at::Tensor& g) { return at::clamp_min(g, 0); }
+
 const Operators& operators_of(model::Activation activation) {
   static const Operators silu = {
       model::Activation::kSilu, run_forward<Silu>, run_backward<Silu>,
@@ -159,6 +188,13 @@ const Operators& operators_of(model::Activation activation) {
       model::Activation::kGeluErf, run_forward<GeluErf>, run_backward<GeluErf>,
       [](const at::Tensor& g) { return at::gelu(g); },
       [](const at::Tensor& of, const at::Tensor& g) { return at::gelu_backward(of, g); }};
+  static const Operators relu = {
+      model::Activation::kRelu, run_forward<Relu>, run_backward<Relu>, positive_part,
+      [](const at::Tensor& of, const at::Tensor& g) { return at::threshold_backward(of, g, 0); }};
+  static const Operators relu2 = {
+      model::Activation::kRelu2, run_forward<Relu2>, run_backward<Relu2>,
+      [](const at::Tensor& g) { return positive_part(g).square(); },
+      [](const at::Tensor& of, const at::Tensor& g) { return positive_part(g).mul_(2).mul_(of); }};
   switch (activation) {
     case model::Activation::kSilu:
       return silu;
@@ -166,6 +202,10 @@ const Operators& operators_of(model::Activation activation) {
       return gelu_tanh;
     case model::Activation::kGeluErf:
       return gelu_erf;
+    case model::Activation::kRelu:
+      return relu;
+    case model::Activation::kRelu2:
+      return relu2;
     case model::Activation::kClampedSilu:
     case model::Activation::kOther:
       break;

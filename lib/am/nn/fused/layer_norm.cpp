@@ -14,11 +14,11 @@ using torch::autograd::variable_list;
 // until backward, each row's mean and inverse standard deviation in the weight's dtype.
 struct WithoutContents : torch::autograd::Function<WithoutContents> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
-                            const at::Tensor& shift) {
+                            const std::optional<at::Tensor>& shift) {
     const auto of_rows = [&] {
       return at::empty({x.numel() / x.size(-1)}, x.options().dtype(weight.scalar_type()));
     };
-    context->save_for_backward({x, weight, shift, of_rows(), of_rows()});
+    context->save_for_backward({x, weight, shift.value_or(at::Tensor()), of_rows(), of_rows()});
     return at::empty_like(x, x.options(), at::MemoryFormat::Contiguous);
   }
 
@@ -37,7 +37,7 @@ struct WithoutContents : torch::autograd::Function<WithoutContents> {
 
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight,
                       const std::optional<at::Tensor>& shift, double eps) {
-  if (x.is_meta()) return WithoutContents::apply(x, weight, shift.value_or(at::Tensor()));
+  if (x.is_meta()) return WithoutContents::apply(x, weight, shift);
   return at::layer_norm(x, {x.size(-1)}, weight, shift, eps);
 }
 

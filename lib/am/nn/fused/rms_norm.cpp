@@ -118,6 +118,7 @@ void visit_kind(NormKind kind, const Visit& visit) {
       return visit(std::integral_constant<NormKind, NormKind::kRmsPlusOne>());
     case NormKind::kRms:
     case NormKind::kLayer:
+    case NormKind::kLayerPlusOne:
       return visit(std::integral_constant<NormKind, NormKind::kRms>());
   }
 }
@@ -350,7 +351,7 @@ struct SumAndNorm : torch::autograd::Function<SumAndNorm> {
 }  // namespace
 
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, NormKind kind) {
-  AM_ASSERT(kind != NormKind::kLayer, "a LayerNorm is not an RMSNorm");
+  AM_ASSERT(!model::is_layer_norm(kind), "a LayerNorm is not an RMSNorm");
   if (x.scalar_type() == weight.scalar_type() || kind != NormKind::kRms) {
     return Norm::apply(x, weight, eps, kind);
   }
@@ -360,7 +361,7 @@ at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps, N
 
 NormedSum normed_sum(const at::Tensor& x, at::Tensor added, const at::Tensor& weight, double eps,
                      NormKind kind) {
-  AM_ASSERT(kind != NormKind::kLayer, "a LayerNorm is not an RMSNorm");
+  AM_ASSERT(!model::is_layer_norm(kind), "a LayerNorm is not an RMSNorm");
   if (plugin_kernels(x, weight) != nullptr && x.scalar_type() == added.scalar_type() &&
       x.sizes() == added.sizes()) {
     const variable_list both = SumAndNorm::apply(x, added, weight, eps, kind);

@@ -57,8 +57,8 @@ double hidden_bytes(const ActivationContext& context, double width) {
 
 double norm_bytes(double rows, double width, double input_bytes, model::NormKind kind,
                   double weight_bytes) {
-  const double of_row = kind == model::NormKind::kLayer ? 2.0 * std::max(input_bytes, weight_bytes)
-                                                        : std::max(4.0, input_bytes);
+  const double of_row = model::is_layer_norm(kind) ? 2.0 * std::max(input_bytes, weight_bytes)
+                                                   : std::max(4.0, input_bytes);
   return rows * (width * input_bytes + of_row);
 }
 

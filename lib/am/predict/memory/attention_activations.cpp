@@ -83,7 +83,11 @@ void LayerActivations::measure_attention() {
   if (!layer_.has(Role::kQueryNorm)) return;
   const double normed = attention.norms_span_heads ? 2.0 * N : N * (w.query + w.key) / head_width;
   const double width = N * (w.query + w.key) / normed;
-  at(layout::Saved::kHeadNorms) = bytes_of_product_norm(Role::kQueryNorm, normed, width);
+  // Rotated queries and keys have the dtype of the tables, which autocast does not narrow.
+  at(layout::Saved::kHeadNorms) =
+      attention.norms_follow_rope
+          ? bytes_of_norm(Role::kQueryNorm, normed, width, context_.compute_bytes)
+          : bytes_of_product_norm(Role::kQueryNorm, normed, width);
   at(layout::Saved::kHeadNormInputs) = N * (w.query + w.key) * p;
 }
 

@@ -63,13 +63,14 @@ void LayerActivations::measure_feed_forward() {
   const double p = context_.product_bytes;
   const double rows = N / context_.sequence_parts;
   const WideWidths w = wide_widths(context_, layer_);
-  // The second element of each pair is the number of bytes per element of the norm's input. Norms
-  // after attention or the feed-forward read the output of a projection.
-  for (const auto& [role, bytes] : {std::pair{Role::kPreFeedForwardNorm, context_.compute_bytes},
-                                    {Role::kPostAttentionNorm, p},
-                                    {Role::kPostFeedForwardNorm, p}}) {
+  if (layer_.has(Role::kPreFeedForwardNorm)) {
+    at(layout::Saved::kOtherNorms) +=
+        bytes_of_norm(Role::kPreFeedForwardNorm, rows, hidden_, context_.compute_bytes);
+  }
+  // Norms after attention or the feed-forward read the output of a projection.
+  for (const Role role : {Role::kPostAttentionNorm, Role::kPostFeedForwardNorm}) {
     if (layer_.has(role))
-      at(layout::Saved::kOtherNorms) += bytes_of_norm(role, rows, hidden_, bytes);
+      at(layout::Saved::kOtherNorms) += bytes_of_product_norm(role, rows, hidden_);
   }
   // If attention and the feed-forward are parallel blocks, their norms read the same tensor, which
   // is saved once, but was counted twice above.
@@ -158,8 +159,8 @@ void LayerActivations::begin_gradients() {
   if (!layer_[Role::kPreFeedForwardNorm].trains) {
     const double after =
         layer_.has(Role::kPostFeedForwardNorm)
-            ? bytes_of_norm(Role::kPostFeedForwardNorm, context_.tokens / context_.sequence_parts,
-                            hidden_, context_.product_bytes)
+            ? bytes_of_product_norm(Role::kPostFeedForwardNorm,
+                                    context_.tokens / context_.sequence_parts, hidden_)
             : 0.0;
     at(layout::Saved::kOtherNorms) = std::min(at(layout::Saved::kOtherNorms), after);
   }

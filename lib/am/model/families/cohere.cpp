@@ -1,0 +1,86 @@
+// Cohere's Command R (cohere) and Command R7B and A (cohere2): attention and a gated MLP in
+// parallel after one LayerNorm without bias, and scaled logits.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+
+namespace am::model {
+namespace {
+
+constexpr double kLogitScale = 0.0625;
+constexpr int64_t kWindow = 4096;
+constexpr int64_t kPattern = 4;
+
+void read_parallel(ConfigReader& reader, ModelConfig& config) {
+  read_attention_bias(reader, config);
+  config.parallel_block = true;
+  config.hidden_norms = 1;
+  config.rope_interleaved = true;
+  config.logit_scale = read_switchable(reader, "logit_scale", kLogitScale).value_or(1.0);
+}
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  read_parallel(reader, config);
+  if (reader.boolean("use_qk_norm").value_or(false)) {
+    reader.error("model.value", "use_qk_norm",
+                 "Cohere's norms with weights of their own for every head are not supported",
+                 "only use_qk_norm = false can be planned");
+  }
+}
+
+// Reads the keys of Cohere2. Layers without the window have no rotary embedding; if there is no
+// window, no layer has one.
+void read_windowed(ConfigReader& reader, ModelConfig& config) {
+  read_parallel(reader, config);
+  read_window(reader, config, kWindow);
+  read_window_layers(
+      reader, config,
+      reader.integer("sliding_window_pattern", 1, int64_t{1} << 20).value_or(kPattern));
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    config.rotated_layers.push_back(window_of(config, layer).has_value());
+  }
+}
+
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  constexpr std::array<NamedNorm, 1> kNorms = {{{Role::kInputNorm, "input_layernorm"}}};
+  LayerSpec spec = start_layer(config, layer);
+  spec.residual = Residual::kParallelOneNorm;
+  add_attention(config, spec);
+  add_gated_mlp(config, spec);
+  add_norms(config, spec, kNorms);
+  return spec;
+}
+
+constexpr ConfigKeys kKeys = {.head_dim = "", .norm_eps = "layer_norm_eps"};
+constexpr ConfigDefaults cohere_defaults(double theta) {
+  return {.max_position_embeddings = 8192,
+          .norm_eps = 1e-5,
+          .rope_theta = theta,
+          .tie_word_embeddings = true,
+          .pad_token_id = 0};
+}
+
+}  // namespace
+
+const Family kCohere = {
+    .model_type = "cohere",
+    .description = "Command R decoder: attention and MLP side by side after one LayerNorm",
+    .layer_class = "transformers.models.cohere.modeling_cohere.CohereDecoderLayer",
+    .keys = kKeys,
+    .defaults = cohere_defaults(500000.0),
+    .norm = NormKind::kLayer,
+    .read_config = read_config,
+    .describe_layer = describe_layer,
+};
+
+const Family kCohere2 = {
+    .model_type = "cohere2",
+    .description = "Command A decoder: Command R's, three of four layers with a window and RoPE",
+    .layer_class = "transformers.models.cohere2.modeling_cohere2.Cohere2DecoderLayer",
+    .keys = kKeys,
+    .defaults = cohere_defaults(10000.0),
+    .norm = NormKind::kLayer,
+    .read_config = read_windowed,
+    .describe_layer = describe_layer,
+};
+
+}  // namespace am::model

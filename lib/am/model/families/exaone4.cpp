@@ -1,0 +1,39 @@
+// EXAONE 4: norms after attention and MLP, and over each query and key head. If there is a sliding
+// window, three of four layers have it, and the layers without it have no rotary embedding.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+
+namespace am::model {
+namespace {
+
+constexpr int64_t kWindow = 4096;
+constexpr int64_t kPattern = 4;
+
+// Reads the keys of EXAONE 4. sliding_window_pattern is read only without layer_types, because
+// older configs have it as a text.
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  config.qk_norm = true;
+  read_window(reader, config, kWindow);
+  int64_t period = kPattern;
+  if (reader.raw("layer_types").is_null()) {
+    period = reader.integer("sliding_window_pattern", 1, int64_t{1} << 20).value_or(kPattern);
+  }
+  read_window_layers(reader, config, period);
+  if (!config.sliding_window.has_value()) return;
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    config.rotated_layers.push_back(window_of(config, layer).has_value());
+  }
+}
+
+}  // namespace
+
+const Family kExaone4 = {
+    .model_type = "exaone4",
+    .description = "EXAONE 4 decoder: norms after attention and MLP, q_norm and k_norm",
+    .layer_class = "transformers.models.exaone4.modeling_exaone4.Exaone4DecoderLayer",
+    .defaults = {.max_position_embeddings = 2048, .key_value_heads = 32, .norm_eps = 1e-5},
+    .read_config = read_config,
+    .describe_layer = post_norm_layer,
+};
+
+}  // namespace am::model

@@ -1,0 +1,35 @@
+// Granite 3 (dense): the Llama decoder with factors of embeddings, attention scores, residual
+// branches and logits.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+
+namespace am::model {
+namespace {
+
+constexpr double kLeast = 1e-9;
+constexpr double kMost = 1e9;
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  read_attention_bias(reader, config);
+  config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
+  const auto factor = [&](std::string_view key) {
+    return reader.number(key, kLeast, kMost).value_or(1.0);
+  };
+  config.embedding_scale = factor("embedding_multiplier");
+  config.attention_scale = factor("attention_multiplier");
+  config.residual_scale = factor("residual_multiplier");
+  config.logit_scale = 1.0 / factor("logits_scaling");
+}
+
+}  // namespace
+
+const Family kGranite = {
+    .model_type = "granite",
+    .description = "Granite decoder: Llama's with factors of embeddings, branches and logits",
+    .layer_class = "transformers.models.granite.modeling_granite.GraniteDecoderLayer",
+    .defaults = {.max_position_embeddings = 2048},
+    .read_config = read_config,
+    .describe_layer = llama_layer,
+};
+
+}  // namespace am::model

@@ -1,0 +1,35 @@
+// Nemotron-4 and Minitron: LayerNorm with 1 + weight, partly rotated attention, and a plain MLP
+// with the square of ReLU.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+
+namespace am::model {
+namespace {
+
+constexpr double kRotatedPart = 0.5;
+constexpr double kInitializerRange = 0.0134;
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  read_attention_bias(reader, config);
+  config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
+  config.norm_bias = true;
+  config.gated_mlp = false;
+  if (!reader.has("initializer_range")) config.initializer_range = kInitializerRange;
+  set_rotated_part(reader, config, kRotatedPart);
+}
+
+}  // namespace
+
+const Family kNemotron = {
+    .model_type = "nemotron",
+    .description = "Nemotron-4 decoder: LayerNorm, partly rotated attention, squared ReLU",
+    .layer_class = "transformers.models.nemotron.modeling_nemotron.NemotronDecoderLayer",
+    .keys = {.norm_eps = "norm_eps"},
+    .defaults = {.max_position_embeddings = 4096, .norm_eps = 1e-5, .hidden_act = "relu2"},
+    .rotates_part = true,
+    .norm = NormKind::kLayerPlusOne,
+    .read_config = read_config,
+    .describe_layer = plain_layer,
+};
+
+}  // namespace am::model

@@ -1,0 +1,71 @@
+// OPT: learned positions, LayerNorm, and a plain MLP with ReLU; all modules have biases.
+#include "am/base/text.h"
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+
+namespace am::model {
+namespace {
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  config.rotated_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
+  config.qkv_bias = config.o_bias = config.mlp_bias = true;
+  config.norm_bias = true;
+  config.gated_mlp = false;
+  const auto only = [&](const char* key, bool wanted) {
+    if (reader.boolean(key).value_or(wanted) == wanted) return;
+    reader.error("model.value", key,
+                 cat(key, " = ", wanted ? "false" : "true", " is not supported"),
+                 cat("only ", key, " = ", wanted ? "true" : "false", " can be planned"));
+  };
+  only("do_layer_norm_before", true);
+  only("_remove_final_layer_norm", false);
+  only("enable_bias", true);
+  only("layer_norm_elementwise_affine", true);
+  const int64_t width =
+      reader.integer("word_embed_proj_dim", 1, int64_t{1} << 20).value_or(config.hidden_size);
+  if (width != config.hidden_size) {
+    reader.error("model.value", "word_embed_proj_dim",
+                 cat("an embedding of another width than hidden_size = ", config.hidden_size,
+                     " is not supported"));
+  }
+}
+
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  constexpr std::array<NamedNorm, 1> kFirst = {{{Role::kInputNorm, "self_attn_layer_norm"}}};
+  constexpr std::array<NamedNorm, 1> kSecond = {{{Role::kPreFeedForwardNorm, "final_layer_norm"}}};
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec, {.output = "self_attn.out_proj"});
+  add_norms(config, spec, kFirst);
+  add_plain_mlp(config, spec, "fc1", "fc2");
+  add_norms(config, spec, kSecond);
+  return spec;
+}
+
+}  // namespace
+
+const Family kOpt = {
+    .model_type = "opt",
+    .description = "OPT decoder: learned positions, LayerNorm, a plain MLP with ReLU",
+    .layer_class = "transformers.models.opt.modeling_opt.OPTDecoderLayer",
+    .keys = {.intermediate_size = "ffn_dim",
+             .key_value_heads = "",
+             .head_dim = "",
+             .norm_eps = "",
+             .activation = "activation_function"},
+    .defaults = {.max_position_embeddings = 2048,
+                 .norm_eps = 1e-5,
+                 .tie_word_embeddings = true,
+                 .hidden_act = "relu",
+                 .pad_token_id = 1},
+    .rotary = false,
+    .norm = NormKind::kLayer,
+    .positions_offset = 2,
+    .names = {.embedding = "model.decoder.embed_tokens",
+              .positions = "model.decoder.embed_positions",
+              .layers = "model.decoder.layers",
+              .norm = "model.decoder.final_layer_norm"},
+    .read_config = read_config,
+    .describe_layer = describe_layer,
+};
+
+}  // namespace am::model

@@ -1,0 +1,49 @@
+// StableLM (3B, 2, Zephyr): LayerNorm, partly rotated attention, and a gated MLP after attention or
+// beside it.
+#include "am/model/families/blocks.h"
+#include "am/model/families/families.h"
+
+namespace am::model {
+namespace {
+
+constexpr double kRotatedPart = 0.25;
+
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  config.qkv_bias = reader.boolean("use_qkv_bias").value_or(false);
+  config.norm_bias = true;
+  config.parallel_block = reader.boolean("use_parallel_residual").value_or(false);
+  config.hidden_norms = config.parallel_block ? 1 : 2;
+  set_rotated_part(reader, config, kRotatedPart);
+  if (reader.boolean("qk_layernorm").value_or(false)) {
+    reader.error("model.value", "qk_layernorm",
+                 "StableLM's norms with weights of their own for every head are not supported",
+                 "only qk_layernorm = false can be planned");
+  }
+}
+
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  constexpr std::array<NamedNorm, 1> kOne = {{{Role::kInputNorm, "input_layernorm"}}};
+  if (!config.parallel_block) return llama_layer(config, layer);
+  LayerSpec spec = start_layer(config, layer);
+  spec.residual = Residual::kParallelOneNorm;
+  add_attention(config, spec);
+  add_gated_mlp(config, spec);
+  add_norms(config, spec, kOne);
+  return spec;
+}
+
+}  // namespace
+
+const Family kStablelm = {
+    .model_type = "stablelm",
+    .description = "StableLM decoder: LayerNorm, partly rotated attention, a gated MLP",
+    .layer_class = "transformers.models.stablelm.modeling_stablelm.StableLmDecoderLayer",
+    .keys = {.head_dim = "", .norm_eps = "layer_norm_eps"},
+    .defaults = {.max_position_embeddings = 4096, .key_value_heads = 32, .norm_eps = 1e-5},
+    .rotates_part = true,
+    .norm = NormKind::kLayer,
+    .read_config = read_config,
+    .describe_layer = describe_layer,
+};
+
+}  // namespace am::model
