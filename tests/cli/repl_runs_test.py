@@ -58,7 +58,7 @@ class RunsTest(RunTest):
         error = self.ask("run", "-c", "metrics los_", status=1).err
         self.assertIn("did you mean `loss`?", error)
         error = self.ask("run", "-c", "metrics validation_loss/web", status=1).err
-        self.assertIn("no [[validation.set]]", error)
+        self.assertIn("no plan has a [[validation.set]]", error)
 
     def test_the_losses_of_validation_sets_are_drawn(self):
         run = self.make_run("run", [3.0, 2.5, 2.0], **{"validation_loss/web": [None, 2.75, 2.25]})
