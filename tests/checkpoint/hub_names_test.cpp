@@ -144,6 +144,21 @@ TEST_CASE("experts in two tensors of a layer are found one by one") {
   };
   check(qwen, {"gate_proj", "up_proj", "down_proj"}, ".mlp.");
   check(mixtral, {"w1", "w3", "w2"}, ".block_sparse_moe.");
+  const auto minimax = config_of(with(kSizes, {{"model_type", "minimax_m2"},
+                                               {"num_local_experts", 4},
+                                               {"num_experts_per_tok", 2},
+                                               {"head_dim", 4}}));
+  check(minimax, {"w1", "w3", "w2"}, ".block_sparse_moe.");
+}
+
+TEST_CASE("a head is found under transformers' name of it") {
+  const model::Inventory inventory =
+      model::build_inventory(config_of(with(kSizes, {{"model_type", "gpt_neox"}})));
+  const Stored hub = random_parameters(inventory);
+  Stored renamed = hub;
+  renamed["lm_head.weight"] = hub.at("embed_out.weight");
+  renamed.erase("embed_out.weight");
+  check_reads(MadeUpFile(renamed), inventory, hub);
 }
 
 TEST_CASE("a base model's file lacks the first component of each name") {

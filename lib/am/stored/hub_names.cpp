@@ -31,12 +31,13 @@ std::optional<Place> stacked(const model::ParameterSpec& parameter,
   return Place{"gate_up_proj", {experts, 2 * rows, columns}, {*expert, first, 0}};
 }
 
-// Returns the name that transformers uses in memory for a name in files. Only the names of
-// Mixtral's MoE block differ.
+// Returns the name that transformers uses in memory for a name in files. Only the names of the MoE
+// blocks of Mixtral and MiniMax-M2, and of GPT-NeoX's head differ.
 std::string in_memory(std::string name) {
-  constexpr std::string_view kInFiles = ".block_sparse_moe.";
-  const size_t at = name.find(kInFiles);
-  if (at != std::string::npos) name.replace(at, kInFiles.size(), ".mlp.");
+  constexpr std::string_view kBlock = ".block_sparse_moe.", kHead = "embed_out.";
+  const size_t at = name.find(kBlock);
+  if (at != std::string::npos) name.replace(at, kBlock.size(), ".mlp.");
+  if (starts_with(name, kHead)) name.replace(0, kHead.size(), "lm_head.");
   return name;
 }
 
