@@ -14,6 +14,8 @@ from pathlib import Path
 
 BIN = Path(os.environ["AM_BIN_DIR"])
 SOURCE = Path(os.environ["AM_SOURCE_DIR"])
+SANITIZED = "AM_SANITIZED" in os.environ  # am-plan is built with sanitizers, and some 15 times slower
+long_search = unittest.skipIf(SANITIZED, "searches hundreds of thousands of layouts")
 MODELS = SOURCE / "plans" / "models"
 
 # Restores Python's handler of SIGINT. A shell starts background processes with SIGINT ignored, and

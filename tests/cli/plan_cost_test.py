@@ -5,7 +5,7 @@ import json
 import subprocess
 import unittest
 
-from cli_support import MODELS, SOURCE, PlanCase
+from cli_support import MODELS, SOURCE, PlanCase, long_search
 
 MESH = "[mesh]\nworld_size = 64\ntp_size = 4\n[train]\nseq_len = 8192\nglobal_batch_size = 128\n"
 
@@ -273,6 +273,7 @@ class CostTest(PlanCase):
         self.assertGreaterEqual(text.count("<svg"), 5)
         self.am_plan("report", plan, "-o", "/nonexistent/x.html", status=2)
 
+    @long_search
     def test_search_looks_where_the_rules_allow_it(self):
         def search(model, *more):
             return self.json("search", "--model", MODELS / model, "--gpu", "h100-sxm", *more)
@@ -307,6 +308,7 @@ class CostTest(PlanCase):
         answer = self.json(*arguments, "--runnable", status=1)
         self.assertEqual(answer["layouts"], [])
 
+    @long_search
     def test_search_holds_sizes_and_headroom(self):
         model = ("--model", MODELS / "mixtral-8x7b-v0.1", "--gpus", "64", "--top", "1000")
         free = self.json("search", *model)
@@ -329,6 +331,7 @@ class CostTest(PlanCase):
         self.am_plan("search", *model[:2], status=2)
         self.am_plan("search", *model, "--min-gpus", status=2)
 
+    @long_search
     def test_search_starts_from_a_plan(self):
         text = MESH + '[cluster]\ngpu = "h100-sxm"\n[optimizer]\nname = "sgd"\n[lora]\nrank = 8\n'
         plan = self.plan(text, model="llama-3.1-70b")
@@ -375,6 +378,7 @@ class CostTest(PlanCase):
                 self.assertEqual(self.json("memory", best)["peak_bytes"], found["peak_bytes"])
                 self.assertEqual(found["plan"]["cluster"]["storage_gb_per_s"], 10.0)
 
+    @long_search
     def test_search_finds_the_smallest_number_of_gpus(self):
         model = ("--model", MODELS / "llama-3.1-70b", "--seq-len", "4096", "--top", "1")
         least = self.json("search", *model, "--min-gpus")
@@ -386,6 +390,7 @@ class CostTest(PlanCase):
         text = self.am_plan("search", *model, "--gpus", "8", status=1).out
         self.assertIn(f"With {least['gpus']} GPUs a layout fits.", " ".join(text.split()))
 
+    @long_search
     def test_search_that_finds_nothing(self):
         answer = self.json("search", "--model", MODELS / "llama-3.1-405b", "--gpus", "1", status=1)
         self.assertEqual(answer["layouts"], [])

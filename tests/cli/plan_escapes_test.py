@@ -6,8 +6,9 @@ import os
 import subprocess
 import unittest
 
-from cli_support import BIN, ENVIRONMENT, MODELS, PlanCase
+from cli_support import BIN, ENVIRONMENT, MODELS, SANITIZED, PlanCase
 from escape_support import CONTROL, EVIL, EVIL_BYTES, OURS, on_terminal
+
 
 class EscapesTest(PlanCase):
     def model(self, **changes):
@@ -45,7 +46,8 @@ class EscapesTest(PlanCase):
         return [["check", plan], ["check", plan, "--json"], ["check", plan, "--plan-only"],
                 ["check", plan, "--dialect", "torchtitan"], ["show", plan], ["shards", plan],
                 ["shards", plan, "--param", EVIL], ["tp", plan], ["memory", plan], ["cost", plan], ["schedule", plan],
-                ["diff", plan, plan], ["report", plan, "-o", out, "--force"], ["memory", plan, "--json"],
+                ["diff", plan, plan], ["memory", plan, "--json"],
+                *([] if SANITIZED else [["report", plan, "-o", out, "--force"]]),  # it searches layouts
                 *(["export", plan, "--to", to]
                   for to in ("torchtitan", "megatron", "nemo-automodel", "accelerate", "deepspeed"))]
 
