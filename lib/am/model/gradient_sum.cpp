@@ -48,7 +48,8 @@ bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use) {
   // to one rank, as the heads do, and is applied to all tokens, because the projections gather the
   // tokens.
   if (module.kind == ModuleKind::kHeadVector) return false;
-  const bool routes = module.role == Role::kRouter || module.kind == ModuleKind::kExpert;
+  const bool routes = module.role == Role::kRouter || module.role == Role::kRouterCorrection ||
+                      module.kind == ModuleKind::kExpert;
   if (routes && use.deals_tokens) return true;
   if (is_on_heads(module) && module.kind == ModuleKind::kNorm) {
     return use.heads_are_cut && !use.spans_heads;
