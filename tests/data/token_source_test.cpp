@@ -309,6 +309,16 @@ TEST_CASE("documents of text end with the token that the plan names") {
   CHECK(failure(spec).first == ErrorKind::kPlan);
 }
 
+TEST_CASE("a document of 2 GiB is refused before it is tokenized") {
+  const TemporaryFolder folder;
+  const fs::path path = folder / "large.txt";
+  write_bytes(path, "some text ");
+  fs::resize_file(path, uint64_t{1} << 31);  // sparse
+  const auto [kind, text] = failure(spec_of("text", {path}));
+  CHECK(kind == ErrorKind::kFormat);
+  CHECK_THAT(text, Catch::Contains("large.txt: a document of 2147483648 bytes"));
+}
+
 TEST_CASE("a line of a .jsonl without a text is an error that names it") {
   const TemporaryFolder folder;
   const auto failure_of = [&](const std::string& lines) {

@@ -22,6 +22,8 @@
 namespace am::data {
 namespace {
 
+constexpr size_t kLargestDocument = (size_t{1} << 31) - 1;  // in bytes
+
 namespace fs = std::filesystem;
 
 // Tokenized text, stored in the smallest integer type that can represent the tokenizer's ids.
@@ -104,6 +106,12 @@ class TextReader {
  private:
   // Appends the tokens of a document. `where` names it in messages.
   void append(const std::string& where, std::string_view text, TokenizedText& out) const {
+    if (text.size() > kLargestDocument) {
+      throw Error(
+          ErrorKind::kFormat,
+          cat(where, ": a document of ", text.size(), " bytes; it may have at most 2^31 - 1"),
+          "write the documents as JSON Lines, {\"text\": \"...\"}, or as several files");
+    }
     const size_t before = out.ids.size();
     tokenizer_.append_tokens(text, {.split_special_tokens = spec_.splits_special}, out.ids);
     const auto largest =
