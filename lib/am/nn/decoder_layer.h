@@ -57,7 +57,8 @@ struct Attention {
   // latent->make.
   Tensors finish(const Tensors& products) const;
   // Normalises q_BTX or k_BTX (unless norm.weight is null), rotates it and returns it as [B, H, T,
-  // K]. The head count follows from X, so that a tensor-parallel slice computes its own heads.
+  // K]. The rotation comes first if norms_follow_rope. The head count follows from X, so that a
+  // tensor-parallel slice computes its own heads.
   at::Tensor norm_and_rope(const at::Tensor& x_BTX, const Norm& norm,
                            const Rotation& rotation) const;
   // Returns the input of o_proj, [B, T, H * V]: attention of the rotated queries and keys, and
