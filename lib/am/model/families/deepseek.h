@@ -26,9 +26,9 @@ void read_deepseek_experts(ConfigReader& reader, ModelConfig& config,
 // config.head_dim.
 void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults);
 // Adds the dense MLP of one of the first layers, or the router, the routed and the shared experts.
-// If `correction_bias` is set, the router has V3's
-// e_score_correction_bias, one number per expert, which balances the load. This bias is stored in
-// checkpoints and counted among the parameters, as on the hub.
+// If `correction_bias` is set, the router has V3's e_score_correction_bias, one number per expert,
+// which balances the load. This bias is stored in checkpoints and counted among the parameters, as
+// on the hub.
 void add_deepseek_feed_forward(const ModelConfig& config, int64_t layer, LayerSpec& spec,
                                bool correction_bias);
 // Returns the description of a layer with latent attention.
