@@ -97,7 +97,7 @@ struct ModelConfig {
   bool qkv_bias = false;              // q_proj, k_proj and v_proj have a bias
   bool o_bias = false;                // o_proj has a bias
   bool mlp_bias = false;              // gate_proj, up_proj and down_proj have a bias
-  bool norm_bias = false;             // the norms are LayerNorm with a bias, not RMSNorm
+  bool norm_bias = false;             // the norms have a bias
   bool head_bias = false;             // lm_head has a bias
   bool qk_norm = false;               // queries and keys are normalised
   bool qk_norm_spans_heads = false;   // queries and keys are normalised over all heads together

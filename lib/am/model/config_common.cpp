@@ -127,7 +127,8 @@ void read_common(ConfigReader& reader, const Family& family, ModelConfig& config
   config.max_position_embeddings =
       reader.integer(keys.positions, 1, max_positions).value_or(defaults.max_position_embeddings);
   config.rms_norm_eps = reader.number(keys.norm_eps, 0.0, 1.0).value_or(defaults.norm_eps);
-  config.initializer_range = reader.number("initializer_range", 0.0, 1.0).value_or(0.02);
+  config.initializer_range =
+      reader.number("initializer_range", 0.0, 1.0).value_or(defaults.initializer_range);
   config.tie_word_embeddings =
       reader.boolean("tie_word_embeddings").value_or(defaults.tie_word_embeddings);
   config.hidden_act = reader.text(keys.activation).value_or(std::string(defaults.hidden_act));

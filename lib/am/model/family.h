@@ -41,6 +41,7 @@ struct ConfigDefaults {
   std::optional<int64_t> head_dim = {};  // absent: the default is hidden_size / num_attention_heads
   double norm_eps = 1e-6;
   double rope_theta = 10000.0;
+  double initializer_range = 0.02;
   bool tie_word_embeddings = false;
   std::string_view hidden_act = "silu";
   std::optional<int64_t> pad_token_id = {};

@@ -11,7 +11,6 @@
 namespace am::model {
 namespace {
 
-constexpr double kMaxTheta = 1e12;
 constexpr double kMaxFactor = 1e6;
 
 // Returns the key of the object that describes the rotary embedding, or an empty string if the

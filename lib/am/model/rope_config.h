@@ -17,6 +17,8 @@ namespace am::model {
 // else `config.max_position_embeddings`. The sizes of `config` must have been read before.
 RopeConfig read_rope(ConfigReader& reader, const ModelConfig& config, double default_theta);
 
+inline constexpr double kMaxTheta = 1e12;  // largest legal rope_theta
+
 // Whether the config, or the object in it that describes the rotary embedding, has the key.
 bool has_rope_key(ConfigReader& reader, std::string_view key);
 // Returns a number of the object that describes the rotary embedding, or nothing if it has no such

@@ -78,17 +78,17 @@ LayerSpec describe(const ModelConfig& config, int64_t layer) {
 }
 
 DecoderSpec describe(const ModelConfig& config) {
+  const Family& family = family_of(config);
   DecoderSpec spec;
-  spec.names = family_of(config).names;
+  spec.names = family.names;
   spec.tied = config.tie_word_embeddings;
   spec.ropes = ropes_of(config);
-  if (family_of(config).scales_embedding) {
-    spec.embedding_scale = std::sqrt(static_cast<double>(config.hidden_size));
-    spec.rounds_embedding_scale = true;
-  }
+  spec.rounds_embedding_scale = family.scales_embedding;
+  spec.embedding_scale = family.scales_embedding
+                             ? std::sqrt(static_cast<double>(config.hidden_size))
+                             : config.embedding_scale;
   spec.padding_id = config.padding_id;
-  if (!spec.rounds_embedding_scale) spec.embedding_scale = config.embedding_scale;
-  spec.positions_offset = family_of(config).positions_offset;
+  spec.positions_offset = family.positions_offset;
   spec.logit_softcap = config.logit_softcap;
   spec.logit_scale = config.logit_scale;
   spec.before = modules_before_layers(config, spec.names);

@@ -301,11 +301,11 @@ at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_
          .rows = dropout_->rows});
   }
   if (positions_) {
-    const at::Tensor positions =
+    at::Tensor positions =
         positions_BT.defined() ? positions_BT : positions_up_to(ids_BT.size(1), ids_BT.options());
+    if (positions_offset_ != 0) positions = positions + positions_offset_;
     return x_BTD +
-           fused::look_up(positions_->value,
-                          apply_transform(piece_of_positions_, positions + positions_offset_));
+           fused::look_up(positions_->value, apply_transform(piece_of_positions_, positions));
   }
   if (embedding_scale_ == 1.0) return x_BTD;
   if (!rounds_embedding_scale_) return x_BTD * embedding_scale_;

@@ -128,6 +128,19 @@ void set_rotated_part(ConfigReader& reader, ModelConfig& config, double part) {
   if (!has_rope_key(reader, "partial_rotary_factor")) config.rope.rotated_part = part;
 }
 
+void rotate_windowed_layers(ModelConfig& config) {
+  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+    config.rotated_layers.push_back(window_of(config, layer).has_value());
+  }
+}
+
+void require_boolean(ConfigReader& reader, std::string_view key, bool only,
+                     const std::string& message) {
+  if (reader.boolean(key).value_or(only) == only) return;
+  reader.error("model.value", key, message,
+               cat("only ", key, " = ", only ? "true" : "false", " can be planned"));
+}
+
 std::optional<double> read_switchable(ConfigReader& reader, std::string_view key,
                                       std::optional<double> fallback) {
   constexpr double kLeast = 1e-9;
@@ -344,6 +357,16 @@ LayerSpec plain_layer(const ModelConfig& config, int64_t layer) {
   add_attention(config, spec);
   add_plain_mlp(config, spec, "mlp.up_proj", "mlp.down_proj");
   add_norms(config, spec, kLlamaNorms);
+  return spec;
+}
+
+LayerSpec parallel_layer(const ModelConfig& config, int64_t layer) {
+  constexpr std::array<NamedNorm, 1> kNorms = {{{Role::kInputNorm, "input_layernorm"}}};
+  LayerSpec spec = start_layer(config, layer);
+  spec.residual = Residual::kParallelOneNorm;
+  add_attention(config, spec);
+  add_gated_mlp(config, spec);
+  add_norms(config, spec, kNorms);
   return spec;
 }
 

@@ -50,6 +50,12 @@ void set_window_layers(ModelConfig& config, std::vector<bool> windowed);
 // partial_rotary_factor.
 void set_rotated_part(ConfigReader& reader, ModelConfig& config, double part);
 
+// Sets the layers that RoPE rotates to those with the sliding window.
+void rotate_windowed_layers(ModelConfig& config);
+// Adds an error if the key is present and not `only`, the only value that can be planned.
+void require_boolean(ConfigReader& reader, std::string_view key, bool only,
+                     const std::string& message);
+
 // Names of a family's config keys for experts, and the values of missing keys. Each list has
 // alternative spellings of one key; the first spelling that the config has is read.
 struct MoeKeys {
@@ -65,6 +71,8 @@ struct MoeKeys {
 // experts describes a dense model, and config.moe stays empty.
 void read_moe(ConfigReader& reader, ModelConfig& config, const MoeKeys& keys,
               bool may_be_dense = false);
+// Reads router_jitter_noise into config.moe.
+void read_jitter(ConfigReader& reader, ModelConfig& config);
 // Reads norm_topk_prob into config.moe. If the key is missing, its value is `fallback`.
 void read_normalisation(ConfigReader& reader, ModelConfig& config, bool fallback);
 // Reads which layers of a Qwen model have experts: every `decoder_sparse_step`-th layer, except
@@ -150,11 +158,12 @@ inline constexpr std::array<NamedNorm, 4> kSandwichNorms = {
 void add_norms(const ModelConfig& config, LayerSpec& layer, std::span<const NamedNorm> norms);
 
 // llama_layer() returns a layer of Llama with all modules. plain_layer() returns one with an up and
-// a down projection instead of the gated MLP. post_norm_layer() returns a layer of
-// OLMo 2, whose norms follow attention and MLP, and sandwich_layer() one of Gemma 2, which has four
-// norms.
+// a down projection instead of the gated MLP, parallel_layer() one whose attention and MLP both
+// read the only norm. post_norm_layer() returns a layer of OLMo 2, whose norms follow attention and
+// MLP, and sandwich_layer() one of Gemma 2, which has four norms.
 LayerSpec llama_layer(const ModelConfig& config, int64_t layer);
 LayerSpec plain_layer(const ModelConfig& config, int64_t layer);
+LayerSpec parallel_layer(const ModelConfig& config, int64_t layer);
 LayerSpec post_norm_layer(const ModelConfig& config, int64_t layer);
 LayerSpec sandwich_layer(const ModelConfig& config, int64_t layer);
 // Returns a layer of Qwen3-MoE: Llama's attention and norms, with "mlp.gate" and "mlp.experts" if

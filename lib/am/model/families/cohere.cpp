@@ -20,11 +20,8 @@ void read_parallel(ConfigReader& reader, ModelConfig& config) {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_parallel(reader, config);
-  if (reader.boolean("use_qk_norm").value_or(false)) {
-    reader.error("model.value", "use_qk_norm",
-                 "Cohere's norms with weights of their own for every head are not supported",
-                 "only use_qk_norm = false can be planned");
-  }
+  require_boolean(reader, "use_qk_norm", false,
+                  "Cohere's norms with weights of their own for every head are not supported");
 }
 
 // Reads the keys of Cohere2. Layers without the window have no rotary embedding; if there is no
@@ -35,19 +32,7 @@ void read_windowed(ConfigReader& reader, ModelConfig& config) {
   read_window_layers(
       reader, config,
       reader.integer("sliding_window_pattern", 1, int64_t{1} << 20).value_or(kPattern));
-  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    config.rotated_layers.push_back(window_of(config, layer).has_value());
-  }
-}
-
-LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  constexpr std::array<NamedNorm, 1> kNorms = {{{Role::kInputNorm, "input_layernorm"}}};
-  LayerSpec spec = start_layer(config, layer);
-  spec.residual = Residual::kParallelOneNorm;
-  add_attention(config, spec);
-  add_gated_mlp(config, spec);
-  add_norms(config, spec, kNorms);
-  return spec;
+  rotate_windowed_layers(config);
 }
 
 constexpr ConfigKeys kKeys = {.head_dim = "", .norm_eps = "layer_norm_eps"};
@@ -69,7 +54,7 @@ const Family kCohere = {
     .defaults = cohere_defaults(500000.0),
     .norm = NormKind::kLayer,
     .read_config = read_config,
-    .describe_layer = describe_layer,
+    .describe_layer = parallel_layer,
 };
 
 const Family kCohere2 = {
@@ -80,7 +65,7 @@ const Family kCohere2 = {
     .defaults = cohere_defaults(10000.0),
     .norm = NormKind::kLayer,
     .read_config = read_windowed,
-    .describe_layer = describe_layer,
+    .describe_layer = parallel_layer,
 };
 
 }  // namespace am::model

@@ -11,6 +11,7 @@ constexpr int64_t kMaxRank = int64_t{1} << 20;
 constexpr int64_t kMaxHeadPart = int64_t{1} << 14;
 constexpr int64_t kMaxShared = int64_t{1} << 10;
 constexpr int64_t kMaxGroups = int64_t{1} << 14;
+constexpr int64_t kMaxMtpLayers = 100;
 constexpr double kNormaliseEps = 1e-20;
 
 // Returns the value of a key that configures a feature. Returns 0 if the key is null, which
@@ -35,6 +36,24 @@ MlaConfig read_mla(ConfigReader& reader, int64_t rotated) {
                  "give an even number");
   }
   return mla;
+}
+
+void add_feed_forward(const ModelConfig& config, int64_t layer, DeepseekRouter router,
+                      LayerSpec& spec) {
+  if (!has_experts(config, layer)) {
+    add_gated_mlp(config, spec);
+    return;
+  }
+  add_router(config, spec, "mlp.gate");
+  if (router == DeepseekRouter::kV3) {
+    spec.modules.push_back(vector(Role::kRouterCorrection, "mlp.gate", "e_score_correction_bias",
+                                  config.moe->experts, Init::kZeros));
+    spec.router->score = RouterSpec::Score::kSigmoid;
+    spec.router->group_by_two_best = true;
+    spec.router->normalise_eps = kNormaliseEps;
+  }
+  add_experts(config, spec, "mlp.experts");
+  if (config.moe->shared_width > 0) add_shared_experts(config, spec, "mlp.shared_experts");
 }
 
 }  // namespace
@@ -73,34 +92,24 @@ void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefa
   read_deepseek_experts(reader, config, defaults);
 }
 
-void add_deepseek_feed_forward(const ModelConfig& config, int64_t layer, LayerSpec& spec,
-                               bool correction_bias) {
-  if (!has_experts(config, layer)) {
-    add_gated_mlp(config, spec);
-  } else {
-    add_router(config, spec, "mlp.gate");
-    if (correction_bias) {
-      spec.modules.push_back(vector(Role::kRouterCorrection, "mlp.gate", "e_score_correction_bias",
-                                    config.moe->experts, Init::kZeros));
-    }
-    add_experts(config, spec, "mlp.experts");
-    if (config.moe->shared_width > 0) add_shared_experts(config, spec, "mlp.shared_experts");
-  }
+void read_mtp_layers(ConfigReader& reader, ModelConfig& config) {
+  config.mtp_layers = reader.integer("num_nextn_predict_layers", 0, kMaxMtpLayers).value_or(1);
 }
 
-LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias) {
+LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, DeepseekRouter router) {
   LayerSpec spec = start_layer(config, layer);
   add_latent_attention(config, spec);
-  add_deepseek_feed_forward(config, layer, spec, correction_bias);
+  add_feed_forward(config, layer, router, spec);
   add_norms(config, spec, kLlamaNorms);
   return spec;
 }
 
-void set_sigmoid_routing(LayerSpec& spec) {
-  if (!spec.router.has_value()) return;
-  spec.router->score = RouterSpec::Score::kSigmoid;
-  spec.router->group_by_two_best = true;
-  spec.router->normalise_eps = kNormaliseEps;
+LayerSpec deepseek_v3_experts_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec);
+  add_feed_forward(config, layer, DeepseekRouter::kV3, spec);
+  add_norms(config, spec, kLlamaNorms);
+  return spec;
 }
 
 }  // namespace am::model

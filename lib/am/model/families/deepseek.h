@@ -25,16 +25,18 @@ void read_deepseek_experts(ConfigReader& reader, ModelConfig& config,
 // Reads the config keys that V2 and V3 have in common into config.mla, config.moe, the biases and
 // config.head_dim.
 void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults);
-// Adds the dense MLP of one of the first layers, or the router, the routed and the shared experts.
-// If `correction_bias` is set, the router has V3's e_score_correction_bias, one number per expert,
+// Reads num_nextn_predict_layers, which is 1 if the key is missing.
+void read_mtp_layers(ConfigReader& reader, ModelConfig& config);
+
+// Router of a layer. V3's has sigmoid scores, chooses groups by their two best experts, adds 1e-20
+// to the sum of weights in normalisation, and has e_score_correction_bias, one number per expert,
 // which balances the load. This bias is stored in checkpoints and counted among the parameters, as
 // on the hub.
-void add_deepseek_feed_forward(const ModelConfig& config, int64_t layer, LayerSpec& spec,
-                               bool correction_bias);
-// Returns the description of a layer with latent attention.
-LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, bool correction_bias);
-// Sets V3's routing in a layer with experts: sigmoid scores, groups chosen by their two best
-// experts, and 1e-20 added to the sum of weights in normalisation.
-void set_sigmoid_routing(LayerSpec& spec);
+enum class DeepseekRouter { kV2, kV3 };
+// Returns the description of a layer with latent attention. Its feed-forward is a dense MLP in the
+// first layers, otherwise the router, the routed and the shared experts.
+LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, DeepseekRouter router);
+// Returns the description of a layer with Llama's attention and V3's feed-forward.
+LayerSpec deepseek_v3_experts_layer(const ModelConfig& config, int64_t layer);
 
 }  // namespace am::model

@@ -22,7 +22,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 }
 
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  return deepseek_layer(config, layer, /*correction_bias=*/false);
+  return deepseek_layer(config, layer, DeepseekRouter::kV2);
 }
 
 }  // namespace

@@ -7,8 +7,6 @@
 namespace am::model {
 namespace {
 
-constexpr int64_t kMaxMtpLayers = 100;
-
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_deepseek(reader, config,
                 {.experts = 256,
@@ -21,13 +19,11 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                  .scale = 2.5});
   config.mla->interleaved = reader.boolean("rope_interleave").value_or(true);
   read_normalisation(reader, config, true);
-  config.mtp_layers = reader.integer("num_nextn_predict_layers", 0, kMaxMtpLayers).value_or(1);
+  read_mtp_layers(reader, config);
 }
 
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  LayerSpec spec = deepseek_layer(config, layer, /*correction_bias=*/true);
-  set_sigmoid_routing(spec);
-  return spec;
+  return deepseek_layer(config, layer, DeepseekRouter::kV3);
 }
 
 }  // namespace

@@ -25,15 +25,6 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   read_normalisation(reader, config, false);
 }
 
-LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  LayerSpec spec = start_layer(config, layer);
-  add_attention(config, spec);
-  add_deepseek_feed_forward(config, layer, spec, /*correction_bias=*/true);
-  add_norms(config, spec, kLlamaNorms);
-  set_sigmoid_routing(spec);
-  return spec;
-}
-
 }  // namespace
 
 const Family kDots1 = {
@@ -42,7 +33,7 @@ const Family kDots1 = {
     .layer_class = "transformers.models.dots1.modeling_dots1.Dots1DecoderLayer",
     .defaults = {.max_position_embeddings = 2048, .key_value_heads = 32},
     .read_config = read_config,
-    .describe_layer = describe_layer,
+    .describe_layer = deepseek_v3_experts_layer,
 };
 
 }  // namespace am::model

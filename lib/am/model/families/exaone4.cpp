@@ -19,10 +19,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
     period = reader.integer("sliding_window_pattern", 1, int64_t{1} << 20).value_or(kPattern);
   }
   read_window_layers(reader, config, period);
-  if (!config.sliding_window.has_value()) return;
-  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    config.rotated_layers.push_back(window_of(config, layer).has_value());
-  }
+  if (config.sliding_window.has_value()) rotate_windowed_layers(config);
 }
 
 }  // namespace

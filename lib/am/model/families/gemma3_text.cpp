@@ -20,7 +20,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.query_scalar = read_switchable(reader, "query_pre_attn_scalar", 256.0);
   config.logit_softcap = read_switchable(reader, "final_logit_softcapping", std::nullopt);
   read_layer_ropes(reader, config,
-                   reader.number("rope_local_base_freq", 1.0, 1e12).value_or(kLocalTheta));
+                   reader.number("rope_local_base_freq", 1.0, kMaxTheta).value_or(kLocalTheta));
   read_window(reader, config, kDefaultWindow);
   const int64_t pattern =
       reader.integer("sliding_window_pattern", 1, int64_t{1} << 20).value_or(kDefaultPattern);

@@ -7,7 +7,6 @@ namespace am::model {
 namespace {
 
 constexpr double kRotatedPart = 0.5;
-constexpr int64_t kMaxMtpLayers = 100;
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = reader.boolean("attention_bias").value_or(false);
@@ -23,16 +22,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                          .topk_groups = 1,
                          .scale = 1.0});
   read_normalisation(reader, config, true);
-  config.mtp_layers = reader.integer("num_nextn_predict_layers", 0, kMaxMtpLayers).value_or(1);
-}
-
-LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  LayerSpec spec = start_layer(config, layer);
-  add_attention(config, spec);
-  add_deepseek_feed_forward(config, layer, spec, /*correction_bias=*/true);
-  add_norms(config, spec, kLlamaNorms);
-  set_sigmoid_routing(spec);
-  return spec;
+  read_mtp_layers(reader, config);
 }
 
 }  // namespace
@@ -44,7 +34,7 @@ const Family kGlm4Moe = {
     .defaults = {.max_position_embeddings = 131072, .key_value_heads = 8, .norm_eps = 1e-5},
     .rotates_part = true,
     .read_config = read_config,
-    .describe_layer = describe_layer,
+    .describe_layer = deepseek_v3_experts_layer,
 };
 
 }  // namespace am::model

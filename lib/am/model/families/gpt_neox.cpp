@@ -19,7 +19,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.parallel_block = reader.boolean("use_parallel_residual").value_or(true);
   set_rotated_part(reader, config, reader.number("rotary_pct", 0.0, 1.0).value_or(kRotatedPart));
   if (!has_rope_key(reader, "rope_theta")) {
-    config.rope.theta = reader.number("rotary_emb_base", 1.0, 1e12).value_or(kTheta);
+    config.rope.theta = reader.number("rotary_emb_base", 1.0, kMaxTheta).value_or(kTheta);
   }
 }
 

@@ -22,10 +22,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .default_experts_per_token = 8,
             .width = "intermediate_size",
             .default_width = 1536});
-  const double jitter = reader.number("router_jitter_noise", 0.0, 1.0).value_or(0.0);
-  if (!config.moe.has_value()) return;
-  config.moe->normalise = true;
-  config.moe->jitter = jitter;
+  read_jitter(reader, config);
+  if (config.moe.has_value()) config.moe->normalise = true;
 }
 
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {

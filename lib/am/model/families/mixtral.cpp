@@ -14,10 +14,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .default_experts_per_token = 2,
             .width = "intermediate_size",
             .default_width = 14336});
-  const double jitter = reader.number("router_jitter_noise", 0.0, 1.0).value_or(0.0);
-  if (!config.moe.has_value()) return;
-  config.moe->normalise = true;
-  config.moe->jitter = jitter;
+  read_jitter(reader, config);
+  if (config.moe.has_value()) config.moe->normalise = true;
 }
 
 // Describes a layer with the parameter names of the files on the hub, which store one tensor per

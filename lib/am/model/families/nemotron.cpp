@@ -7,14 +7,12 @@ namespace am::model {
 namespace {
 
 constexpr double kRotatedPart = 0.5;
-constexpr double kInitializerRange = 0.0134;
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
   config.norm_bias = true;
   config.gated_mlp = false;
-  if (!reader.has("initializer_range")) config.initializer_range = kInitializerRange;
   set_rotated_part(reader, config, kRotatedPart);
 }
 
@@ -25,7 +23,10 @@ const Family kNemotron = {
     .description = "Nemotron-4 decoder: LayerNorm, partly rotated attention, squared ReLU",
     .layer_class = "transformers.models.nemotron.modeling_nemotron.NemotronDecoderLayer",
     .keys = {.norm_eps = "norm_eps"},
-    .defaults = {.max_position_embeddings = 4096, .norm_eps = 1e-5, .hidden_act = "relu2"},
+    .defaults = {.max_position_embeddings = 4096,
+                 .norm_eps = 1e-5,
+                 .initializer_range = 0.0134,
+                 .hidden_act = "relu2"},
     .rotates_part = true,
     .norm = NormKind::kLayerPlusOne,
     .read_config = read_config,

@@ -1,4 +1,6 @@
 // OPT: learned positions, LayerNorm, and a plain MLP with ReLU; all modules have biases.
+#include <utility>
+
 #include "am/base/text.h"
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
@@ -11,16 +13,13 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = config.o_bias = config.mlp_bias = true;
   config.norm_bias = true;
   config.gated_mlp = false;
-  const auto only = [&](const char* key, bool wanted) {
-    if (reader.boolean(key).value_or(wanted) == wanted) return;
-    reader.error("model.value", key,
-                 cat(key, " = ", wanted ? "false" : "true", " is not supported"),
-                 cat("only ", key, " = ", wanted ? "true" : "false", " can be planned"));
-  };
-  only("do_layer_norm_before", true);
-  only("_remove_final_layer_norm", false);
-  only("enable_bias", true);
-  only("layer_norm_elementwise_affine", true);
+  for (const auto& [key, only] : {std::pair{"do_layer_norm_before", true},
+                                  {"_remove_final_layer_norm", false},
+                                  {"enable_bias", true},
+                                  {"layer_norm_elementwise_affine", true}}) {
+    require_boolean(reader, key, only,
+                    cat(key, " = ", only ? "false" : "true", " is not supported"));
+  }
   const int64_t width =
       reader.integer("word_embed_proj_dim", 1, int64_t{1} << 20).value_or(config.hidden_size);
   if (width != config.hidden_size) {

@@ -48,6 +48,11 @@ void read_moe(ConfigReader& reader, ModelConfig& config, const MoeKeys& keys, bo
   config.moe = std::move(moe);
 }
 
+void read_jitter(ConfigReader& reader, ModelConfig& config) {
+  const double jitter = reader.number("router_jitter_noise", 0.0, 1.0).value_or(0.0);
+  if (config.moe.has_value()) config.moe->jitter = jitter;
+}
+
 void read_normalisation(ConfigReader& reader, ModelConfig& config, bool fallback) {
   const bool normalise = reader.boolean("norm_topk_prob").value_or(fallback);
   if (config.moe.has_value()) config.moe->normalise = normalise;

@@ -14,22 +14,12 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.parallel_block = reader.boolean("use_parallel_residual").value_or(false);
   config.hidden_norms = config.parallel_block ? 1 : 2;
   set_rotated_part(reader, config, kRotatedPart);
-  if (reader.boolean("qk_layernorm").value_or(false)) {
-    reader.error("model.value", "qk_layernorm",
-                 "StableLM's norms with weights of their own for every head are not supported",
-                 "only qk_layernorm = false can be planned");
-  }
+  require_boolean(reader, "qk_layernorm", false,
+                  "StableLM's norms with weights of their own for every head are not supported");
 }
 
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  constexpr std::array<NamedNorm, 1> kOne = {{{Role::kInputNorm, "input_layernorm"}}};
-  if (!config.parallel_block) return llama_layer(config, layer);
-  LayerSpec spec = start_layer(config, layer);
-  spec.residual = Residual::kParallelOneNorm;
-  add_attention(config, spec);
-  add_gated_mlp(config, spec);
-  add_norms(config, spec, kOne);
-  return spec;
+  return config.parallel_block ? parallel_layer(config, layer) : llama_layer(config, layer);
 }
 
 }  // namespace

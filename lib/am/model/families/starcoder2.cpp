@@ -5,14 +5,11 @@
 namespace am::model {
 namespace {
 
-constexpr double kInitializerRange = 0.018042;
-
 void read_config(ConfigReader& reader, ModelConfig& config) {
   const bool bias = reader.boolean("use_bias").value_or(true);
   config.qkv_bias = config.o_bias = config.mlp_bias = bias;
   config.norm_bias = true;
   config.gated_mlp = false;
-  if (!reader.has("initializer_range")) config.initializer_range = kInitializerRange;
   read_window(reader, config, 0);
 }
 
@@ -34,6 +31,7 @@ const Family kStarcoder2 = {
     .defaults = {.max_position_embeddings = 4096,
                  .key_value_heads = 2,
                  .norm_eps = 1e-5,
+                 .initializer_range = 0.018042,
                  .tie_word_embeddings = true,
                  .hidden_act = "gelu_pytorch_tanh"},
     .norm = NormKind::kLayer,
