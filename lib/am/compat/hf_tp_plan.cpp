@@ -4,7 +4,6 @@
 #include <array>
 #include <optional>
 #include <string_view>
-#include <utility>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -37,57 +36,52 @@ constexpr std::array<Absent, 8> kAbsent = {{
     {"deepseek_v3", kLatent},
 }};
 
-// Modules whose style in transformers' plan differs from automesh's plan of the family. For Phi-3
-// and GLM, transformers gathers the outputs of fused projections, whereas automesh shards each
-// fused part. For OLMo 2, OLMo 3, OLMoE and MiniMax-M2, transformers gathers the outputs of
-// projections, because these models normalise all heads together. transformers lists no styles for
-// the shared expert of Qwen2 MoE, and none for the norms of queries and keys of Phi and GLM-4.5,
-// whose gradients are summed over tp nevertheless (model/tp_plan.h).
-struct OwnStyle {
+// Modules of a family that transformers' plan lacks: the shared expert of Qwen2 MoE, and the norms
+// of queries and keys of Phi and GLM-4.5, whose gradients are summed over tp nevertheless
+// (model/tp_plan.h).
+struct Lacking {
   std::string_view family;
-  std::string_view module;
-  std::optional<TpStyle> style;  // style in transformers' plan; nullopt: the plan lacks the module
+  std::string_view module;  // name within the layer
 };
 
-constexpr std::array<OwnStyle, 31> kOwnStyles = {{
-    {"phi3", "model.layers.*.self_attn.qkv_proj", TpStyle::kColwiseRep},
-    {"phi3", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
-    {"phi3", "model.layers.*.mlp.gate_up_proj", TpStyle::kColwiseRep},
-    {"phi3", "model.layers.*.mlp.down_proj", TpStyle::kRowwiseRep},
-    {"olmo2", "model.layers.*.self_attn.q_proj", TpStyle::kColwiseRep},
-    {"olmo2", "model.layers.*.self_attn.k_proj", TpStyle::kColwiseRep},
-    {"olmo2", "model.layers.*.self_attn.v_proj", TpStyle::kColwiseRep},
-    {"olmo2", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
-    {"olmo3", "model.layers.*.self_attn.q_proj", TpStyle::kColwiseRep},
-    {"olmo3", "model.layers.*.self_attn.k_proj", TpStyle::kColwiseRep},
-    {"olmo3", "model.layers.*.self_attn.v_proj", TpStyle::kColwiseRep},
-    {"olmo3", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
-    {"olmoe", "model.layers.*.self_attn.q_proj", TpStyle::kColwiseRep},
-    {"olmoe", "model.layers.*.self_attn.k_proj", TpStyle::kColwiseRep},
-    {"olmoe", "model.layers.*.self_attn.v_proj", TpStyle::kColwiseRep},
-    {"olmoe", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
-    {"minimax_m2", "model.layers.*.self_attn.q_proj", TpStyle::kColwiseRep},
-    {"minimax_m2", "model.layers.*.self_attn.k_proj", TpStyle::kColwiseRep},
-    {"minimax_m2", "model.layers.*.self_attn.v_proj", TpStyle::kColwiseRep},
-    {"minimax_m2", "model.layers.*.self_attn.o_proj", TpStyle::kRowwiseRep},
-    {"glm", "model.layers.*.mlp.gate_up_proj", TpStyle::kColwiseRep},
-    {"glm", "model.layers.*.mlp.down_proj", TpStyle::kRowwiseRep},
-    {"glm4", "model.layers.*.mlp.gate_up_proj", TpStyle::kColwiseRep},
-    {"glm4", "model.layers.*.mlp.down_proj", TpStyle::kRowwiseRep},
-    {"glm4_moe", "model.layers.*.self_attn.q_norm", std::nullopt},
-    {"glm4_moe", "model.layers.*.self_attn.k_norm", std::nullopt},
-    {"qwen2_moe", "model.layers.*.mlp.shared_expert.gate_proj", std::nullopt},
-    {"qwen2_moe", "model.layers.*.mlp.shared_expert.up_proj", std::nullopt},
-    {"qwen2_moe", "model.layers.*.mlp.shared_expert.down_proj", std::nullopt},
-    {"phi", "model.layers.*.self_attn.q_layernorm", std::nullopt},
-    {"phi", "model.layers.*.self_attn.k_layernorm", std::nullopt},
+constexpr std::array<Lacking, 7> kLacking = {{
+    {"qwen2_moe", "mlp.shared_expert.gate_proj"},
+    {"qwen2_moe", "mlp.shared_expert.up_proj"},
+    {"qwen2_moe", "mlp.shared_expert.down_proj"},
+    {"phi", "self_attn.q_layernorm"},
+    {"phi", "self_attn.k_layernorm"},
+    {"glm4_moe", "self_attn.q_norm"},
+    {"glm4_moe", "self_attn.k_norm"},
 }};
 
-const OwnStyle* own_style(std::string_view family, std::string_view module) {
-  const auto own = std::find_if(kOwnStyles.begin(), kOwnStyles.end(), [&](const OwnStyle& each) {
+bool is_lacking(std::string_view family, std::string_view module) {
+  return std::any_of(kLacking.begin(), kLacking.end(), [&](const Lacking& each) {
     return each.family == family && each.module == module;
   });
-  return own == kOwnStyles.end() ? nullptr : &*own;
+}
+
+// Returns the style of a module in transformers' plan if it differs from automesh's. transformers
+// gathers the outputs of fused projections, whereas automesh shards each fused part. It also
+// gathers queries, keys and values that are normalised over all heads together.
+std::optional<TpStyle> own_style(const model::LayerSpec& layer, model::Role role) {
+  using model::Role;
+  const bool gathers_heads = layer.attention.norms_span_heads ||
+                             layer.attention.fused == model::AttentionSpec::Fused::kConcatenated;
+  switch (role) {
+    case Role::kQuery:
+    case Role::kKey:
+    case Role::kValue:
+    case Role::kQkv:
+      return gathers_heads ? std::optional(TpStyle::kColwiseRep) : std::nullopt;
+    case Role::kAttentionOut:
+      return gathers_heads ? std::optional(TpStyle::kRowwiseRep) : std::nullopt;
+    case Role::kGateUp:
+      return TpStyle::kColwiseRep;
+    case Role::kDown:
+      return layer.has(Role::kGateUp) ? std::optional(TpStyle::kRowwiseRep) : std::nullopt;
+    default:
+      return std::nullopt;
+  }
 }
 
 }  // namespace
@@ -100,13 +94,22 @@ model::TpPlan get_hf_tp_shard_plan(const model::ModelConfig& config) {
                 cat("no Hugging Face tensor-parallel plan for ", family, ": ", absent.why),
                 "set tp_plan = \"auto\" or to your own table, or set tp_size = 1");
   }
-  model::TpPlan plan;
+  model::TpPlan plan = model::family_tp_plan(config, false);
   plan.source = cat("Hugging Face's plan of ", family);
-  for (model::TpRule& rule : model::family_tp_plan(config, false).rules) {
-    const OwnStyle* own = own_style(family, rule.pattern);
-    if (own != nullptr && !own->style) continue;
-    if (own != nullptr) rule.style = *own->style;
-    plan.rules.push_back(std::move(rule));
+  const model::DecoderSpec spec = model::describe(config);
+  for (const model::LayerSpec& layer : spec.kinds) {
+    for (const model::ModuleSpec& module : layer.modules) {
+      const auto rule =
+          std::find_if(plan.rules.begin(), plan.rules.end(), [&](const model::TpRule& each) {
+            return each.pattern == cat(spec.names.layers, ".*.", module.name);
+          });
+      if (rule == plan.rules.end()) continue;
+      if (is_lacking(family, module.name)) {
+        plan.rules.erase(rule);
+      } else if (const auto style = own_style(layer, module.role)) {
+        rule->style = *style;
+      }
+    }
   }
   return plan;
 }

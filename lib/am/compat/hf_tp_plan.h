@@ -21,9 +21,9 @@
 
 namespace am::compat {
 
-// Returns transformers' plan for the model. Throws Error(kPlan) if transformers has no plan (GPT-2,
-// Falcon, gpt-oss), or a plan that automesh cannot follow (DeepSeek's models with latent
-// attention).
+// Returns transformers' plan for the model. Throws Error(kPlan) if transformers has no plan (for
+// example GPT-2), one for the embedding alone (gpt-oss), or one that automesh cannot follow
+// (DeepSeek's models with latent attention).
 model::TpPlan get_hf_tp_shard_plan(const model::ModelConfig& config);
 
 }  // namespace am::compat
