@@ -94,6 +94,19 @@ TEST_CASE("megatron: what is exported for fsdp2 depends on what Megatron has", "
   CHECK(lost_keys(out).count("strategy.name") == 1);
 }
 
+TEST_CASE("megatron: RMSNorm is a flag, LayerNorm is the default", "[exchange]") {
+  test::ValidPlan plan = valid("[mesh]\nworld_size = 8\n");
+  const auto has_flag = [&] {
+    const Exported out = export_plan(framework("megatron"), {plan.plan, plan.model, plan.layout});
+    return out.text.find("--normalization RMSNorm") != std::string::npos;
+  };
+  CHECK(has_flag());
+  plan.model.model_type = "cohere";  // its LayerNorms have no bias
+  CHECK_FALSE(has_flag());
+  plan.model.model_type = "gpt_neox";
+  CHECK_FALSE(has_flag());
+}
+
 TEST_CASE("nemo-automodel: sizes that are not given are the launcher's", "[exchange]") {
   const std::string text = R"(distributed:
   dp_size:

@@ -12,6 +12,7 @@
 #include "am/frameworks/frameworks.h"
 #include "am/frameworks/words.h"
 #include "am/layout/precision.h"
+#include "am/model/family.h"
 
 namespace am::frameworks {
 namespace {
@@ -216,7 +217,9 @@ class Writer {
     flag("max-position-embeddings", std::max(model.max_position_embeddings, plan_.train.seq_len));
     flag("vocab-size", model.vocab_size);
     add_sizes_of(model, kMegatronExpertSizes);
-    if (!model.norm_bias) flag("normalization", std::string("RMSNorm"));
+    if (!model::is_layer_norm(model::family_of(model).norm)) {
+      flag("normalization", std::string("RMSNorm"));
+    }
     if (model.gated_mlp) flag("swiglu");
     if (!model.tie_word_embeddings) flag("untie-embeddings-and-output-weights");
     out_.notes.push_back(
