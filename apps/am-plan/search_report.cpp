@@ -77,6 +77,7 @@ std::string options_text(const am::config::Plan& plan, bool names_strategy, bool
     if (fsdp2->activation_checkpointing == Checkpointing::kSelective) {
       parts.emplace_back("selective AC");
     }
+    if (fsdp2->activation_checkpointing == Checkpointing::kMlp) parts.emplace_back("MLP AC");
     if (!fsdp2->defer_fsdp_grad_sync) parts.emplace_back("reduces each micro-batch");
   }
   if (names_saves) parts.push_back(am::cat("saves every ", plan.checkpoint.every));

@@ -103,11 +103,10 @@ void hold(const std::string& keys, am::predict::SearchRequest& request) {
   }
 }
 
-// Returns a name unchanged, and a path of the command line as an absolute path, because paths in a
-// plan refer to the plan's folder.
-std::string seen_from_anywhere(const std::string& name) {
-  if (!am::looks_like_path(name)) return name;
-  return std::filesystem::absolute(name).lexically_normal().string();
+// Returns a path of the command line as an absolute path, because paths in a plan refer to the
+// plan's folder.
+std::string from_anywhere(const std::string& path) {
+  return std::filesystem::absolute(path).lexically_normal().string();
 }
 
 // Sets the GPU and the implementation. Returns false after adding the errors of the GPU's file.
@@ -118,22 +117,20 @@ bool set_hardware(const SearchOptions& options, const std::optional<am::config::
       options.implementation.empty() ? cluster.implementation : options.implementation;
   request.implementation = am::cluster::find_implementation(implementation);
   if (request.implementation == nullptr) {
-    std::vector<std::string> known;
-    for (const am::cluster::Implementation& row : am::cluster::implementations())
-      known.emplace_back(row.name);
     throw am::Error(am::ErrorKind::kUsage,
                     am::cat("no implementation is called \"", implementation, "\""),
-                    am::cat("known: ", am::join(known, ", ")));
+                    am::cat("known: ", am::join(am::cluster::implementation_names(), ", ")));
   }
-  request.gpu_name = !options.gpu.empty()   ? seen_from_anywhere(options.gpu)
-                     : !cluster.gpu.empty() ? cluster.gpu
-                                            : std::string("h100-sxm");
+  request.gpu_name = am::looks_like_path(options.gpu) ? from_anywhere(options.gpu)
+                     : !options.gpu.empty()           ? options.gpu
+                     : !cluster.gpu.empty()           ? cluster.gpu
+                                                      : std::string("h100-sxm");
   const std::string beside = options.gpu.empty() && base ? base->resolve(".").string() : ".";
   auto gpu = am::cluster::find_gpu(request.gpu_name, beside, {}, found);
   if (!gpu) return false;
   request.gpu = *std::move(gpu);
   request.calibration =
-      options.calibration.empty() ? cluster.calibration : seen_from_anywhere(options.calibration);
+      options.calibration.empty() ? cluster.calibration : from_anywhere(options.calibration);
   const auto rate = [&](int64_t given, double in_plan) {
     return given > 0 ? static_cast<double>(given) : options.goal == "goodput" ? in_plan : 0.0;
   };

@@ -1,4 +1,4 @@
-// Options of `am-plan search`, and the request to the search that they describe.
+// Options of `am-plan search`, and their conversion to a SearchRequest.
 #pragma once
 
 #include <cstdint>

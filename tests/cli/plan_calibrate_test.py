@@ -27,6 +27,12 @@ class Calibrate(PlanCase):
                          'implementation = "torchtitan"\ncalibration = "mine.toml"\n')
         rate = self.json("cost", plan)["tokens_per_second_per_gpu"]
         self.assertAlmostEqual(rate / 3992, 1.0, delta=0.15)
+        # A file named on the command line lies in the current folder, not beside the plan.
+        (self.folder / "plans").mkdir()
+        elsewhere = self.plan('[mesh]\nworld_size = 8\ntp_size = 1\n[train]\nseq_len = 8192\n[cluster]\n'
+                              'gpu = "h100-sxm"\n', name="plans/plan.toml")
+        self.json("search", elsewhere, "--tp", "1", "--pp", "1", "--top", "1", "--calibration", "mine.toml",
+                  cwd=self.folder)
         self.write("mine.toml", "[constants]\ngemm_hoper = 1\n")
         self.am_plan("cost", plan, status=1)
 

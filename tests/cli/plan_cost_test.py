@@ -1,7 +1,6 @@
 """am-plan cost and search."""
 
 import csv
-import json
 import subprocess
 import unittest
 
@@ -355,6 +354,9 @@ class CostTest(PlanCase):
         full = ("--fix", "strategy.activation_checkpointing", "--set", 'strategy.activation_checkpointing="full"')
         held = self.json("search", plan, *full, "--top", "50")
         self.assertEqual({layout["plan"]["strategy"]["activation_checkpointing"] for layout in held["layouts"]}, {"full"})
+        mlp = ("--fix", "strategy.activation_checkpointing", "--set", 'strategy.activation_checkpointing="mlp"')
+        held = self.json("search", plan, *mlp, "--top", "50")
+        self.assertEqual({layout["plan"]["strategy"]["activation_checkpointing"] for layout in held["layouts"]}, {"mlp"})
         more = self.json("search", plan, "--gpus", "128", "--top", "1")
         self.assertEqual(more["layouts"][0]["plan"]["mesh"]["world_size"], 128)
         error = self.am_plan("search", plan, "--fix", "optimizer.lr", status=2).err

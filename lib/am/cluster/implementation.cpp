@@ -77,6 +77,12 @@ const std::vector<Implementation>& table() {
 
 std::span<const Implementation> implementations() { return table(); }
 
+std::vector<std::string> implementation_names() {
+  std::vector<std::string> names;
+  for (const Implementation& row : implementations()) names.push_back(row.name);
+  return names;
+}
+
 const Implementation* find_implementation(std::string_view name) {
   const auto row = std::find_if(table().begin(), table().end(),
                                 [name](const Implementation& one) { return one.name == name; });

@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace am::cluster {
 
@@ -48,6 +49,7 @@ struct Implementation {
 
 // Returns all implementations; automesh is the first.
 std::span<const Implementation> implementations();
+std::vector<std::string> implementation_names();
 // Returns the implementation with this name; null if the name is unknown.
 const Implementation* find_implementation(std::string_view name);
 const Implementation& automesh_implementation();

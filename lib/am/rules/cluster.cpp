@@ -18,9 +18,7 @@ void check_gpu(const RuleContext& context, Diagnostics& found) {
 void check_implementation(const RuleContext& context, Diagnostics& found) {
   const std::string& name = context.plan.cluster.implementation;
   if (cluster::find_implementation(name) != nullptr) return;
-  std::vector<std::string> known;
-  for (const cluster::Implementation& row : cluster::implementations())
-    known.emplace_back(row.name);
+  const std::vector<std::string> known = cluster::implementation_names();
   const auto near = nearest(name, known);
   found.error("cluster.implementation", context.plan.span("cluster.implementation"),
               cat("no implementation is called \"", name, "\""),

@@ -18,33 +18,31 @@ using Checkpointing = config::ActivationCheckpointing;
 
 constexpr std::array<int64_t, 4> kMicroBatches = {1, 2, 4, 8};
 
-// Returns the strategies to try. The one that `base` has keeps its options.
+// Returns the configuration of `base` if it has this type, or else the default one.
+template <typename Config>
+Config options_of(const std::optional<config::Plan>& base) {
+  const Config* chosen = base ? std::get_if<Config>(&base->strategy) : nullptr;
+  return chosen != nullptr ? *chosen : Config{};
+}
+
+// Returns the strategies to try, with the options of `base` where it has the same one.
 std::vector<config::DistributedConfig> strategies_named(const std::string& name,
                                                         const std::optional<config::Plan>& base) {
   std::vector<config::DistributedConfig> all;
   const bool every = name == "all";
-  if (every || name == "fsdp2") all.emplace_back(config::FSDP2Config{});
+  if (every || name == "fsdp2") {
+    auto fsdp2 = options_of<config::FSDP2Config>(base);
+    fsdp2.activation_checkpointing_every = 1;  // candidates checkpoint all layers or none
+    all.emplace_back(std::move(fsdp2));
+  }
   if (every || name == "megatron_fsdp") {
+    auto megatron = options_of<config::MegatronFSDPConfig>(base);
     for (const int64_t stage : {1, 2, 3}) {
-      config::MegatronFSDPConfig megatron;
       megatron.zero_dp_strategy = stage;
       all.emplace_back(megatron);
     }
   }
-  if (every || name == "ddp") all.emplace_back(config::DDPConfig{});
-  for (config::DistributedConfig& strategy : all) {
-    if (!base || base->strategy.index() != strategy.index()) continue;
-    const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
-    const int64_t stage = megatron == nullptr ? 0 : megatron->zero_dp_strategy;
-    strategy = base->strategy;
-    // Candidates checkpoint all layers or none.
-    if (auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy)) {
-      fsdp2->activation_checkpointing_every = 1;
-    }
-    if (megatron != nullptr) {
-      std::get<config::MegatronFSDPConfig>(strategy).zero_dp_strategy = stage;
-    }
-  }
+  if (every || name == "ddp") all.emplace_back(options_of<config::DDPConfig>(base));
   return all;
 }
 
@@ -79,9 +77,6 @@ SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& cons
       batch_(request.batch()) {
   if (request.base) {
     base_ = *request.base;
-    for (const config::DistributedConfig& strategy : strategies_) {
-      if (strategy.index() == base_.strategy.index()) base_.strategy = strategy;
-    }
     base_.mesh = {};
     base_.pipeline.split_points.clear();
     if (request.held.schedule) {
@@ -244,6 +239,11 @@ std::vector<int64_t> SearchSpace::micro_batches() const {
   return {kMicroBatches.begin(), kMicroBatches.end()};
 }
 
+std::vector<Checkpointing> SearchSpace::checkpointing_modes() const {
+  if (request_.held.checkpointing) return {config::checkpointing_of(request_.base->strategy)};
+  return {Checkpointing::kFull, Checkpointing::kSelective, Checkpointing::kOff};
+}
+
 void SearchSpace::walk_schedules(Candidate candidate) {
   for (size_t i = 0; i < schedules_.size(); ++i) {
     if (i > 0 && candidate.mesh.pp == 1) break;
@@ -264,13 +264,11 @@ void SearchSpace::walk_schedules(Candidate candidate) {
 void SearchSpace::walk_checkpointing(Candidate candidate) {
   const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
   const bool fsdp2 = is_fsdp2(strategy);
-  const bool selects = !std::holds_alternative<config::MegatronFSDPConfig>(strategy);
+  const bool only_full = std::holds_alternative<config::MegatronFSDPConfig>(strategy);
   const bool accumulates = candidate.micro_batches > 1;
   const char* misfit = nullptr;
-  for (const auto mode : {Checkpointing::kFull, Checkpointing::kSelective, Checkpointing::kOff}) {
-    if (!selects && mode == Checkpointing::kSelective) continue;
-    const bool held = request_.held.checkpointing;
-    if (held && mode != config::checkpointing_of(request_.base->strategy)) continue;
+  for (const Checkpointing mode : checkpointing_modes()) {
+    if (only_full && mode != Checkpointing::kFull && mode != Checkpointing::kOff) continue;
     candidate.checkpointing = mode;
     // Without gradient accumulation, defer_fsdp_grad_sync has no effect and keeps its default,
     // true.
@@ -292,7 +290,7 @@ void SearchSpace::set_mesh(const Candidate& candidate, config::Plan& plan) const
   plan.mesh.pp_size = candidate.mesh.pp;
   plan.mesh.cp_size = candidate.mesh.cp;
   plan.mesh.ep_size = candidate.mesh.ep;
-  if (plan.strategy.index() != strategy.index() || !is_fsdp2(strategy)) plan.strategy = strategy;
+  plan.strategy = strategy;
 }
 
 void SearchSpace::set_options(const Candidate& candidate, config::Plan& plan) const {

@@ -82,6 +82,8 @@ class SearchSpace {
                       rules::Needs needs) const;
   const Cut& cut_of(const Candidate& candidate);
   std::vector<int64_t> micro_batches() const;
+  // Returns the modes to try, in order of increasing memory.
+  std::vector<config::ActivationCheckpointing> checkpointing_modes() const;
   void set_stages(const Candidate& candidate);
   // Sets choices_ and whole_layouts_ from layouts of request_.base on one rank.
   void set_choices();

@@ -252,10 +252,7 @@ class RowReader {
             cluster::find_implementation(text("implementation"))) {
       workload_.implementation = named;
     } else {
-      std::vector<std::string> known;
-      for (const cluster::Implementation& row : cluster::implementations())
-        known.emplace_back(row.name);
-      wrong("implementation", join(known, ", "));
+      wrong("implementation", join(cluster::implementation_names(), ", "));
     }
     workload_.format = word<ComputeFormat>("format", kFormats);
     workload_.recompute = word<Mode>("recompute", kModes);
