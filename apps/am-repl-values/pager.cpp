@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <sys/ioctl.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -71,11 +70,9 @@ bool run_pager(const char* command, const std::string& text) {
     rest.remove_prefix(static_cast<size_t>(count));
   }
   output = am::Descriptor();
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
+  const int status = am::await_exit(pid);
   std::signal(SIGPIPE, before);
-  return !(WIFEXITED(status) && WEXITSTATUS(status) == kNotFound);
+  return status != kNotFound;
 }
 
 }  // namespace

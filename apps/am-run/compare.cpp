@@ -6,6 +6,7 @@
 #include <cmath>
 #include <filesystem>
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <variant>
@@ -83,7 +84,7 @@ struct Measured {
 };
 
 // Returns the mean, or nothing if no value is finite.
-std::optional<double> mean_of(const std::vector<double>& values) {
+std::optional<double> mean_of(std::span<const double> values) {
   double sum = 0.0;
   size_t count = 0;
   for (const double each : values) {
@@ -108,13 +109,12 @@ Measured measure(const run_folder::RunFolder& run) {
     throw Error(ErrorKind::kFormat, cat(run.metrics_file().string(), ": no finished step"));
   }
   const size_t left_out = std::min(kWarmUp, series.steps.size() / 2);
-  const auto values_of = [&](std::string_view key) {
+  const auto values_of = [&](std::string_view key) -> std::span<const double> {
     const auto found = std::find(series.keys.begin(), series.keys.end(), key);
     return series.values[static_cast<size_t>(found - series.keys.begin())];
   };
   const auto later_mean = [&](std::string_view key) {
-    const std::vector<double> all = values_of(key);
-    return mean_of({all.begin() + static_cast<ptrdiff_t>(left_out), all.end()});
+    return mean_of(values_of(key).subspan(left_out));
   };
   Measured out;
   out.steps = series.steps.size() - left_out;
@@ -126,7 +126,7 @@ Measured measure(const run_folder::RunFolder& run) {
   for (const char* key : {"saving_seconds", "validation_seconds"}) {
     part(out.parts, key).value = mean_of(values_of(key));
   }
-  const std::vector<double> peaks = values_of("peak_memory_bytes");
+  const auto peaks = values_of("peak_memory_bytes");
   part(out.parts, "peak_memory_bytes").value = *std::max_element(peaks.begin(), peaks.end());
   const auto step = part(out.parts, "step_seconds").value;
   auto& waiting = part(out.parts, "waiting_seconds").value;
@@ -140,8 +140,7 @@ Measured measure(const run_folder::RunFolder& run) {
   const auto of_rank = later_mean("tokens_per_second_per_rank");
   if (rate && of_rank && *of_rank > 0.0) out.ranks = std::llround(*rate / *of_rank);
   // The mean over time, and not over steps.
-  const std::vector<double> seconds = values_of("step_seconds"),
-                            rates = values_of("tokens_per_second");
+  const auto seconds = values_of("step_seconds"), rates = values_of("tokens_per_second");
   double time = 0.0, tokens = 0.0;
   for (size_t i = left_out; i < seconds.size(); ++i) {
     if (!std::isfinite(seconds[i] * rates[i])) continue;

@@ -10,6 +10,7 @@
 #include <iostream>
 #include <system_error>
 
+#include "am/base/child_process.h"
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/json.h"
@@ -97,7 +98,7 @@ int dry_run_program(const Options& options) {
                       // Hides warnings about tensors that exist before memory is counted.
                       {"TORCH_CPP_LOG_LEVEL", "ERROR"}};
   spec.output_fd = STDERR_FILENO;
-  const int status = launch::await_exit(launch::spawn(spec));
+  const int status = await_exit(launch::spawn(spec));
   if (status != 0) {
     throw Error(ErrorKind::kRuntime, cat("the program has failed: exit status ", status),
                 "its output is above; a dry run starts one rank, whose collectives return results "

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cctype>
 #include <filesystem>
+#include <utility>
+#include <vector>
 
 #include "am/base/error.h"
 #include "am/base/file.h"
@@ -31,10 +33,10 @@ std::string escaped(const std::string& text) {
   return out;
 }
 
-std::string title(std::string name, const std::string& version) {
+std::string title(std::string name) {
   std::transform(name.begin(), name.end(), name.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
-  return am::cat(".TH ", escaped(name), " 1 \"\" \"automesh ", escaped(version),
+  return am::cat(".TH ", escaped(name), " 1 \"\" \"automesh ", escaped(AM_VERSION),
                  "\" \"automesh\"\n");
 }
 
@@ -89,12 +91,35 @@ std::string sentence(const std::string& help) {
 constexpr const char* kStatus =
     ".SH EXIT STATUS\n0: success. 1: the input is not valid, or a check or the job failed. 2: the "
     "command line or a file could not be read.\n";
+constexpr const char* kStatusOfChecks =
+    "3: a check, for example \\fBverify\\fR, found a problem.\n";
+
+// Returns the manual page of one command, for example the page "am-plan-check".
+std::string command_page(const CommandDescription& tool, const CommandDescription& command) {
+  const std::string name = am::cat(tool.name, "-", command.name);
+  return am::cat(title(name), ".SH NAME\n", escaped(name), " \\- ",
+                 escaped(first_line(command.help)), "\n.SH SYNOPSIS\n\\fB", escaped(tool.name),
+                 "\\fR \\fB", escaped(command.name), "\\fR ", usage(command), "\n.SH DESCRIPTION\n",
+                 sentence(command.help), "\n", options_section("ARGUMENTS", command.options, true),
+                 options_section("OPTIONS", command.options, false), kStatus,
+                 examples(command.footer), ".SH SEE ALSO\n", escaped(tool.name), "(1)\n");
+}
+
+// Returns pairs of file name and text of all manual pages. The files of am-plan are, for example,
+// "am-plan.1", "am-plan-check.1" and so on.
+std::vector<std::pair<std::string, std::string>> man_pages(const CommandDescription& tool) {
+  std::vector<std::pair<std::string, std::string>> pages = {{tool.name + ".1", man_page(tool)}};
+  for (const CommandDescription& command : tool.commands) {
+    pages.emplace_back(am::cat(tool.name, "-", command.name, ".1"), command_page(tool, command));
+  }
+  return pages;
+}
 
 }  // namespace
 
-std::string man_page(const CommandDescription& tool, const std::string& version) {
+std::string man_page(const CommandDescription& tool) {
   std::string out =
-      am::cat(title(tool.name, version), ".SH NAME\n", escaped(tool.name), " \\- ",
+      am::cat(title(tool.name), ".SH NAME\n", escaped(tool.name), " \\- ",
               escaped(first_line(tool.help)), "\n.SH SYNOPSIS\n\\fB", escaped(tool.name), "\\fR ");
   const bool has_argument = std::any_of(tool.options.begin(), tool.options.end(),
                                         [](const auto& option) { return option.is_argument; });
@@ -115,18 +140,7 @@ std::string man_page(const CommandDescription& tool, const std::string& version)
   for (const auto& [usage, help] : tool.words) {
     out += am::cat(".TP\n\\fB", escaped(usage), "\\fR\n", escaped(help), "\n");
   }
-  return out + kStatus + examples(tool.footer);
-}
-
-std::string man_page(const CommandDescription& tool, const CommandDescription& command,
-                     const std::string& version) {
-  const std::string name = am::cat(tool.name, "-", command.name);
-  return am::cat(title(name, version), ".SH NAME\n", escaped(name), " \\- ",
-                 escaped(first_line(command.help)), "\n.SH SYNOPSIS\n\\fB", escaped(tool.name),
-                 "\\fR \\fB", escaped(command.name), "\\fR ", usage(command), "\n.SH DESCRIPTION\n",
-                 sentence(command.help), "\n", options_section("ARGUMENTS", command.options, true),
-                 options_section("OPTIONS", command.options, false), kStatus,
-                 examples(command.footer), ".SH SEE ALSO\n", escaped(tool.name), "(1)\n");
+  return out + kStatus + (tool.words.empty() ? "" : kStatusOfChecks) + examples(tool.footer);
 }
 
 void add_man(CLI::App& app, ManOptions& options) {
@@ -141,7 +155,7 @@ void run_man(const CommandDescription& tool, const ManOptions& options) {
   const std::string wanted =
       options.command.empty() ? tool.name + ".1" : am::cat(tool.name, "-", options.command, ".1");
   bool printed = !options.folder.empty();
-  for (const auto& [name, text] : man_pages(tool, AM_VERSION)) {
+  for (const auto& [name, text] : man_pages(tool)) {
     if (!options.folder.empty()) {
       const std::filesystem::path page = std::filesystem::path(options.folder) / name;
       am::require_free_path(page, options.force);
@@ -154,17 +168,6 @@ void run_man(const CommandDescription& tool, const ManOptions& options) {
   if (!printed) {
     throw am::Error(am::ErrorKind::kUsage, am::cat(tool.name, " has no command ", options.command));
   }
-}
-
-std::vector<std::pair<std::string, std::string>> man_pages(const CommandDescription& tool,
-                                                           const std::string& version) {
-  std::vector<std::pair<std::string, std::string>> pages;
-  pages.emplace_back(tool.name + ".1", man_page(tool, version));
-  for (const CommandDescription& command : tool.commands) {
-    pages.emplace_back(am::cat(tool.name, "-", command.name, ".1"),
-                       man_page(tool, command, version));
-  }
-  return pages;
 }
 
 }  // namespace am_apps

@@ -4,8 +4,6 @@
 #pragma once
 
 #include <string>
-#include <utility>
-#include <vector>
 
 #include "common/description.h"
 
@@ -21,15 +19,7 @@ void add_man(CLI::App& app, ManOptions& options);
 // Prints the page, or writes all pages. Throws Error(kUsage) for an unknown command.
 void run_man(const CommandDescription& tool, const ManOptions& options);
 
-// Returns the manual page of the tool itself, with `version` in the footer.
-std::string man_page(const CommandDescription& tool, const std::string& version);
-// Returns the manual page of one command, for example the page "am-plan-check".
-std::string man_page(const CommandDescription& tool, const CommandDescription& command,
-                     const std::string& version);
-
-// Returns pairs of file name and text of all manual pages. The files of am-plan are, for example,
-// "am-plan.1", "am-plan-check.1" and so on.
-std::vector<std::pair<std::string, std::string>> man_pages(const CommandDescription& tool,
-                                                           const std::string& version);
+// Returns the manual page of the tool itself.
+std::string man_page(const CommandDescription& tool);
 
 }  // namespace am_apps

@@ -52,7 +52,7 @@ std::string manual(const CLI::App& app) {
     }
     tool.words.emplace_back(command->usage(), std::move(help));
   }
-  return am_apps::man_page(tool, AM_VERSION);
+  return am_apps::man_page(tool);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <vector>
 
+#include "am/base/child_process.h"
 #include "am/base/error.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
@@ -91,7 +92,7 @@ Json ask(const char* question) {
   ::close(ends[1]);
   const std::string text(trim(read_all(ends[0])));
   ::close(ends[0]);
-  const int status = launch::await_exit(child);
+  const int status = await_exit(child);
   // The answer is the last line, because libraries may have printed lines before it.
   Json answer = Json::parse(text.substr(text.rfind('\n') + 1), nullptr, false);
   if (status == 0 && answer.is_object()) return answer;

@@ -78,6 +78,7 @@ class DocumentationTest(PlanCase):
             for name in names:
                 self.assertIn(f"\\fB{name}\\fR".replace("-", r"\-"), text)
         self.write("am-repl.1", run_tool("am-repl", "--man").out)
+        self.assertIn("\n3: a check, for example", (self.folder / "am-repl.1").read_text())
         for path in self.folder.glob("*.1"):
             hold_page(self, path)
             self.assertIn("\n.SH EXAMPLES\n", path.read_text())

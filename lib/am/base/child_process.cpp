@@ -2,8 +2,10 @@
 
 #include <fcntl.h>
 #include <spawn.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 
@@ -49,6 +51,13 @@ pid_t start_child(const ChildProcess& child) {
   if (reason == 0) return pid;
   throw Error(ErrorKind::kIo,
               cat("cannot start ", child.argv.front(), ": ", std::strerror(reason)));
+}
+
+int await_exit(pid_t child) {
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
+  }
+  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
 }
 
 }  // namespace am

@@ -27,4 +27,7 @@ struct ChildProcess {
 // Starts the process and returns its id. Throws Error(kIo) if the program cannot be run.
 pid_t start_child(const ChildProcess& child);
 
+// Waits until the child has ended, and reaps it. Returns its exit status; 1 if a signal ended it.
+int await_exit(pid_t child);
+
 }  // namespace am

@@ -73,10 +73,7 @@ std::optional<std::string> why_no_logger(const std::string& name) {
   argv.emplace_back("--check");
   const Descriptor null(::open("/dev/null", O_RDWR | O_CLOEXEC));
   const pid_t pid = start_child({.argv = argv, .input_fd = null.get(), .output_fd = null.get()});
-  int status = 0;
-  while (::waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (WIFEXITED(status) && WEXITSTATUS(status) == 0) return std::nullopt;
+  if (await_exit(pid) == 0) return std::nullopt;
   return cat(argv.front(), " is older than 3.11, or has no package for ", name);
 }
 

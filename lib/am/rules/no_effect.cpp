@@ -17,19 +17,14 @@ namespace {
 class Notes {
  public:
   Notes(const RuleContext& context, Diagnostics& found)
-      : context_(context),
-        found_(found),
-        strategy_(config::strategy_name(context.plan.strategy)),
-        defaults_(config::default_plan(strategy_)),
-        is_resolved_(sets_all_keys()) {}
+      : context_(context), found_(found), strategy_(config::strategy_name(context.plan.strategy)) {}
 
   // Adds a note if the plan sets the key and `differs` is true. `differs`: the key's value requests
   // behaviour that automesh does not have. The resolved plan of a run folder sets all keys, so its
   // keys with default values are not reported.
   void add(const char* key, bool differs, const char* why) {
-    if (!differs || !context_.plan.given(key) ||
-        (is_resolved_ && !config::is_chosen(context_.plan, key)))
-      return;
+    if (!differs || !context_.plan.given(key)) return;
+    if (!config::is_chosen(context_.plan, key) && sets_all_keys()) return;
     const std::string_view name = key;
     found_.add({"strategy.no_effect", Severity::kNote, context_.plan.span(key),
                 cat(name.substr(name.find('.') + 1), " changes nothing in automesh: ", why),
@@ -39,18 +34,17 @@ class Notes {
  private:
   // Whether the plan sets all keys of its strategy that have a default.
   bool sets_all_keys() const {
+    const config::Plan defaults = config::default_plan(strategy_);
     const std::vector<std::string> keys = config::section_keys("strategy", strategy_);
     return std::all_of(keys.begin(), keys.end(), [&](const std::string& key) {
       return context_.plan.given("strategy." + key) ||
-             config::find_field("strategy", key, strategy_)->get(defaults_).is_null();
+             config::find_field("strategy", key, strategy_)->get(defaults).is_null();
     });
   }
 
   const RuleContext& context_;
   Diagnostics& found_;
   std::string strategy_;
-  config::Plan defaults_;
-  bool is_resolved_;
 };
 
 void check(const config::FSDP2Config& config, const config::Plan& plan, Notes& notes) {

@@ -27,8 +27,6 @@ bool hands_out_heads(const model::AttentionSpec& attention, int64_t tp) {
   return attention.heads % tp == 0 && hands_out_key_heads(attention, tp);
 }
 
-// Whether tp satisfies the rules on attention heads and on the world size: every rank must have
-// whole heads, and tp * cp * pp must divide the world size.
 const model::ConfigKeys& keys_of(const RuleContext& context) {
   return model::family_of(*context.model).keys;
 }
@@ -39,6 +37,8 @@ std::string_view key_heads_key(const RuleContext& context) {
   return keys.key_value_heads.empty() ? keys.heads : keys.key_value_heads;
 }
 
+// Whether tp satisfies the rules on attention heads and on the world size: every rank must have
+// whole heads, and tp * cp * pp must divide the world size.
 bool is_legal_tp(const RuleContext& context, int64_t tp) {
   if (context.mesh != nullptr) {
     const int64_t replica = tp * context.axes->cp * context.axes->pp;

@@ -147,11 +147,4 @@ pid_t spawn(const ProcessSpec& spec) {
   return pid;
 }
 
-int await_exit(pid_t child) {
-  int status = 0;
-  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) {
-  }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
-}
-
 }  // namespace am::launch

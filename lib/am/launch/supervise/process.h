@@ -32,7 +32,4 @@ struct ProcessSpec {
 // Error(kRuntime) if no process can be created.
 pid_t spawn(const ProcessSpec& spec);
 
-// Waits until the child has ended, and reaps it. Returns its exit status; 1 if a signal ended it.
-int await_exit(pid_t child);
-
 }  // namespace am::launch

@@ -8,12 +8,12 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
-#include <ctime>
 #include <set>
 #include <string>
 #include <system_error>
 #include <utility>
 
+#include "am/base/date.h"
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
@@ -29,13 +29,8 @@ namespace {
 // Returns the separator between two attempts in a log; empty before the first attempt.
 std::string attempt_line(const JobSpec& spec) {
   if (spec.restart_count == 0) return {};
-  char when[32] = "";
-  const std::time_t now = std::time(nullptr);
-  std::tm local = {};
-  if (::localtime_r(&now, &local) != nullptr) {
-    std::strftime(when, sizeof(when), "%F %T", &local);
-  }
-  return cat("--- restart ", spec.restart_count, " of ", spec.max_restarts, ", ", when, " ---\n");
+  return cat("--- restart ", spec.restart_count, " of ", spec.max_restarts, ", ", local_date(),
+             " ---\n");
 }
 
 // Calls `visit` for each process of the machine that has not ended, until `visit` returns true.
