@@ -84,13 +84,16 @@ TEST_CASE("ranks answer one after another question, and leave one answer each") 
     CHECK(answers.silent.empty());
     CHECK(answers.said.at(2) == Json{{"rank", 2}, {"asked", "ranks"}});
   }
-  const Answers one = questions.ask({{"what", "stack"}}, 3);
+  const Answers one = questions.ask({{"what", "stack"}}, std::vector<int64_t>{3});
   REQUIRE(one.said.size() == 1);
   CHECK(one.said.at(3).at("asked") == "stack");
+  const Answers two = questions.ask({{"what", "stack"}}, std::vector<int64_t>{0, 1, 3});
+  CHECK(two.said.size() == 2);
+  CHECK(two.silent.empty());
   questions.end();
   for (std::thread& thread : threads) thread.join();
-  // Keys that remain: "who" of each rank, five questions, and the last answer of each rank.
-  CHECK(store->getNumKeys() == 3 + 5 + 3);
+  // Keys that remain: "who" of each rank, six questions, and the last answer of each rank.
+  CHECK(store->getNumKeys() == 3 + 6 + 3);
 }
 
 TEST_CASE("a rank that says nothing is silent, with what its watchdog published") {

@@ -23,6 +23,11 @@ constexpr uint64_t finalized(uint64_t x) {
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
+// Returns the hash of a sequence that ends with `value`, from the hash `state` of the values
+// before.
+constexpr uint64_t chained(uint64_t state, uint64_t value) {
+  return finalized(state ^ value) + kGoldenRatio;
+}
 // Returns the hash as 16 hexadecimal digits.
 std::string hash_text(uint64_t hash);
 

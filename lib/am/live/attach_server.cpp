@@ -68,15 +68,6 @@ std::string status_text(const Json& json, const term::Style& style) {
   return inspect::draw_facts(facts, style);
 }
 
-// Removes the answers of all ranks that are not in `ranks`, which must be in ascending order.
-void keep(const std::vector<int64_t>& ranks, Answers& answers) {
-  const auto is_other = [&](const auto& entry) {
-    return !std::binary_search(ranks.begin(), ranks.end(), entry.first);
-  };
-  std::erase_if(answers.said, is_other);
-  std::erase_if(answers.silent, is_other);
-}
-
 }  // namespace
 
 std::string describe(const control::ClientInfo& who) {
@@ -276,42 +267,48 @@ void AttachServer::add_stopped(Answers& answers) const {
 
 void AttachServer::report_ranks(const std::function<void(const std::string& text)>& use) {
   const auto text = std::make_shared<std::string>();
-  for (const std::string what : {"ranks", "collectives", "stack"}) {
-    ask_all(question_of(what, /*one=*/false, world_.size()),
-            [this, text, what, use](Answers answers) {
-              if (what == "stack") add_stopped(answers);
-              const inspect::Result result = describe_answers(what, answers, term::Style::plain());
-              *text += cat("== ", what, "\n", result.text, "\n");
-              if (what == "stack") use(*text);
-            });
-  }
+  const auto add = [text](const std::string& what, const Answers& answers) {
+    const inspect::Result result = describe_answers(what, answers, term::Style::plain());
+    *text += cat("== ", what, "\n", result.text, "\n");
+  };
+  const auto ask = [this](const std::string& what, std::function<void(const Answers&)> told) {
+    ask_all(question_of(what, /*one=*/false, world_.size()), std::move(told));
+  };
+  ask("collectives", [add](const Answers& answers) {
+    add("ranks", answers);  // every answer contains the state of its rank
+    add("collectives", answers);
+  });
+  ask("stack", [this, add, text, use](Answers answers) {
+    add_stopped(answers);
+    add("stack", answers);
+    use(*text);
+  });
 }
 
 // Runs the commands `ranks`, `collectives`, `stragglers` and `stack`: requests reports from the
 // ranks. The thread that collects the reports later sends the answer to the client.
 void AttachServer::ask_ranks(const control::Request& request, const std::string& input,
                              const term::Style& style) {
-  const auto refused = inspect::answer(input, [&](const inspect::Command& command,
-                                                  const inspect::Arguments& arguments) {
-    const auto ranks = mesh::select_ranks(mesh_, arguments.words);
-    const auto only = ranks && ranks->size() == 1 ? std::optional(ranks->front()) : std::nullopt;
-    const std::string what(command.name);
-    const auto use = [this, request, input, style, what, ranks, only](Answers answers) {
-      if (ranks) keep(*ranks, answers);
-      if (what == "stack") add_stopped(answers);
-      const auto told = [&](const auto&, const auto&) {
-        return what == "stack" && only ? describe_stack(*only, answers)
-                                       : describe_answers(what, answers, style);
-      };
-      reply(request, inspect::answer(input, told));
-    };
-    if (!helpers_->ask(question_of(what, only.has_value(), world_.size()), only, use)) {
-      throw Error(ErrorKind::kUsage,
-                  cat("too many commands such as `", what, "` wait for the ranks"),
-                  "try again in a few seconds");
-    }
-    return inspect::Result{};
-  });
+  const auto refused = inspect::answer(
+      input, [&](const inspect::Command& command, const inspect::Arguments& arguments) {
+        const auto ranks = mesh::select_ranks(mesh_, arguments.words);
+        const bool one = ranks && ranks->size() == 1;
+        const std::string what(command.name);
+        const auto use = [this, request, input, style, what, ranks, one](Answers answers) {
+          if (what == "stack") add_stopped(answers);
+          const auto told = [&](const auto&, const auto&) {
+            return what == "stack" && one ? describe_stack(ranks->front(), answers)
+                                          : describe_answers(what, answers, style);
+          };
+          reply(request, inspect::answer(input, told));
+        };
+        if (!helpers_->ask(question_of(what, one, world_.size()), ranks, use)) {
+          throw Error(ErrorKind::kUsage,
+                      cat("too many commands such as `", what, "` wait for the ranks"),
+                      "try again in a few seconds");
+        }
+        return inspect::Result{};
+      });
   if (refused.error) reply(request, refused);
 }
 

@@ -21,11 +21,6 @@ constexpr std::array<std::string_view, 6> kTensorNames = {"l1", "l2", "max", "rm
 constexpr int kCurveColumns = 30;  // width of the curve beside a sample
 constexpr int kPlotRows = 8;
 
-double number_in(const Json& row, std::string_view name) {
-  const auto found = row.find(std::string(name));
-  return found != row.end() && found->is_number() ? found->get<double>() : std::nan("");
-}
-
 // Removes "every N" from the end of the words and returns N. Returns 1 if the words do not end with
 // "every N".
 int64_t take_every(std::vector<std::string>& words) {
@@ -109,7 +104,7 @@ std::optional<std::string> Probe::add(int64_t step, const observe::StepMetrics& 
   last_ = step;
   if (condition_) return tripped(step, norms);
   const auto value = of_step_ ? step_number(metrics, measure_)
-                              : std::optional(number_in(norms.at("total"), measure_));
+                              : std::optional(inspect::number_in(norms.at("total"), measure_));
   return value ? sampled(step, *value) : std::nullopt;
 }
 
@@ -128,7 +123,7 @@ std::optional<std::string> Probe::sampled(int64_t step, double value) {
 std::optional<std::string> Probe::tripped(int64_t step, const Json& norms) {
   std::vector<std::string> found;
   for (const Json& row : norms.at("norms")) {
-    const auto number = [&](std::string_view name) { return number_in(row, name); };
+    const auto number = [&](std::string_view name) { return inspect::number_in(row, name); };
     if (condition_->holds(number)) found.push_back(row.at("name").get<std::string>());
   }
   if (found.empty()) return std::nullopt;

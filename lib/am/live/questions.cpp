@@ -89,16 +89,16 @@ std::chrono::milliseconds Questions::patience(int64_t size) {
   return std::chrono::milliseconds(1000 + size / 16);
 }
 
-Answers Questions::ask(const Json& question, std::optional<int64_t> only) {
+Answers Questions::ask(const Json& question, const std::optional<std::vector<int64_t>>& ranks) {
   Answers answers;
   std::vector<int64_t> asked;
   for (int64_t rank = 1; rank < size_; ++rank) {
-    if (!only || *only == rank) asked.push_back(rank);
+    if (!ranks || std::binary_search(ranks->begin(), ranks->end(), rank)) asked.push_back(rank);
   }
   try {
     const int64_t number = ++last_;
     Json json = question;
-    if (only) json["only"] = *only;
+    if (ranks) json["ranks"] = asked;
     runtime::store_set(store_, question_key(number), dump_json(json, -1));
     const auto until = QuestionClock::now() + patience(size_);
     for (size_t begin = 0; begin < asked.size(); begin += kRanksOfRequest) {
@@ -156,8 +156,10 @@ void answer_questions(c10d::Store& store, int64_t rank, const Json& who,
     const auto question = await_question(store, number);
     if (!question) continue;
     if (control::text_in(*question, "what") == kEnd) return;
-    const auto only = question->find("only");
-    if (only != question->end() && *only != rank) continue;
+    const auto ranks = question->find("ranks");
+    if (ranks != question->end() && std::find(ranks->begin(), ranks->end(), rank) == ranks->end()) {
+      continue;
+    }
     const std::string key = answer_key(number, rank);
     runtime::store_set(store, key, dump_json(answer(*question), -1));
     // Deletes the previous answer: rank 0 has sent another question, so it does not need that

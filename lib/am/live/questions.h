@@ -48,9 +48,9 @@ class Questions {
   // because the store handles requests one after another.
   static std::chrono::milliseconds patience(int64_t size);
 
-  // Asks ranks 1 .. size - 1, or only rank `only`, which must be one of them, and returns their
-  // answers.
-  Answers ask(const Json& question, std::optional<int64_t> only);
+  // Asks ranks 1 .. size - 1, or those of them that are in `ranks`, which is in ascending order,
+  // and returns their answers.
+  Answers ask(const Json& question, const std::optional<std::vector<int64_t>>& ranks);
   // Makes answer_questions() return on all other ranks. Rethrows exceptions of the store.
   void end();
 

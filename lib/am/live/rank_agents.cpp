@@ -30,7 +30,7 @@ struct RankAgents::Shared {
 
   struct Question {
     Json what;
-    std::optional<int64_t> only;
+    std::optional<std::vector<int64_t>> ranks;  // in ascending order; nullopt: all
     std::function<void(const Answers&)> use;
   };
 
@@ -72,8 +72,9 @@ struct RankAgents::Shared {
       lock.unlock();
       Answers answers;
       std::optional<Json> own;
-      if (question.only.value_or(0) == 0) own = self->answer(question.what);
-      if (others && question.only != 0) answers = others->ask(question.what, question.only);
+      const auto& ranks = question.ranks;
+      if (!ranks || ranks->front() == 0) own = self->answer(question.what);
+      if (others && (!ranks || ranks->back() > 0)) answers = others->ask(question.what, ranks);
       if (own) answers.said[0] = *std::move(own);
       {
         const std::lock_guard use(using_mutex);
@@ -124,11 +125,11 @@ RankAgents::~RankAgents() {
   shared_->changed.wait_for(lock, kHelpersFarewell, [&] { return shared_->finished; });
 }
 
-bool RankAgents::ask(const Json& what, std::optional<int64_t> only,
+bool RankAgents::ask(const Json& what, std::optional<std::vector<int64_t>> ranks,
                      std::function<void(const Answers&)> use, bool urgent) {
   const std::lock_guard lock(shared_->mutex);
   if (!urgent && shared_->questions.size() >= kMostQuestions) return false;
-  shared_->questions.push_back({what, only, std::move(use)});
+  shared_->questions.push_back({what, std::move(ranks), std::move(use)});
   shared_->changed.notify_all();
   return true;
 }

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "am/base/json.h"
 #include "am/live/questions.h"
@@ -26,11 +27,12 @@ class RankAgents {
   // thread; if the thread ends later, it no longer accesses objects of the caller.
   ~RankAgents();
 
-  // Requests RankStatus::answer(what) from all ranks, or from rank `only`. When the answers have
-  // arrived, calls `use` with them, on the thread of this class. Returns false if too many requests
-  // are queued, unless the request is `urgent`. May be called on rank 0, by any thread.
-  bool ask(const Json& what, std::optional<int64_t> only, std::function<void(const Answers&)> use,
-           bool urgent = false);
+  // Requests RankStatus::answer(what) from `ranks`, which are in ascending order; nullopt: from
+  // all. When the answers have arrived, calls `use` with them, on the thread of this class. Returns
+  // false if too many requests are queued, unless the request is `urgent`. May be called on rank 0,
+  // by any thread.
+  bool ask(const Json& what, std::optional<std::vector<int64_t>> ranks,
+           std::function<void(const Answers&)> use, bool urgent = false);
   // Prevents further calls of the `use` functions. After close() returns, none of them is running
   // or will be called.
   void close();

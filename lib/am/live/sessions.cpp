@@ -66,7 +66,7 @@ inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions opti
   const KeptGenerators kept(model_->device());
   inspect::Outcome outcome = inspect::execute(*session, input);
   if (outcome.error && outcome.error->kind == ErrorKind::kPeer) {
-    throw Error(ErrorKind::kPeer, outcome.error->message, outcome.error->hint);
+    throw outcome.error->as_error();
   }
   return outcome;
 }

@@ -70,8 +70,7 @@ uint64_t checksum(const at::Tensor& values, const mesh::Box& box, const Shape& s
 
 std::string checksum_text(uint64_t sum, const Shape& shape, at::ScalarType dtype) {
   uint64_t state = finalized(sum + static_cast<uint64_t>(dtype));
-  for (const int64_t size : shape)
-    state = finalized(state ^ static_cast<uint64_t>(size)) + kGoldenRatio;
+  for (const int64_t size : shape) state = chained(state, static_cast<uint64_t>(size));
   return hash_text(state);
 }
 

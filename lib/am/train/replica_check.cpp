@@ -36,7 +36,7 @@ std::vector<ReplicatedPart> parts_of(parallel::ParallelModel& model,
     ReplicatedPart part{name, owned.holders, hash_name(name)};
     for (const Shape& sizes : {owned.box.offset, owned.box.shape}) {
       for (const int64_t size : sizes) {
-        part.place = finalized(part.place ^ static_cast<uint64_t>(size)) + kGoldenRatio;
+        part.place = chained(part.place, static_cast<uint64_t>(size));
       }
     }
     part.values = tensor::checksum(value, owned.box, owned.shape);
@@ -89,8 +89,8 @@ void require_equal_replicas(parallel::ParallelModel& model, const optim::Optimiz
   std::map<std::string, std::pair<uint64_t, uint64_t>> sums;
   for (const ReplicatedPart& part : parts) {
     auto& [place, values] = sums[part.holders];
-    place = finalized(place ^ part.place) + kGoldenRatio;
-    values = finalized(values ^ part.values) + kGoldenRatio;
+    place = chained(place, part.place);
+    values = chained(values, part.values);
   }
   Json mine = Json::array();
   for (const auto& [holders, sum] : sums) mine.push_back({sum.first, sum.second});

@@ -45,15 +45,13 @@ void StragglerWatch::fill(StepReport& report) {
     report.compare = true;
     compared_at_ = std::chrono::steady_clock::now();
   }
-  reported_ = times_;
-  reported_steps_ = steps_;
   report.times =
       (times_ - compared_) / static_cast<double>(std::max<int64_t>(1, steps_ - compared_steps_));
 }
 
 std::vector<std::string> StragglerWatch::compare(const std::vector<observe::RankTimes>& times) {
-  compared_ = reported_;
-  compared_steps_ = reported_steps_;
+  compared_ = times_;
+  compared_steps_ = steps_;
   if (mesh_.rank() != 0) return {};
   std::vector<int64_t> stages;
   for (int64_t rank = 0; rank < mesh_.layout().world_size(); ++rank) {

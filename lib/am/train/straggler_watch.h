@@ -5,9 +5,9 @@
 //   watch.exchange_hosts();
 //   const StragglerWatch::Start start = watch.start();
 //   ...                                             // the step
-//   watch.add_step(start, data_seconds);
-//   watch.fill(step_report);                        // goes to all ranks with the next step
+//   watch.fill(step_report);                        // goes to all ranks with the step
 //   for (const std::string& line : watch.compare(numbers.times)) log(line);
+//   watch.add_step(start, data_seconds);
 #pragma once
 
 #include <chrono>
@@ -46,8 +46,8 @@ class StragglerWatch {
 
   // Sets `times` of the report, and on rank 0 `compare` if a comparison is due.
   void fill(StepReport& report);
-  // Compares the average times per step of all ranks (StepNumbers::times). On rank 0, returns lines
-  // for the log about slow ranks.
+  // Compares the average times per step of all ranks (StepNumbers::times), which fill() has
+  // reported since the last add_step(). On rank 0, returns lines for the log about slow ranks.
   std::vector<std::string> compare(const std::vector<observe::RankTimes>& times);
 
  private:
@@ -59,10 +59,8 @@ class StragglerWatch {
   std::vector<std::string> hosts_;  // host of each rank
   observe::RankTimes times_;        // in all steps
   observe::RankTimes compared_;     // the part of times_ that was compared
-  observe::RankTimes reported_;     // times_ at the last fill()
   int64_t steps_ = 0;
   int64_t compared_steps_ = 0;
-  int64_t reported_steps_ = 0;
   std::chrono::steady_clock::time_point compared_at_ = std::chrono::steady_clock::now();
   // For each rank, its times in the comparison in which RankTimes::own() was smallest.
   std::vector<observe::RankTimes> fastest_;

@@ -260,10 +260,10 @@ observe::StepMetrics Trainer::train_step(int64_t step) {
   }
   metrics.tokens_seen = batches_->samples_read(step + 1) * plan_.train.seq_len;
   metrics.data_seconds = batches_->take_wait();
-  metrics.waiting_seconds = watch_.add_step(start, metrics.data_seconds);
   if (!numbers.times.empty()) {
     for (const std::string& line : watch_.compare(numbers.times)) log(line);
   }
+  metrics.waiting_seconds = watch_.add_step(start, metrics.data_seconds);
   if (callbacks_.times) callbacks_.times(watch_.times(), watch_.steps());
   metrics.saving_seconds = std::exchange(saving_seconds_, 0.0);
   if (validation_ && validation_->due(step + 1)) {
