@@ -54,15 +54,12 @@ int prepare(const DataOptions& options, const job::Job& job) {
                 "remove the key, or name a folder");
   }
   std::vector<data::DataSpec> specs = data::data_specs(job.plan, job.model.vocab_size);
-  const auto add = [&](const config::Plan& plan) {
-    for (auto& spec : data::data_specs(plan, job.model.vocab_size)) {
-      specs.push_back(std::move(spec));
+  if (job.plan.validation.every > 0) {
+    for (const auto& [name, plan] : data::validation_plans(job.plan)) {
+      for (auto& spec : data::data_specs(plan, job.model.vocab_size)) {
+        specs.push_back(std::move(spec));
+      }
     }
-  };
-  const config::ValidationSection& validation = job.plan.validation;
-  if (validation.every > 0) {
-    if (!validation.path.empty()) add(data::with_validation_data(job.plan));
-    for (const auto& set : validation.sets) add(data::with_validation_data(job.plan, set));
   }
   Json list = Json::array();
   std::string text;

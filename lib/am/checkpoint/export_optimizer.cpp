@@ -201,8 +201,7 @@ class FrameworkStates {
           "are exported");
     }
     if (std::find(own.begin(), own.end(), state) == own.end()) {
-      stored_.fail(cat(parameter, " has no optimizer state ", state),
-                   "without --optimizer only the weights are exported");
+      stored_.fail(cat(parameter, " has no optimizer state ", state));
     }
     const stored::StoredTensor& tensor = *source_.find(run_folder::state_name(parameter, state));
     const stored::StoredTensor& of = *source_.find(parameter);
@@ -231,8 +230,7 @@ class FrameworkStates {
     const std::string& first = parameter.parts.front().hub;
     const Settings* settings = stored_.settings_of(first);
     if (settings == nullptr) {
-      stored_.fail(cat("the settings of the optimizer (lr, betas, ..) are not stored for ", first),
-                   "without --optimizer only the weights are exported");
+      stored_.fail(cat("the settings of the optimizer (lr, betas, ..) are not stored for ", first));
     }
     for (const char* name : kAdamSettings) {
       if (formats::find_setting(*settings, name) != nullptr) continue;

@@ -67,11 +67,18 @@ config::Plan with_validation_data(config::Plan plan) {
   return plan;
 }
 
-config::Plan with_validation_data(config::Plan plan, const config::ValidationSetSection& set) {
-  config::Plan with = with_validation_data(std::move(plan));
-  with.data.path = set.path;
-  with.data.kind = with.validation.kind_of(set, with.data);
-  return with;
+std::vector<std::pair<std::string, config::Plan>> validation_plans(const config::Plan& plan) {
+  std::vector<std::pair<std::string, config::Plan>> plans;
+  const config::ValidationSection& validation = plan.validation;
+  if (!validation.path.empty() || validation.sets.empty()) {
+    plans.emplace_back("", with_validation_data(plan));
+  }
+  for (const config::ValidationSetSection& set : validation.sets) {
+    config::Plan& with = plans.emplace_back(set.name, with_validation_data(plan)).second;
+    with.data.path = set.path;
+    with.data.kind = validation.kind_of(set, with.data);
+  }
+  return plans;
 }
 
 BatchReader open_batches(const config::Plan& plan, int64_t vocab_size,

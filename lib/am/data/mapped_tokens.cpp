@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstring>
-#include <optional>
 #include <utility>
 
 #include "am/base/error.h"
@@ -95,32 +94,49 @@ int64_t bytes_of_shard(std::span<const int32_t> header) {
   return header[0] == kSizedMagic && (header[3] == 2 || header[3] == 4) ? header[3] : 0;
 }
 
-std::optional<TokenFile> open_shard(const std::filesystem::path& path) {
-  TokenFile file{path, MappedFile(path)};
+// Sets the type and the place of the tokens from the header of a shard. Returns false if the file
+// does not begin with one.
+bool read_shard_header(TokenFile& file) {
   const auto bytes = file.map.bytes();
   std::array<int32_t, 4> header{};
-  if (static_cast<int64_t>(bytes.size()) < kShardHeaderBytes) return std::nullopt;
+  if (static_cast<int64_t>(bytes.size()) < kShardHeaderBytes) return false;
   std::memcpy(header.data(), bytes.data(), sizeof(header));
   const int64_t each = bytes_of_shard(header);
-  if (each == 0) return std::nullopt;
+  if (each == 0) return false;
   file.type = each == 2 ? TokenType::kUint16 : TokenType::kUint32;
   file.begin = kShardHeaderBytes;
   file.size = header[2];
   const int64_t there = static_cast<int64_t>(bytes.size()) - kShardHeaderBytes;
   if (file.size <= 0 || file.size > there / each) {
     throw Error(ErrorKind::kFormat,
-                cat(path.string(), ": the header announces ", file.size, " tokens of ", each,
+                cat(file.path.string(), ": the header announces ", file.size, " tokens of ", each,
                     " bytes, but ", there, " bytes follow it"),
                 "the file is truncated; write it again");
   }
-  return file;
+  return true;
+}
+
+// Sets the number of tokens of a headerless file.
+void measure_headerless(TokenFile& file) {
+  const auto bytes = static_cast<int64_t>(file.map.bytes().size());
+  const std::string path = file.path.string();
+  if (bytes == 0) throw Error(ErrorKind::kFormat, cat(path, ": the file is empty"));
+  if (bytes % token_bytes(file.type) != 0) {
+    throw Error(ErrorKind::kFormat,
+                cat(path, ": ", bytes, " bytes are not a whole number of tokens of ",
+                    token_bytes(file.type), " bytes"),
+                "the file may be cut off; for data.kind = \"tokens\", also check data.token_dtype");
+  }
+  file.size = bytes / token_bytes(file.type);
+  refuse_known_format(file.path, file.map.bytes(), "headerless integers", /*least=*/4);
 }
 
 }  // namespace
 
 TokenFile open_shard_or_headerless(const std::filesystem::path& path, TokenType type) {
-  if (auto shard = open_shard(path)) return *std::move(shard);
-  TokenFile file = open_token_file(path, type);
+  TokenFile file{path, MappedFile(path), type};
+  if (read_shard_header(file)) return file;
+  measure_headerless(file);
   if (type == TokenType::kUint16) refuse_wider_integers(file);
   return file;
 }
@@ -149,17 +165,8 @@ TokenType parse_token_dtype(std::string_view name) {
 }
 
 TokenFile open_token_file(const std::filesystem::path& path, TokenType type) {
-  TokenFile file{path, MappedFile(path), type, 0};
-  const auto bytes = static_cast<int64_t>(file.map.bytes().size());
-  if (bytes == 0) throw Error(ErrorKind::kFormat, cat(path.string(), ": the file is empty"));
-  if (bytes % token_bytes(type) != 0) {
-    throw Error(ErrorKind::kFormat,
-                cat(path.string(), ": ", bytes, " bytes are not a whole number of tokens of ",
-                    token_bytes(type), " bytes"),
-                "the file may be cut off; for data.kind = \"tokens\", also check data.token_dtype");
-  }
-  file.size = bytes / token_bytes(type);
-  refuse_known_format(path, file.map.bytes(), "headerless integers", /*least=*/4);
+  TokenFile file{path, MappedFile(path), type};
+  measure_headerless(file);
   return file;
 }
 

@@ -20,13 +20,7 @@ Validation::Validation(const config::Plan& plan, parallel::ParallelModel& model,
     : model_(model),
       sizes_(batch_sizes(plan, model.layout().mesh.sizes())),
       last_step_(plan.train.max_steps) {
-  const config::ValidationSection& validation = plan.validation;
-  if (!validation.path.empty() || validation.sets.empty()) {
-    open({}, data::with_validation_data(plan), world);
-  }
-  for (const auto& set : validation.sets) {
-    open(set.name, data::with_validation_data(plan, set), world);
-  }
+  for (auto& [name, set] : data::validation_plans(plan)) open(name, std::move(set), world);
 }
 
 void Validation::open(const std::string& name, config::Plan plan, const runtime::World& world) {
