@@ -27,9 +27,14 @@ TEST_CASE("layers and experts share a row, which knows its members") {
         Folded{{"layers.0-1.q", {0, 2}}, {"layers.0-1.k", {1, 3}}, {"head", {4}}});
   CHECK(folded({"layers.0.experts.0.w", "layers.0.experts.1.w", "layers.2.experts.0.w",
                 "layers.2.experts.1.w"}) == Folded{{"layers.{0,2}.experts.0-1.w", {0, 2, 1, 3}}});
+  CHECK(folded({"layers.3.experts.0.w", "layers.3.experts.1.w", "layers.3.q"}) ==
+        Folded{{"layers.3.experts.0-1.w", {0, 1}}, {"layers.3.q", {2}}});
   // Rows with different texts stay apart.
   CHECK(folded({"layers.0.q", "layers.1.q", "layers.2.q"}, {"a", "b", "a"}) ==
         Folded{{"layers.{0,2}.q", {0, 2}}, {"layers.1.q", {1}}});
+  CHECK(folded({"layers.0.experts.0.w", "layers.0.experts.1.w", "layers.1.experts.0.w"},
+               {"a", "a", "b"}) ==
+        Folded{{"layers.0.experts.0-1.w", {0, 1}}, {"layers.1.experts.0.w", {2}}});
 }
 
 }  // namespace am::inspect

@@ -7,7 +7,6 @@
 #include <atomic>
 #include <cerrno>
 #include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <cstring>
 #include <deque>
@@ -20,6 +19,7 @@
 
 #include "am/base/error.h"
 #include "am/base/file.h"
+#include "am/base/signals_blocked.h"
 #include "am/base/text.h"
 
 namespace am {
@@ -144,6 +144,7 @@ class DirectFile::Writers {
   void add_thread() {
     if (threads_.size() == kDirectWriters) return;
     try {
+      const SignalsBlocked blocked;
       threads_.emplace_back([this] { run(); });
     } catch (const std::system_error&) {
       if (threads_.empty())
@@ -157,9 +158,6 @@ class DirectFile::Writers {
   }
 
   void run() {
-    sigset_t all;
-    sigfillset(&all);
-    ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
     std::unique_lock lock(mutex_);
     for (;;) {
       came_.wait(lock, [&] { return ending_ || !queue_.empty(); });

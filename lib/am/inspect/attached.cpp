@@ -4,11 +4,11 @@
 #include <unistd.h>
 
 #include <chrono>
-#include <csignal>
 #include <utility>
 
 #include "am/base/error.h"
 #include "am/base/host.h"
+#include "am/base/signals_blocked.h"
 #include "am/base/text.h"
 #include "am/inspect/messages.h"
 #include "am/launch/supervise/process_state.h"
@@ -92,6 +92,7 @@ AttachedJob::AttachedJob(const control::JobAddress& address, const std::filesyst
   } catch (const JsonError&) {
     throw control::not_a_job();
   }
+  const SignalsBlocked blocked;
   keeper_ = std::thread([this] { keep(); });
 }
 
@@ -105,9 +106,6 @@ AttachedJob::~AttachedJob() {
 }
 
 void AttachedJob::keep() {
-  sigset_t all;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   auto renewed = std::chrono::steady_clock::now();
   std::unique_lock lock(mutex_);
   while (!changed_.wait_for(lock, kLook, [&] { return leaving_; })) {

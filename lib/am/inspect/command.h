@@ -230,6 +230,7 @@ struct CommandError {
   bool fatal() const {
     return kind == ErrorKind::kRuntime || kind == ErrorKind::kPeer || kind == ErrorKind::kInternal;
   }
+  Error as_error() const { return Error(kind, message, hint); }
 };
 
 struct Outcome {

@@ -150,9 +150,9 @@ Outcome Console::answer(const std::string& input) {
     const bool draws = stages.size() == 2 && trim(stages.front()) == "metrics" &&
                        plots_metrics(stages.back()) && !options_.runs.empty();
     const size_t first = draws ? 1 : 0;
+    stands_alone_ = stages.size() == 1 && depth_ == 0;
     if (options_.live_text) {
-      options_.live_text->on =
-          stages.size() == 1 && mode_ == OutputMode::kTable && output_.empty() && depth_ == 0;
+      options_.live_text->on = stands_alone_ && mode_ == OutputMode::kTable && output_.empty();
     }
     outcome = first_stage(stages[first]);
     outcome.input = input;
@@ -194,8 +194,8 @@ Result Console::dashboard() {
   if (!options_.runs.empty()) data.read_losses(options_.runs.front().metrics_file());
   data.update(*inner_);
   Result result;
-  const auto screen =
-      options_.open_screen && !options_.for_programs ? options_.open_screen() : nullptr;
+  const bool draws = stands_alone_ && !options_.for_programs && options_.open_screen;
+  const auto screen = draws ? options_.open_screen() : nullptr;
   if (screen) {
     term::Style style = options_.style;
     const auto goes_on = [&] {
@@ -225,8 +225,12 @@ void Console::remember(const Outcome& outcome) {
       result.text = dump_json(result.json) + "\n";
     }
   }
-  shown_bytes_ += result.text.size() + result.svg.size();
-  shown_.push_back({outcome.input, term::without_colours(result.text), result.svg});
+  show({outcome.input, term::without_colours(result.text), result.svg});
+}
+
+void Console::show(Shown shown) {
+  shown_bytes_ += shown.text.size() + shown.svg.size();
+  shown_.push_back(std::move(shown));
   while (shown_bytes_ > kMostRemembered && shown_.size() > 1) {
     shown_bytes_ -= shown_.front().text.size() + shown_.front().svg.size();
     shown_.erase(shown_.begin());
@@ -298,7 +302,7 @@ void Console::show_runs() {
   }
   std::error_code missing;
   if (std::filesystem::exists(run.plan_file(), missing)) {
-    shown_.push_back({run.plan_file().filename().string(), read_file(run.plan_file()), {}});
+    show({run.plan_file().filename().string(), read_file(run.plan_file()), {}});
   }
 }
 

@@ -73,6 +73,8 @@ class Console : public Interpreter {
   // Applies the filter, or draws the picture, that follows a pipe.
   void apply(Outcome& outcome, const std::string& stage) const;
   void remember(const Outcome& outcome);
+  // Adds an entry to shown_, and drops the oldest ones beyond the largest total size.
+  void show(Shown shown);
   void show_runs();
 
   std::unique_ptr<Interpreter> inner_;
@@ -82,7 +84,8 @@ class Console : public Interpreter {
   std::string written_;           // contents of that file so far
   std::vector<Shown> shown_;
   size_t shown_bytes_ = 0;
-  int depth_ = 0;  // number of nested `source` commands that are running
+  int depth_ = 0;             // number of nested `source` commands that are running
+  bool stands_alone_ = true;  // the command runs outside of pipes and of `source`
 };
 
 // Returns the first list of objects in an answer; null if there is none. If `key` is not null,

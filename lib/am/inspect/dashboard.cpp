@@ -5,9 +5,10 @@
 #include <map>
 #include <utility>
 
-#include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/control/frame.h"
+#include "am/inspect/rows.h"
 #include "am/observe/metric_series.h"
 #include "am/term/bars.h"
 #include "am/term/table.h"
@@ -19,36 +20,26 @@ namespace {
 // Returns the JSON of a command's answer; throws the command's error.
 Json answer_of(Interpreter& interpreter, const std::string& command) {
   const Outcome outcome = interpreter.run(command);
-  if (outcome.error) throw Error(outcome.error->kind, outcome.error->message, outcome.error->hint);
+  if (outcome.error) throw outcome.error->as_error();
   return outcome.result.json;
-}
-
-double number_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_number() ? found->get<double>() : NAN;
-}
-
-std::string text_of(const Json& json, const char* key) {
-  const auto found = json.find(key);
-  return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();
 }
 
 // Returns, for example, "step 812 of 20 000, backward, loss 2.3145, 1.2 s per step, 5:47:51 left".
 std::string summary(const Json& status) {
-  const double step = number_of(status, "step");
-  const double last = number_of(status, "max_steps");
-  const double seconds = number_of(status, "step_seconds");
+  const double step = number_in(status, "step");
+  const double last = number_in(status, "max_steps");
+  const double seconds = number_in(status, "step_seconds");
   std::string text = cat("step ", format_count(static_cast<int64_t>(step)));
   if (last > 0) text += cat(" of ", format_count(static_cast<int64_t>(last)));
-  text += cat(", ", text_of(status, "phase"));
-  if (const double loss = number_of(status, "loss"); !std::isnan(loss)) {
+  text += cat(", ", control::text_in(status, "phase"));
+  if (const double loss = number_in(status, "loss"); !std::isnan(loss)) {
     text += cat(", loss ", format_fixed(loss, 4));
   }
   if (!std::isnan(seconds)) text += cat(", ", format_duration(seconds), " per step");
-  if (const double rate = number_of(status, "tokens_per_second"); !std::isnan(rate)) {
+  if (const double rate = number_in(status, "tokens_per_second"); !std::isnan(rate)) {
     text += cat(", ", format_short_count(rate), " tokens per second");
   }
-  if (const double left = number_of(status, "seconds_left"); !std::isnan(left)) {
+  if (const double left = number_in(status, "seconds_left"); !std::isnan(left)) {
     text += cat(", ", format_duration(left), " left");
   }
   return text;
@@ -58,7 +49,7 @@ struct Row {
   Json rank;   // the rank's entry in the answer of `ranks`
   Json times;  // the rank's entry in the answer of `stragglers`; null if there is none
 
-  bool silent() const { return text_of(rank, "state") != "answers"; }
+  bool silent() const { return control::text_in(rank, "state") != "answers"; }
   bool slow() const { return times.is_object() && times.at("slow").is_string(); }
 };
 
@@ -80,10 +71,10 @@ std::vector<Row> rows_of(const DashboardData& data) {
 
 // Returns what the rank does: its phase, or the collective in which it waits.
 std::string doing(const Row& row) {
-  if (row.silent()) return text_of(row.rank, "state");
-  const std::string collective = text_of(row.rank, "collective");
-  if (collective.empty()) return text_of(row.rank, "phase");
-  return cat(collective, ", ", format_duration(number_of(row.rank, "seconds")));
+  if (row.silent()) return control::text_in(row.rank, "state");
+  const std::string collective = control::text_in(row.rank, "collective");
+  if (collective.empty()) return control::text_in(row.rank, "phase");
+  return cat(collective, ", ", format_duration(number_in(row.rank, "seconds")));
 }
 
 std::string rank_table(const std::vector<Row>& rows, size_t count, const term::Style& style) {
@@ -101,16 +92,16 @@ std::string rank_table(const std::vector<Row>& rows, size_t count, const term::S
                                          : term::Role::kPlain;
     std::string own, waiting;
     if (row.times.is_object()) {
-      const double waits = number_of(row.times, "waiting");
-      const double works = number_of(row.times, "compute") + number_of(row.times, "data") +
-                           number_of(row.times, "saving");
+      const double waits = number_in(row.times, "waiting");
+      const double works = number_in(row.times, "compute") + number_in(row.times, "data") +
+                           number_in(row.times, "saving");
       own = cat(term::pad_right(term::bar({.value = works}, kBar,
                                           term::Style{.unicode = style.unicode}, works + waits),
                                 kBar),
                 " ", format_duration(works));
       waiting = format_duration(waits);
     }
-    const auto number = [&](const char* key) { return number_of(row.rank, key); };
+    const auto number = [&](const char* key) { return number_in(row.rank, key); };
     const double step = number("step");
     const double memory = number("memory_bytes");
     table.add({{cat(row.rank.at("rank").get<int64_t>()), role},
@@ -142,11 +133,11 @@ void DashboardData::update(Interpreter& interpreter) {
   // many dashboards. The previous answer is then kept.
   const Outcome doing = interpreter.run("ranks");
   if (!doing.error) ranks = doing.result.json;
-  if (ranks.is_null()) throw Error(doing.error->kind, doing.error->message, doing.error->hint);
+  if (ranks.is_null()) throw doing.error->as_error();
   const Outcome times = interpreter.run("stragglers");
   stragglers = times.error ? Json() : times.result.json;
-  const double step = number_of(status, "step");
-  const double now = number_of(status, "loss");
+  const double step = number_in(status, "step");
+  const double now = number_in(status, "loss");
   if (std::isnan(now) || (!loss.x.empty() && loss.x.back() >= step)) return;
   loss.x.push_back(step);
   loss.y.push_back(now);
@@ -164,14 +155,15 @@ std::string dashboard_text(const DashboardData& data, int rows, const term::Styl
   constexpr int kLeastPlot = 5;
   std::string head = term::fold(style.paint(term::Role::kBold, data.title) + "\n", style);
   head += term::fold(summary(data.status) + "\n", style);
-  if (const std::string by = text_of(data.status, "paused"); !by.empty()) {
+  if (const std::string by = control::text_in(data.status, "paused"); !by.empty()) {
     head += term::fold(style.paint(term::Role::kWarning, cat("paused by ", by)) + "\n", style);
   }
   const std::vector<Row> all = rows_of(data);
   const bool any_slow =
       std::any_of(all.begin(), all.end(), [](const Row& row) { return row.slow(); });
-  const std::string foot = term::fold(
-      (any_slow ? text_of(data.stragglers, "text") : "") + text_of(data.ranks, "text"), style);
+  const std::string foot = term::fold((any_slow ? control::text_in(data.stragglers, "text") : "") +
+                                          control::text_in(data.ranks, "text"),
+                                      style);
   constexpr int kTableHead = 2;
   const int room = rows - lines_of(head) - lines_of(foot) - kTableHead;
   const int wanted = static_cast<int>(all.size());

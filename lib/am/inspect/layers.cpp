@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <tuple>
 #include <utility>
 
@@ -39,9 +40,22 @@ std::string ranges_text(const std::vector<int64_t>& numbers) {
   return ranges.size() == 1 ? ranges.front() : cat("{", join(ranges, ","), "}");
 }
 
-}  // namespace
+// Returns the number at `index` in a name, or the ranges that have replaced it. The last segment is
+// not counted. Returns nothing if the name has fewer numbers.
+std::optional<std::string_view> number_at(std::string_view name, size_t index) {
+  for (size_t first = 0;;) {
+    const size_t dot = name.find('.', first);
+    if (dot == std::string_view::npos) return std::nullopt;
+    const std::string_view segment = name.substr(first, dot - first);
+    const bool is_number =
+        !segment.empty() && segment.find_first_not_of("0123456789-,{}") == std::string_view::npos;
+    if (is_number && index-- == 0) return segment;
+    first = dot + 1;
+  }
+}
 
-std::vector<NamedRow> fold_layers(const std::vector<NamedRow>& rows) {
+// Replaces rows that have the same text and differ only in the number at `index` of their names.
+std::vector<NamedRow> fold_at(const std::vector<NamedRow>& rows, size_t index) {
   struct Fold {
     std::string before, behind, text;  // parts of the name around the number; text of the rows
     std::vector<int64_t> numbers;
@@ -49,18 +63,19 @@ std::vector<NamedRow> fold_layers(const std::vector<NamedRow>& rows) {
     std::vector<size_t> members;
   };
   std::vector<Fold> folds;
-  std::map<std::tuple<std::string, std::string, std::string>, size_t> index;
+  std::map<std::tuple<std::string, std::string, std::string>, size_t> places;
   for (size_t i = 0; i < rows.size(); ++i) {
     const NamedRow& row = rows[i];
-    const std::string layer = layer_of(row.name);
-    const size_t digits = layer.rfind('.') + 1;  // 0 if the name has no dot
-    const auto number = parse_integer(std::string_view(layer).substr(digits));
+    const auto segment = number_at(row.name, index);
+    const auto number = segment ? parse_integer(*segment) : std::nullopt;
     if (!number) {
       folds.push_back({{}, {}, row.text, {}, row.name, {i}});
       continue;
     }
-    const std::string before = layer.substr(0, digits), behind = row.name.substr(layer.size());
-    const auto [place, fresh] = index.try_emplace({before, behind, row.text}, folds.size());
+    const auto begin = static_cast<size_t>(segment->data() - row.name.data());
+    const std::string before = row.name.substr(0, begin),
+                      behind = row.name.substr(begin + segment->size());
+    const auto [place, fresh] = places.try_emplace({before, behind, row.text}, folds.size());
     if (fresh) folds.push_back({before, behind, row.text, {}, row.name, {}});
     folds[place->second].numbers.push_back(*number);
     folds[place->second].members.push_back(i);
@@ -75,11 +90,19 @@ std::vector<NamedRow> fold_layers(const std::vector<NamedRow>& rows) {
   return out;
 }
 
+}  // namespace
+
+std::vector<NamedRow> fold_layers(const std::vector<NamedRow>& rows) { return fold_at(rows, 0); }
+
 std::vector<NamedRow> fold_numbers(const std::vector<NamedRow>& rows) {
   std::vector<NamedRow> folded = fold_layers(rows);
-  for (size_t before = rows.size(); folded.size() < before;) {
-    before = folded.size();
-    std::vector<NamedRow> again = fold_layers(folded);
+  const auto has_number = [&](size_t index) {
+    return std::any_of(folded.begin(), folded.end(), [index](const NamedRow& row) {
+      return number_at(row.name, index).has_value();
+    });
+  };
+  for (size_t index = 1; has_number(index); ++index) {
+    std::vector<NamedRow> again = fold_at(folded, index);
     for (NamedRow& row : again) {
       std::vector<size_t> members;
       for (const size_t member : row.members) {

@@ -16,6 +16,7 @@
 
 #include "am/base/error.h"
 #include "am/base/memory_file.h"
+#include "am/base/signals_blocked.h"
 #include "am/base/text.h"
 #include "am/inspect/messages.h"
 #include "am/launch/cause/first_cause.h"
@@ -127,13 +128,13 @@ RankProcesses::RankProcesses(const std::vector<std::string>& argv, const WorkerS
     const std::vector<Json> ready = take_replies();
     for (const Json& message : ready) {
       if (!message.contains("error")) continue;
-      const CommandError error = *unpack(message).error;
-      throw Error(error.kind, error.message, error.hint);
+      throw unpack(message).error->as_error();
     }
     facts_.title = ready.front().at("title").get<std::string>();
     facts_.parameters = ready.front().at("parameters").get<std::vector<std::string>>();
     facts_.modules = ready.front().at("modules").get<std::vector<std::string>>();
     facts_.note = ready.front().at("note").get<std::string>();
+    const SignalsBlocked blocked;
     keeper_ = std::thread([this] { keep(); });
   } catch (...) {
     end_ranks();
@@ -328,9 +329,6 @@ void RankProcesses::set_busy(bool busy) {
 }
 
 void RankProcesses::keep() {
-  sigset_t all;
-  sigfillset(&all);
-  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
   std::vector<pollfd> sockets;
   for (const Rank& rank : ranks_) sockets.push_back({rank.socket, POLLRDHUP, 0});
   std::unique_lock lock(mutex_);

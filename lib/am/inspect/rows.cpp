@@ -40,16 +40,13 @@ void Rows::sort_down(const std::string& key) {
 }
 
 void Rows::give(Result& result, const std::string& name, const Session& session) const {
-  result.json[name] = rows_;
-  result.table = {.columns = columns_, .digits = session.digits()};
-  if (!session.for_programs()) {
-    result.text = draw_rows(rows_, columns_, session.style(), session.digits());
-  }
+  give_shown(result, name, session, rows_);
 }
 
 void Rows::give_shown(Result& result, const std::string& name, const Session& session,
                       const Json& shown) const {
-  give(result, name, session);
+  result.json[name] = rows_;
+  result.table = {.columns = columns_, .digits = session.digits()};
   if (session.for_programs()) return;
   result.text = draw_rows(shown, columns_, session.style(), session.digits());
 }
@@ -120,6 +117,11 @@ std::vector<RowColumn> columns_of(const Json& rows) {
     }
   }
   return columns;
+}
+
+double number_in(const Json& row, std::string_view key) {
+  const auto found = row.find(std::string(key));
+  return found != row.end() && found->is_number() ? found->get<double>() : std::nan("");
 }
 
 Json number_or_null(double value) { return std::isfinite(value) ? Json(value) : Json(nullptr); }

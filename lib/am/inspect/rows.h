@@ -7,6 +7,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "am/base/json.h"
@@ -45,6 +46,8 @@ std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
 // Returns one column per field that occurs in any row, in order of first appearance.
 std::vector<RowColumn> columns_of(const Json& rows);
 
+// Returns the number in the field `key`; NaN if the field is missing or is not a number.
+double number_in(const Json& row, std::string_view key);
 // Returns the number, or null if it is NaN or infinite, which JSON cannot represent.
 Json number_or_null(double value);
 

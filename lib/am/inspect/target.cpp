@@ -83,7 +83,7 @@ bool looks_openable(const fs::path& path) {
   try {
     if (!fs::is_directory(path)) return path.extension() == ".toml";
     return fs::is_directory(path / "checkpoints") || frameworks::is_tensor_source(path);
-  } catch (const fs::filesystem_error&) {
+  } catch (const std::exception&) {  // no access, or a file that is not what its name says
     return false;
   }
 }

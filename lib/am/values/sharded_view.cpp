@@ -118,7 +118,7 @@ std::string ShardedView::title() const {
 
 Json ShardedView::info() {
   Json json = {{"target", live_ ? live_->run : plan_.file}, {"kind", live_ ? "job" : "plan"}};
-  if (live_ || steps_ > 0) json["step"] = live_ ? live_->steps() : steps_;
+  if (live_ || steps() > 0) json["step"] = steps();
   json["model_type"] = model_->config().model_type;
   add_totals(parameters_, json);
   json["weights"] = weights_;
@@ -228,12 +228,12 @@ void ShardedView::visit_parts(const HeldParameter& parameter, const mesh::Box& b
 // "optim.param_groups.0.lr".
 Json ShardedView::value(std::string_view name) const {
   constexpr std::string_view kGroup = "optim.param_groups.0.";
-  const int64_t steps = live_ ? live_->steps() : steps_;
-  if (trainer() == nullptr || steps == 0 || !starts_with(name, kGroup)) return nullptr;
+  if (trainer() == nullptr || steps() == 0 || !starts_with(name, kGroup)) return nullptr;
   const config::Plan& plan = trainer()->plan();
   name.remove_prefix(kGroup.size());
   if (name == "lr") {
-    return optim::learning_rate(plan.scheduler, plan.optimizer.lr, plan.train.max_steps, steps - 1);
+    return optim::learning_rate(plan.scheduler, plan.optimizer.lr, plan.train.max_steps,
+                                steps() - 1);
   }
   if (name == "betas") return plan.optimizer.betas;
   if (name == "eps") return plan.optimizer.eps;
@@ -330,17 +330,16 @@ observe::StepMetrics ShardedView::train(int64_t steps, const Between& between) {
 std::string ShardedView::forward_next_batch(const Between& between) {
   if (!live_) begin_training();
   if (between) between();
-  train::Trainer& trainer = live_ ? *live_->trainer : *trainer_;
-  const int64_t last = trainer.plan().train.max_steps - 1;
-  const int64_t step = std::min(live_ ? live_->steps() : steps_, std::max<int64_t>(last, 0));
-  trainer.forward_only(step);
+  const int64_t last = trainer()->plan().train.max_steps - 1;
+  const int64_t step = std::min(steps(), std::max<int64_t>(last, 0));
+  trainer()->forward_only(step);
   after_forward();
   return cat("of the data of step ", step + 1);
 }
 
 StepExperts ShardedView::last_experts() const {
   if (trainer() == nullptr) return {};
-  return {live_ ? live_->steps() : steps_, trainer()->expert_counts()};
+  return {steps(), trainer()->expert_counts()};
 }
 
 std::vector<Json> ShardedView::recent_collectives() {

@@ -94,7 +94,9 @@ class ShardedView : public RankView {
   void add_states();
   at::Tensor part_of(const Place& place, const State* state) const;
   void begin_training();
-  const train::Trainer* trainer() const { return live_ ? live_->trainer : trainer_.get(); }
+  // Returns the trainer of the job, or the own one; null before the first step without a job.
+  train::Trainer* trainer() const { return live_ ? live_->trainer : trainer_.get(); }
+  int64_t steps() const { return live_ ? live_->steps() : steps_; }
   std::vector<int64_t> ranks_with(const HeldParameter& parameter) const;
   bool is_cut(const HeldParameter& parameter) const;
   std::vector<HeldShard> gathered_boxes(const HeldParameter& parameter) const;

@@ -96,8 +96,11 @@ Result run_ls(Session& session, const Arguments& arguments) {
     elements += parameter->numel();
     total += parameter->bytes();
   }
-  const bool folds = session.style().window && !arguments.has("--flat");
-  rows.give_shown(result, "parameters", session, folds ? folded(rows.list()) : rows.list());
+  if (session.style().window && !arguments.has("--flat")) {
+    rows.give_shown(result, "parameters", session, folded(rows.list()));
+  } else {
+    rows.give(result, "parameters", session);
+  }
   result.text +=
       session.style().paint(term::Role::kDim,
                             cat(found.size(), found.size() == 1 ? " parameter, " : " parameters, ",

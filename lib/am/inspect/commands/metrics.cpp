@@ -68,10 +68,7 @@ void draw_boxes(const std::vector<CurveBox>& boxes, const term::Style& style, Re
 // Returns the numbers under `key`, by row; NaN where a row has none.
 std::vector<double> column(const Json& rows, const std::string& key) {
   std::vector<double> values;
-  for (const Json& row : rows) {
-    const auto found = row.find(key);
-    values.push_back(found != row.end() && found->is_number() ? found->get<double>() : kNan);
-  }
+  for (const Json& row : rows) values.push_back(number_in(row, key));
   return values;
 }
 

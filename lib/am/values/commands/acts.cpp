@@ -25,9 +25,11 @@
 
 namespace am::values {
 
-std::optional<std::vector<int64_t>> tokens_of(Session& session, const Arguments& arguments) {
-  if (!arguments.has("--of")) return std::nullopt;
-  return encode(session, inspect::text_or_file(session, arguments.value("--of", "")).text);
+std::optional<std::vector<int64_t>> prepare_forward(Session& session, const Arguments& arguments) {
+  std::optional<inspect::TextArgument> of;
+  if (arguments.has("--of")) of = inspect::text_or_file(session, arguments.value("--of", ""));
+  prepare_model(session, arguments.has("--force"));
+  return of ? std::optional(encode(session, of->text)) : std::nullopt;
 }
 
 std::string run_forward_of(Session& session, const std::optional<std::vector<int64_t>>& tokens) {
@@ -44,6 +46,8 @@ bool counts_here(const parallel::ParallelModel& model, bool is_text, bool is_sha
 
 namespace {
 
+using Tokens = std::optional<std::vector<int64_t>>;
+
 // Statistics of the outputs of a unit.
 struct OutputStatistics {
   std::string name;
@@ -55,7 +59,7 @@ struct OutputStatistics {
 using OutputsOfUnits = std::map<int64_t, OutputStatistics>;
 
 // Returns the statistics of all ranks, and stores the description of the data in `of`.
-OutputsOfUnits outputs_of(Session& session, const Arguments& arguments, std::string& of) {
+OutputsOfUnits outputs_of(Session& session, const Tokens& tokens, std::string& of) {
   ParameterView& view = values_of(session);
   parallel::ParallelModel& model = view.runnable();
   const bool shards_sequences = view.length_multiple() > 1;
@@ -69,13 +73,13 @@ OutputsOfUnits outputs_of(Session& session, const Arguments& arguments, std::str
             OutputStatistics& statistics = own[unit.place];
             statistics.name = unit.name;
             const bool is_sharded = unit.is_head ? shards_head : shards_sequences;
-            if (!counts_here(model, arguments.has("--of"), is_sharded)) return;
+            if (!counts_here(model, tokens.has_value(), is_sharded)) return;
             statistics.moments.add(unit.output);
             statistics.zeros += static_cast<double>(unit.output.numel()) -
                                 at::count_nonzero(unit.output).item<double>();
           }));
     }
-    of = run_forward_of(session, tokens_of(session, arguments));
+    of = run_forward_of(session, tokens);
   }
   // Each rank knows the units of its own stages only.
   Json names = Json::array();
@@ -116,10 +120,9 @@ bool selects(const std::string& pattern, const std::string& unit) {
 
 // Returns the number of tokens of the global batch that were routed to each expert in the last step
 // or, with --of or before the first step, in a new forward pass.
-std::vector<double> expert_counts_of(Session& session, const Arguments& arguments,
-                                     std::string& of) {
+std::vector<double> expert_counts_of(Session& session, const Tokens& tokens, std::string& of) {
   ParameterView& view = values_of(session);
-  if (!arguments.has("--of")) {
+  if (!tokens) {
     StepExperts last = view.last_experts();
     if (!last.counts.empty()) {
       of = cat("of step ", last.step);
@@ -128,9 +131,9 @@ std::vector<double> expert_counts_of(Session& session, const Arguments& argument
   }
   parallel::ParallelModel& model = view.runnable();
   model.take_expert_counts();  // drops the counts of earlier passes
-  of = run_forward_of(session, tokens_of(session, arguments));
+  of = run_forward_of(session, tokens);
   std::vector<int64_t> own = model.take_expert_counts();
-  if (!counts_here(model, arguments.has("--of"), /*is_sharded_over_tp=*/true)) {
+  if (!counts_here(model, tokens.has_value(), /*is_sharded_over_tp=*/true)) {
     std::fill(own.begin(), own.end(), 0);
   }
   std::vector<double> counts(own.size(), 0.0);
@@ -143,9 +146,9 @@ std::vector<double> expert_counts_of(Session& session, const Arguments& argument
 }  // namespace
 
 Result run_acts(Session& session, const Arguments& arguments) {
-  prepare_model(session, arguments.has("--force"));
+  const auto tokens = prepare_forward(session, arguments);
   std::string of;
-  const OutputsOfUnits units = outputs_of(session, arguments, of);
+  const OutputsOfUnits units = outputs_of(session, tokens, of);
   Rows rows({{"name"},
              {"rms", {}, RowKind::kNumber},
              {"max_abs", {}, RowKind::kNumber},
@@ -185,7 +188,7 @@ Result run_acts(Session& session, const Arguments& arguments) {
 }
 
 Result run_experts(Session& session, const Arguments& arguments) {
-  prepare_model(session, arguments.has("--force"));
+  const auto text = prepare_forward(session, arguments);
   ParameterView& view = values_of(session);
   parallel::ParallelModel& model = view.runnable();
   if (!model.config().moe) {
@@ -193,7 +196,7 @@ Result run_experts(Session& session, const Arguments& arguments) {
                 "`acts` shows the outputs of its units");
   }
   std::string of;
-  const std::vector<double> counts = expert_counts_of(session, arguments, of);
+  const std::vector<double> counts = expert_counts_of(session, text, of);
   const auto experts = static_cast<size_t>(model.config().moe->experts);
   const model::DecoderSpec& spec = model.layout().inventory.spec;
   Rows rows({{"layer", {}, RowKind::kCount},

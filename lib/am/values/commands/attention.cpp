@@ -8,6 +8,7 @@
 #include <cmath>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,7 +55,8 @@ class EntropyWatch {
 
 // Returns the mean entropy of each head, [layers, heads], over all queries of all ranks. Stores the
 // description of the data in `of`.
-at::Tensor entropies_of(Session& session, const Arguments& arguments, std::string& of) {
+at::Tensor entropies_of(Session& session, const std::optional<std::vector<int64_t>>& tokens,
+                        std::string& of) {
   ParameterView& view = values_of(session);
   parallel::ParallelModel& model = view.runnable();
   const runtime::DeviceMesh& mesh = model.mesh();
@@ -66,7 +68,6 @@ at::Tensor entropies_of(Session& session, const Arguments& arguments, std::strin
   const int64_t heads = model.config().num_attention_heads;
   at::Tensor own = at::zeros({layers, heads, 2}, at::kDouble);  // sum, number of queries
   std::vector<std::pair<int64_t, std::unique_ptr<EntropyWatch>>> watches;
-  const auto tokens = tokens_of(session, arguments);
   const int64_t length = tokens ? std::ssize(*tokens) : std::numeric_limits<int64_t>::max();
   for (const auto& [number, stage] : model.stages()) {
     int64_t index = stage->range().first;
@@ -92,9 +93,9 @@ at::Tensor entropies_of(Session& session, const Arguments& arguments, std::strin
 }  // namespace
 
 Result run_attention(Session& session, const Arguments& arguments) {
-  prepare_model(session, arguments.has("--force"));
+  const auto tokens = prepare_forward(session, arguments);
   std::string of;
-  const at::Tensor entropies = entropies_of(session, arguments, of).contiguous();
+  const at::Tensor entropies = entropies_of(session, tokens, of).contiguous();
   Rows rows({{"layer", {}, RowKind::kCount},
              {"entropy", {}, RowKind::kNumber},
              {"lowest", {}, RowKind::kText},

@@ -1,6 +1,6 @@
 // Runs forward passes for commands that observe intermediate values.
 //
-//   const auto tokens = tokens_of(session, arguments);
+//   const auto tokens = prepare_forward(session, arguments);
 //   const std::string of = run_forward_of(session, tokens);   // "of the text"
 #pragma once
 
@@ -14,10 +14,10 @@
 
 namespace am::values {
 
-// Returns the ids of the tokens of --of TEXT, or nullopt without this option. Throws the errors
-// of text_or_file() and encode().
-std::optional<std::vector<int64_t>> tokens_of(inspect::Session& session,
-                                              const inspect::Arguments& arguments);
+// Prepares the model with prepare_model(). Returns the ids of the tokens of --of TEXT, or nullopt
+// without this option. Throws the errors of text_or_file(), prepare_model() and encode().
+std::optional<std::vector<int64_t>> prepare_forward(inspect::Session& session,
+                                                    const inspect::Arguments& arguments);
 
 // Runs a forward pass of `tokens`, or of the next batch of the plan's data if it is nullopt.
 // Returns a description of the data. Collective. Throws Error(kUsage) if there are no data.

@@ -57,8 +57,11 @@ Result run_stats(Session& session, const Arguments& arguments) {
     });
   }
   Result result;
-  const bool folds = session.style().window && !arguments.has("--flat");
-  rows.give_shown(result, "stats", session, folds ? folded(read) : rows.list());
+  if (session.style().window && !arguments.has("--flat")) {
+    rows.give_shown(result, "stats", session, folded(read));
+  } else {
+    rows.give(result, "stats", session);
+  }
   unread.give(result);
   return result;
 }
