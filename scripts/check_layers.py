@@ -4,8 +4,8 @@
     scripts/check_layers.py               checks this repository; prints FILE:LINE for each violation, exit status 1
     scripts/check_layers.py --self-test   runs the check on a small tree with violations
 
-The layers are those of the map in lib/README.md; a folder that is missing there, or in the tree, is a
-violation too. Each third-party header may be included in one place only, so that it can be replaced and costs compile time once.
+The layers are those of the map in lib/README.md. A folder that is only on the map, or only in the tree, is a violation
+too. Each third-party header may be included in one place only, so that it can be replaced and costs compile time once.
 """
 
 import argparse
@@ -22,7 +22,8 @@ FOLDERS_END = 51
 # Matches the line below which all folders are free of libtorch.
 CORE_LINE = re.compile(r"^-+ +-+ libautomesh_core$")
 # Folders of libraries that are separate from libautomesh (libautomesh_cuda.so,
-# libautomesh_compat.so). They may include every folder; no other folder or tool may include them.
+# libautomesh_compat.so). They may include all other folders of lib/am but not each other; no other
+# folder and no app may include them.
 BESIDE = ("cuda", "compat")
 
 
@@ -46,7 +47,7 @@ def read_map(root):
     return layers, last_core
 
 
-# Tools that must run without libtorch.
+# Folders of apps/ that must build without libtorch.
 TORCH_FREE_APPS = {"am-plan", "am-run", "am-repl", "calibrate", "common", "job", "repl", "starter"}
 
 # Include rules of third-party headers: (prefixes of the headers' names, library's name, regular
@@ -174,7 +175,7 @@ def self_test():
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--self-test", action="store_true", help="check the check on a small wrong tree")
+    parser.add_argument("--self-test", action="store_true", help="run the check on a small tree with violations")
     parser.add_argument("root", nargs="?", type=pathlib.Path, default=pathlib.Path(__file__).resolve().parent.parent,
                         help="the repository (default: the one of this script)")
     arguments = parser.parse_args()

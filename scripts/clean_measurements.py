@@ -4,10 +4,10 @@
     scripts/clean_measurements.py                          scripts/measurements/ to plans/measured/runs.csv
     scripts/clean_measurements.py mine.csv -o clean.csv    rows of the form of scripts/measurements/runs.csv
 
-Each source has its own words for frameworks, precisions and recomputation, and omits settings that it considers obvious. Models
-are given by name (scripts/measurements/models.csv has the sizes) or, in Megatron's functional tests, by their arguments. The
-output has one column for each quantity, as a number in fixed units; lib/docs/predictions.md lists the columns. Rows whose model
-is unknown, or whose layout is incomplete, are dropped and counted by reason.
+Each source has its own words for frameworks, precisions and recomputation, and omits settings that it considers
+obvious. Models are identified by name (scripts/measurements/models.csv lists sizes) or, in Megatron's functional tests,
+by their arguments. The output has one column for each quantity, as a number in fixed units; lib/docs/predictions.md
+lists the columns. Rows whose model is unknown, or whose layout is incomplete, are dropped and counted by reason.
 """
 
 import argparse
@@ -64,7 +64,7 @@ class LeftOut(Exception):
 
 
 class Row(dict):
-    """A row as published, with numeric cells readable as numbers."""
+    """A row as published. number() reads a cell as a number."""
 
     def number(self, column, otherwise=None):
         try:
@@ -216,8 +216,8 @@ class Cleaner:
         out["format"] = precision_of(row["precision"])
         out["reduce_bytes"] = 2.0 if "PURE" in row["precision"] else ""
         out["more_gradient_bytes"] = 4.0 if "extra 4 B/param" in row["notes"] else ""
-        # Whether the container of a Megatron test lacks fused attention: in this container, runs
-        # that set no attention kernel use exactly as many bytes as runs that set unfused attention.
+        # Megatron's tests in the environment "dracooci" run in a container without fused attention: runs
+        # there that set no attention kernel use exactly as many bytes as runs that set unfused attention.
         is_unfused_container = "dracooci" in self.notes.get("env", "") and not self.notes.get("attn")
         if self.notes.get("attn") == "unfused" or self.notes.get("impl") == "local" or is_unfused_container:
             out["unfused_attention"] = 1
@@ -246,7 +246,7 @@ class Cleaner:
         text, out = self.row["ac"], self.out
         if text.startswith("full"):
             out["recompute"] = "full"
-        elif "every" in text:  # one of two layers
+        elif "every" in text:  # every second layer
             out["recompute"], out["recomputed_layers"] = "full", 0.5
         elif text.startswith("selective(op)"):
             out["recompute"] = "selective"

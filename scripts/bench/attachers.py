@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures what attached am-repl clients cost a job: its losses must not change, its steps may take little longer.
+"""Measures what attached am-repl clients cost a job: no loss may change, and steps must hardly take longer.
 
   scripts/bench/attachers.py [BUILD] [--clients N] [--commands N] [--steps N] [--rounds N]   (default: build, 20, 10000, 200, 4)
 

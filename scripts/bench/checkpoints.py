@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""am-run's checkpoints against torch.distributed.checkpoint, on two ranks of one host.
+"""Compares am-run's checkpoints with torch.distributed.checkpoint, on two ranks of one host.
 
   scripts/bench/checkpoints.py [BUILD] [--rounds N] [--folder DIR]      (default: build, 5, a temporary one)
 
@@ -7,8 +7,8 @@ Needs a Python with torch. The saved state is that of the benchmarks' model (34 
 0.4 GB, and FSDP2 shards it over two ranks. The jobs run in a different order in each round and measure:
 
   save      seconds in which am-run saves a step (from its log), against dcp.save of the same tensors as DTensors
-  direct    seconds to write one rank's number of bytes with O_DIRECT in blocks of 16 MiB into a preallocated file, and to
-            fsync it: the speed of the disk
+  direct    seconds in which two processes each write a rank's number of bytes with O_DIRECT, in blocks of 16 MiB into a
+            preallocated file, and fsync it: the speed of the disk
   stall     seconds for which am-run with checkpoint.async interrupts training, against one memcpy of a rank's state
   open      processor seconds of `am-repl FOLDER -c ls` on dcp.save's folder, against Python's FileSystemReader.read_metadata
 
@@ -78,7 +78,7 @@ def peer_rank(folder):
     dcp.save(state, checkpoint_id=f"{folder}/peer")
     dist.barrier()
     took = time.perf_counter() - start
-    # Measures one copy of this rank's state into memory that is allocated already.
+    # Measures one copy of this rank's state into memory that has been allocated and touched before.
     own = [each.to_local() for each in state["model"].values()]
     own += [each.to_local() for states in state["optim"]["state"].values() for each in states.values()]
     target = torch.zeros(sum(each.numel() for each in own))

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Collectives and messages over Gloo's loopback and through shared memory (lib/decisions/0008).
+"""Compares collectives and messages over Gloo's loopback with those through shared memory (lib/decisions/0008).
 
   scripts/bench/collectives.py [BUILD] [--busy N]     (default: build; needs its target time_collectives)
 

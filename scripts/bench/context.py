@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Attention of one causal sequence over two ranks against PyTorch's ring, on CPUs.
+"""Compares attention of one causal sequence over two ranks with PyTorch's ring attention, on CPUs.
 
   scripts/bench/context.py [BUILD] [--length N] [--rounds N]     (default: build, 8192; needs its target time_attention)
 

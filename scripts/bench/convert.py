@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the conversion of a large checkpoint against a plain copy of its bytes.
+"""Compares the conversion of a large checkpoint with a plain copy of its bytes.
 
   scripts/bench/convert.py [BUILD] [--gb N] [--rounds N] [--folder DIR]      (default: build, 8, 2, a temporary one)
 
@@ -8,7 +8,7 @@ cache if the script may empty it (as root): `cp` and fsync of all files; `am-rep
 distributed checkpoint, from there back to safetensors, and to safetensors of float16. Prints seconds, their ratio to cp's in
 the same round, and peak memory without mapped files.
 
-The aims: at most 1.3 of cp's seconds, under 200 MB.
+The aims: at most 1.3 times cp's seconds, under 200 MB.
 """
 
 import argparse
@@ -154,11 +154,12 @@ def main():
                 shutil.rmtree(goal, ignore_errors=True)
                 seconds, most = convert()
                 ratios[way].append(seconds / whole)
-                print(f"{way:20} {seconds:6.2f} s  {seconds / whole:.2f} of cp's  {most / 1e6:5.0f} MB", flush=True)
+                print(f"{way:20} {seconds:6.2f} s  {seconds / whole:.2f} times cp's seconds  {most / 1e6:5.0f} MB",
+                      flush=True)
             shutil.rmtree(goal)
             shutil.rmtree(dcp)
         for way, found in ratios.items():
-            print(f"{way:20} median {statistics.median(found):.2f} of cp's")
+            print(f"{way:20} median {statistics.median(found):.2f} times cp's seconds")
     return 0
 
 

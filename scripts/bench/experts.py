@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""A model with experts under FSDP2: am-run against transformers under PyTorch's fully_shard, on CPUs.
+"""Compares am-run's FSDP2 with transformers under PyTorch's fully_shard, on a model with experts, on CPUs.
 
   scripts/bench/experts.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
@@ -61,7 +61,7 @@ def compare(build, name, options):
         best = jobs.faster(found, [job for job in runs if "PyTorch" in job])
         return {job: best for job in found if "am-run" in job}
 
-    jobs.compare(f"shape {name}: {shape}, {EXPERTS} experts, {TAKEN} taken", runs, peers, options)
+    jobs.compare(f"shape {name}: {shape}, {EXPERTS} experts, {TAKEN} per token", runs, peers, options)
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""am-run against PyTorch's own FSDP2 and DDP, on CPUs.
+"""Compares am-run with PyTorch's own FSDP2 and DDP, on CPUs.
 
   scripts/bench/fsdp.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 

@@ -1,12 +1,11 @@
-"""Shared parts of the benchmarks against PyTorch: jobs of two ranks, with am-run or PyTorch, and
-their figures.
+"""Runs jobs of two ranks with am-run and with PyTorch for the benchmarks, and compares their figures.
 
 Both sides train the same model from scratch on synthetic tokens: 2 ranks of one thread, Gloo,
 float32, gradient clipping and AdamW. Figures of a job:
   tokens/s   of the median step after the third
-  cpu        processor seconds of a rank per such step; least affected by other programs
+  cpu        processor seconds of a rank per such step; the figure that other programs affect least
   peak       largest resident set of a rank
-  of it      the rank's peak minus that of the same program with only its libraries loaded
+  of it      the part of the peak above that of the program with only its libraries loaded
   launch     from the command to the first step (for PyTorch: two processes, without torchrun)
   1st step   from the command to the end of the first step
 With --busy N, N programs that only compute run beside every job.
@@ -331,8 +330,8 @@ def argument_parser(description):
     parser.add_argument("--shape", choices=sorted(SHAPES))
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--steps", type=int, default=12)
-    parser.add_argument("--only", nargs="+", metavar="JOB", help="names of rows")
-    parser.add_argument("--busy", type=int, default=0, metavar="N", help="busy programs beside every job")
+    parser.add_argument("--only", nargs="+", metavar="JOB", help="run only these jobs (names of rows)")
+    parser.add_argument("--busy", type=int, default=0, metavar="N", help="number of busy programs beside every job")
     return parser
 
 

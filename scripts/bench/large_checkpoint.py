@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measures the resume of single ranks of a job with thousands.
+"""Measures how single ranks of a job with thousands of ranks resume from a checkpoint.
 
   scripts/bench/large_checkpoint.py [BUILD] [--ranks N] [--folder DIR]      (default: build, 16384, a temporary one)
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures the time to start a job.
+"""Measures the time that a job needs to start.
 
   scripts/bench/launch.py [BUILD]     (default: build)
 
 The time is from the start of am-run to the first finished collectives of its two ranks: rank 0
 prints its "model" line after the ranks have joined, passed a barrier and compared their plans.
-The aim is under 1 s. For comparison it prints the time of one process to load libtorch, a lower
-bound. It also measures how long the store takes to serve many processes that join together; the
+The aim is under 1 s. For comparison it prints the time in which one process loads libtorch, a
+lower bound. It also measures how long the store takes to serve many processes that join together; the
 aim is 256 in under 15 s.
 """
 

@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Measures am-repl's commands on a large checkpoint against plain reading of its bytes.
+"""Compares am-repl's commands on a large checkpoint with a plain read of its bytes.
 
   scripts/bench/look.py [BUILD] [--gb N] [--rounds N] [--folder DIR]      (default: build, 8, 2, a temporary one)
 
-Generates two models of N GB in bfloat16, as convert.py does, with different values everywhere. These commands take turns: `cat`
-of one model and of both; `am-repl` with `info`, `stats *`, `diff` and `drift`. Each reads first from the disk, with an empty
-page cache if the script may empty it (as root), and then from the page cache. Prints median seconds, their ratio to cat's for
-the same bytes, and peak resident memory including mapped files.
+Generates two models of N GB in bfloat16, as convert.py does, with different values everywhere. These commands take
+turns: `cat` of one model and of both; `am-repl` with `info`, `stats *`, `diff` and `drift`. Each reads first from the
+disk, with an empty page cache if the script may empty it (as root), and then from the page cache. Prints median
+seconds, the speed relative to cat of the same bytes, and peak resident memory including mapped files.
 
 The aims: `info` in under 0.2 s, the other commands at no less than 0.5 of cat's speed and in under 300 MB.
 """
@@ -61,7 +61,7 @@ def main():
             line = f"{job:12}"
             for place in PLACES:
                 line += f"  {place} {seconds[job, place]:6.2f} s"
-                line += f" {seconds[beside, place] / seconds[job, place]:.2f} of cat" if beside else " " * 12
+                line += f" {seconds[beside, place] / seconds[job, place]:.2f} of cat's speed" if beside else " " * 20
             print(f"{line}  {max(peak for place in PLACES for _, peak in found[job, place]) / 1e6:4.0f} MB", flush=True)
 
 

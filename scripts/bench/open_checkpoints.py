@@ -7,7 +7,7 @@ Needs a Python with torch. Generates checkpoint folders of a model with 70 billi
 by rows over the ranks. Data files are sparse, because only the metadata is read.
 
   dcp     `.metadata`, as torch pickles it, of 8, 64 and 256 ranks: `am-repl FOLDER -c ls` against Python's
-          FileSystemReader.read_metadata (without its imports)
+          FileSystemReader.read_metadata (with and without its imports)
   ours    index.json of 64, 256 and 1,024 ranks: `am-repl FOLDER -c info`
 
 Prints medians of processor seconds, peak resident memory, and microseconds per part of a tensor. The aims: `.metadata` of
@@ -46,7 +46,7 @@ def parameters():
 
 
 def parts(shape, ranks):
-    """Returns (rank, offset, shape) of each part when rows are split as evenly as fsdp2 does."""
+    """Yields (rank, offset, shape) of each part of a tensor whose rows are split as by FSDP2."""
     each = -(-shape[0] // ranks)
     for rank in range(ranks):
         first = min(rank * each, shape[0])
@@ -121,7 +121,7 @@ def make_ours(folder, ranks):
 
 
 def run(command):
-    """Returns (processor seconds, peak bytes) of a command. A child's peak starts at this process's
+    """Returns (processor seconds, peak bytes) of a command. A child's peak is at least this process's
     size, which is small."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
@@ -141,7 +141,7 @@ print(began, time.process_time() - began, file=sys.stderr)
 
 
 def run_python(folder):
-    """Returns processor seconds with all imports, and of reading and listing only."""
+    """Returns the processor seconds of Python with all imports, and of reading and listing only."""
     done = subprocess.run([sys.executable, "-c", PYTHON, folder], capture_output=True, text=True, check=True)
     imports, alone = (float(word) for word in done.stderr.split()[-2:])
     return imports + alone, alone

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Measures the time to open many tensors.
+"""Measures the time in which am-repl opens files with many tensors.
 
   scripts/bench/open_tensors.py [BUILD]     (default: build)
 
-Prints processor seconds of `am-repl FOLDER -c info`, the median of five, on sparse files: one
-file of many tensors, and 92,160 tensors in 160 files with an index, the form of a large mixture
-of experts. Each figure includes the start of am-repl, which is measured with one tensor. The aim
+Prints the best and the median processor seconds of five runs of `am-repl FOLDER -c info` on sparse
+files: one file of many tensors, and 92,160 tensors in 160 files with an index, like those of a large
+mixture of experts. Each figure includes the start of am-repl, which is measured with one tensor. The aim
 is 92,160 tensors in under a second, and time proportional to the number of tensors.
 """
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""am-run's pipelines against PyTorch's torch.distributed.pipelining, on CPUs.
+"""Compares am-run's pipelines with PyTorch's torch.distributed.pipelining, on CPUs.
 
   scripts/bench/pipeline.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
@@ -16,8 +16,8 @@ SCHEDULES = {"1f1b": "Schedule1F1B", "gpipe": "ScheduleGPipe"}
 
 
 def half_of(config, rank):
-    """Returns a rank's stage, which maps hidden states to hidden states. The first stage's input is
-    tokens; the last stage returns logits."""
+    """Returns a rank's stage: half of the layers. The first stage maps tokens to hidden states, the
+    last one hidden states to logits."""
     import torch
     from transformers import LlamaForCausalLM
 

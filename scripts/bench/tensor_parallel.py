@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""am-run's tensor parallelism against PyTorch's parallelize_module, on CPUs.
+"""Compares am-run's tensor parallelism with PyTorch's parallelize_module, on CPUs.
 
   scripts/bench/tensor_parallel.py [BUILD] [--shape a|b] [--rounds N] [--steps N] [--busy N]     (default build: build)
 
@@ -61,7 +61,7 @@ def layer_styles(sequence):
 
 def clip(model, max_norm=1.0):
     """Clips gradients by the norm over both ranks. Squares of sharded gradients are summed over the
-    ranks; replicated gradients count once. The factor is PyTorch's."""
+    ranks; replicated gradients count once. The factor is that of clip_grad_norm_."""
     import torch
     import torch.distributed as dist
     from torch.distributed.tensor import DTensor

@@ -1,6 +1,6 @@
-# Compile options of the project: C++20, warnings as errors, ccache and mold if present. Targets get
-# the options by linking am::compile_options privately; users of the installed library are not
-# affected.
+# Sets the project's compile options: C++20, warnings as errors, ccache and mold if present. Targets
+# get the warnings by linking am::compile_options privately, so that users of the installed library
+# are not affected.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)

@@ -53,7 +53,7 @@ _am_cuda_needs("${AM_TORCH_DIR} is a libtorch without CUDA" EXISTS "${AM_TORCH_D
 _am_cuda_needs("the CUDA toolkit's headers were not found" _am_cuda_include)
 _am_cuda_needs("nvrtc.h was not found" EXISTS "${_am_cuda_include}/nvrtc.h")
 _am_cuda_needs("nccl.h was not found" AM_NCCL_INCLUDE_DIR)
-# The file of the CUDA runtime that libtorch_cuda.so loads.
+# The library of the CUDA runtime, the same file that libtorch_cuda.so loads.
 file(GLOB _am_cudart "${AM_TORCH_DIR}/../nvidia/cu13/lib/libcudart.so.*" "${AM_TORCH_DIR}/lib/libcudart*.so.*")
 list(APPEND _am_cudart "")
 list(GET _am_cudart 0 _am_cudart)

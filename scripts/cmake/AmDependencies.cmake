@@ -1,5 +1,5 @@
-# Dependencies of the project. Each is a separate target, so that link lines show which target uses
-# it.
+# Finds the project's dependencies. Each is a separate target, so that link lines show which target
+# uses it.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)

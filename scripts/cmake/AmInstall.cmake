@@ -58,7 +58,7 @@ foreach(tool am-plan am-run am-repl)
   if(NOT TARGET ${tool} OR CMAKE_CROSSCOMPILING)
     continue()
   endif()
-  if(tool STREQUAL am-repl)  # has no commands
+  if(tool STREQUAL am-repl)  # has options instead of subcommands
     set(man --man > ${AM_PAGES}/man/am-repl.1)
     set(completions --completions)
   else()

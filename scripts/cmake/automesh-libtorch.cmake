@@ -1,8 +1,8 @@
-# automesh::libtorch from the folder AM_TORCH_DIR: site-packages/torch of a PyPI wheel, or an
+# Defines automesh::libtorch from the folder AM_TORCH_DIR: site-packages/torch of a PyPI wheel, or an
 # unzipped libtorch.
 #
-# TorchConfig.cmake is not used: the CUDA wheel's requires a CUDA toolkit, while automesh links only
-# libtorch_cpu and libc10. The build and the installed CMake package both include this file. Sets
+# TorchConfig.cmake is not used: that of the CUDA wheel requires a CUDA toolkit, while automesh links
+# only libtorch_cpu and libc10. The build and the installed CMake package both include this file. Sets
 # AM_TORCH_VERSION and AM_TORCH_RPATH.
 
 if(NOT EXISTS "${AM_TORCH_DIR}/lib/libtorch_cpu.so" OR NOT IS_DIRECTORY "${AM_TORCH_DIR}/include/ATen")

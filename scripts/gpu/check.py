@@ -1,5 +1,5 @@
-"""Framework of scripts/gpu_check: paths of programs, steps in separate processes, result rows, the
-table."""
+"""The runner of scripts/gpu_check: finds the programs, runs each step in a separate process, collects result rows and
+prints the table."""
 
 import argparse
 import importlib.util
@@ -48,7 +48,7 @@ class Check:
             stream.write(json.dumps({"name": name, "value": value, "limit": limit, "ok": ok}) + "\n")
 
     def gate(self, name, value, limit, most=None, least=None):
-        """Writes a row with a number that must be at most, or at least, a bound; NaN always fails."""
+        """Writes a row with a number that must be at most `most`, or at least `least`; NaN always fails."""
         ok = value <= most if most is not None else value >= least
         self.row(name, f"{value:.4g}", limit or (f"<= {most:g}" if most is not None else f">= {least:g}"), bool(ok))
 
@@ -67,7 +67,8 @@ class Check:
                 done.result()
 
     def command(self, *words, timeout=120, env=None, status=0, cwd=None):
-        """Runs an automesh program (its name first) or any other; returns its output."""
+        """Runs an automesh program (its name first) or any other, and returns the finished process. Raises Failed if
+        its exit status is not `status`; None accepts any."""
         words = [str(word) for word in words]
         if (self.bin / words[0]).exists():
             words[0] = str(self.bin / words[0])
@@ -134,8 +135,8 @@ def find_programs(options):
 
 
 def end_group(process):
-    """Ends a step with all processes that it started: first gracefully, so that launchers end their
-    ranks."""
+    """Ends a step and all processes that it started: first with SIGTERM, so that launchers end their
+    ranks, then with SIGKILL."""
     for what, seconds in ((signal.SIGTERM, 3), (signal.SIGKILL, 3)):
         try:
             os.killpg(process.pid, what)
@@ -209,7 +210,7 @@ def main(text):
     parser.add_argument("--pack", type=Path, default=ROOT / ".gpu", help="the folder that gpu_pack made (default: .gpu)")
     parser.add_argument("--build", type=Path, help="a build folder of this machine, in place of a pack")
     parser.add_argument("--out", type=Path, default=ROOT / ".gpu" / "out", help="where results go (default: .gpu/out)")
-    parser.add_argument("--seconds", type=float, default=540, help="of all steps together (default: 540)")
+    parser.add_argument("--seconds", type=float, default=540, help="time limit of all steps together (default: 540)")
     parser.add_argument("--inside", nargs=2, help=argparse.SUPPRESS)
     for hidden in ("--bin", "--libraries", "--nccl"):
         parser.add_argument(hidden, default="", help=argparse.SUPPRESS)

@@ -33,7 +33,7 @@ def _sections(elf):
 
 
 def _cut_container(elf, place, keeps):
-    """Keeps the entries that `keeps` accepts; returns the container's end and how many entries it kept."""
+    """Keeps only the entries that `keeps` accepts. Returns the container's end, and the number of kept entries."""
     _, _, header, length = _CONTAINER.unpack_from(elf, place)
     begin, end = place + header, place + header + length
     kept, count, entry = b"", 0, begin

@@ -5,7 +5,7 @@ from collections import defaultdict
 
 
 def simple(name):
-    """Returns a kernel's name without return type, template arguments of no interest, and parameters."""
+    """Returns the first 150 characters of a kernel's name, without `void` and common namespaces."""
     name = re.sub(r"\(anonymous namespace\)::|at::native::|at::|c10::|std::|cutlass::|void ", "", name)
     return name[:150]
 
@@ -13,9 +13,9 @@ def simple(name):
 def last_steps(files, steps, step_seconds):
     """Returns (rows, gaps, busy) for the last `steps` steps, which take `step_seconds` each.
 
-    `rows` has (milliseconds per step, calls per step, name) of each kernel, longest first. `gaps` has the same for intervals
-    without a running kernel; a gap's name is that of the kernels before and after it. `busy` is the fraction of the time in
-    which a kernel ran.
+    `rows` lists (milliseconds per step, calls per step, name) of each kernel, longest first. `gaps` lists the same for
+    intervals without a running kernel; a gap is named by the kernels before and after it. `busy` is the fraction of the
+    time in which a kernel ran.
     """
     records = []
     for file in files:

@@ -1,6 +1,6 @@
 """The PyTorch reference of scripts/gpu_check, on one GPU.
 
-    peer.py ceilings                      bytes per second of a copy, operations per second of a matmul
+    peer.py ceilings                      rates of copies on the device and to pinned memory, and of a bfloat16 matmul
     peer.py train SHAPE WARM TIMED        a Llama or Mixtral of that shape (JSON): layers compiled one at a time, SDPA,
                                           float32 parameters under autocast to bfloat16, fused AdamW, clipping
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Plans and curves come from the command-line tests, configurations from the benchmarks.
+# Plans and curves are those of tests/cli, model configurations those of scripts/bench.
 os.environ["AM_SOURCE_DIR"] = str(ROOT)
 os.environ.setdefault("AM_BIN_DIR", "")
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "scripts" / "bench")]
@@ -84,7 +84,7 @@ TINY = shape(64, 128, 2, 4, 2, 256, 32)
 
 
 def worst(losses, wanted):
-    """Returns the largest relative difference of two curves; infinite if one is shorter."""
+    """Returns the largest relative difference of two curves; infinite if `losses` is shorter or contains NaN."""
     if len(losses) < len(wanted):
         return float("inf")
     return max(abs(a / b - 1) if a == a else float("inf") for a, b in zip(losses, wanted))

@@ -1,4 +1,4 @@
-"""The steps of scripts/gpu_check, in order. A step writes rows through `check` (check.py)."""
+"""The steps of scripts/gpu_check, in order. A step writes its result rows through `check` (class Check in check.py)."""
 
 import contextlib
 import json
@@ -232,7 +232,7 @@ class Mps:
             if done.returncode:
                 self.env = {}
         else:
-            self.check.row("MPS", "not there: ranks take turns")
+            self.check.row("MPS", "not installed: ranks take turns")
         return self
 
     def __exit__(self, *_):
@@ -399,7 +399,8 @@ def speed(check):
 
 
 def recorded(check, name, body):
-    """Runs a job with CUPTI's records of its kernels; prints its last steps by kernel. `body(env)` returns a step's seconds."""
+    """Records a job's kernels with CUPTI and prints the times of its last steps by kernel. `body(env)` runs the job and
+    returns the seconds of a step."""
     place = check.folder / f"times-{name}".replace(" ", "-").replace(",", "")
     seconds = body({"CUDA_INJECTION64_PATH": str(check.bin.parent / "lib" / "kernel_times.so"), "AM_KERNEL_TIMES": str(place)})
     rows, gaps, busy = kernel_times.last_steps(place.parent.glob(f"{place.name}.*"), 3, seconds)
@@ -421,7 +422,8 @@ def kernels_of_peer(check, name, size):
 
 
 def kernel_rates(check):
-    """Shows the bytes that each kernel of the plugin reads and writes per second; on CPUs, those of the kernels run as fibers."""
+    """Shows the bytes that each kernel of the plugin reads and writes per second. With --dry, the kernels run as fibers
+    on the host."""
     program, device = ("am_kernel_tests", {"AM_OPERATORS_DEVICE": "cpu"}) if check.dry else ("am_gpu_tests", {})
     lines = check.command(program, "[kernel_rates]", env=device).stdout
     for name, rate in re.findall(r"^rate of (.+): (\S+) TB/s$", lines, re.MULTILINE):
@@ -439,7 +441,7 @@ def kernels(check):
 
 
 def attention(check):
-    """Compares the rates of masked attention with that of plain causal attention."""
+    """Compares the rates of attention with windows, documents and blocks with that of plain causal attention."""
     device = {"AM_OPERATORS_DEVICE": "cpu"} if check.dry else {}
     lines = check.command("am_gpu_tests", "[rates]", env=device).stdout
     rates = {name: float(rate) for name, rate in re.findall(r"^rate of (.+): (\S+) TFLOP/s$", lines, re.MULTILINE)}
@@ -452,7 +454,7 @@ def attention(check):
 
 
 def syncs(check, micro_batches):
-    """Returns host synchronisations per step, counted from the CUDA runtime's warnings."""
+    """Returns the host synchronisations per step, counted by the warnings of PyTorch's sync debug mode."""
     counts = []
     for steps in (4, 8):
         name = f"syncs-{micro_batches}-{steps}"
@@ -465,7 +467,7 @@ def syncs(check, micro_batches):
 
 
 def waits(check):
-    """Measures saving, offload and the host's waits."""
+    """Counts host synchronisations per step, and measures steps during a background save and with offload."""
     most = 0 if check.dry else 1
     for micro_batches in (1, 4):
         check.gate(f"host waits a step, {micro_batches} micro-batches", syncs(check, micro_batches), f"<= {most}", most=most)
@@ -554,9 +556,9 @@ def faults(check):
 
 
 STEPS = [
-    Step("machine", 40, "the card, versions, copy rate and product rate", machine),
+    Step("machine", 40, "the GPU, versions, and rates of copies and of a matmul", machine),
     Step("operators", 90, "every operator and attention path against float64 on the host; NCCL's engine", operators),
-    Step("curves", 90, "six families along PyTorch's losses; from a GPU to a host and back", curves),
+    Step("curves", 90, "losses of six families against PyTorch's; checkpoints from a GPU to a host and back", curves),
     Step("inspect", 45, "am-repl at rest and in a job on the GPU", inspect),
     Step("gloo", 90, "2 and 4 ranks on the one GPU over cuda:gloo", gloo),
     Step("nccl", 90, "2 ranks on the one GPU over NCCL 2.30", nccl),

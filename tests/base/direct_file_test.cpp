@@ -27,7 +27,8 @@ void write(DirectFile& file, std::string_view text) {
   file.write(std::as_bytes(std::span(text.data(), text.size())));
 }
 
-// Writes `size` bytes from unaligned memory, `step` bytes per call, and checks the file.
+// Writes `size` bytes from unaligned memory, `step` bytes per call, and checks that the file
+// contains them.
 void check_written(const fs::path& path, size_t size, size_t step) {
   const std::string text = numbered(size);
   DirectFile file(path, size, 2 * kDirectAlignment);

@@ -191,7 +191,7 @@ TEST_CASE("sync_folder wants a folder") {
 
 namespace {
 
-// Opens and closes a descriptor; returns the error message, or an empty text.
+// Opens `path` with open_own_file() and closes it. Returns the error message, or "nothing thrown".
 std::string opened(const fs::path& path, int flags) {
   return message_of([&] {
     const Descriptor fd(open_own_file(path, flags));

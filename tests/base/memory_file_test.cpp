@@ -35,7 +35,7 @@ TEST_CASE("a file in memory grows, unless its size is fixed") {
   ::close(fixed);
 }
 
-// Simulates a machine with vm.memfd_noexec = 2 by a seccomp filter.
+// A seccomp filter simulates a machine with vm.memfd_noexec = 2.
 TEST_CASE("a machine where no file in memory may be executed grants ours") {
   for (const FileSize size : {FileSize::kFree, FileSize::kFixed}) {
     int fd = -1;

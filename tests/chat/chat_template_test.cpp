@@ -150,7 +150,8 @@ TEST_CASE("special tokens are texts or AddedToken objects; variables replace the
   CHECK(folder.rendered(request) == "<s>!<img>");
   folder.add("special_tokens_map.json", R"({"eos_token": {"content": "<eos>"}})");
   CHECK(folder.rendered() == "<s><eos><img>");
-  // transformers reads the older file only if the newer one does not list its tokens.
+  // transformers reads special_tokens_map.json only if tokenizer_config.json lacks
+  // added_tokens_decoder.
   folder.add("tokenizer_config.json", config + R"(, "added_tokens_decoder": {}})");
   CHECK(folder.rendered() == "<s></s><img>");
 }

@@ -37,8 +37,8 @@ std::string repeated(const std::string& text, int count) {
   return out;
 }
 
-// Checks that the template fails soon, with an error that names the limit. The limits are a tenth
-// of the defaults, because these tests also run under sanitizers.
+// Checks that rendering the template fails within 30 s of processor time, with an error that names
+// the limit. The limits are a tenth of the defaults, because these tests also run under sanitizers.
 void check_limit(const std::string& source, const std::string& limit) {
   INFO(source.substr(0, 200));
   RenderOptions options;

@@ -1,4 +1,4 @@
-// Checkpoints written while the parameters keep changing.
+// Tests checkpoints that are written in the background while the parameters keep changing.
 #include "am/checkpoint/background_saver.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// Loading weights, checkpoints across layouts, and exports.
+// Tests the loading of weights, checkpoints that another layout reads, and exports.
 #include "am/checkpoint/checkpoint.h"
 
 #include <ATen/ATen.h>

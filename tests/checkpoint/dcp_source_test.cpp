@@ -1,5 +1,5 @@
-// Folders saved by torch.distributed.checkpoint (scripts/fixtures/make_dcp_fixtures.py), read bit
-// by bit.
+// Reads folders that torch.distributed.checkpoint saved (scripts/fixtures/make_dcp_fixtures.py),
+// and compares them bit by bit.
 #include "am/stored/dcp_source.h"
 
 #include <ATen/ATen.h>
@@ -48,7 +48,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
           std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0);
 }
 
-// Returns the name that a TensorSource has for a key of the saved nested state.
+// Returns the name under which a TensorSource lists a key of the saved nested state.
 std::string name_of_key(const std::string& key) {
   return starts_with(key, "model.") ? key.substr(6) : key;
 }
@@ -115,7 +115,7 @@ TEST_CASE("names of a nested state, and the ranks that hold its parts") {
   CHECK(names ==
         std::vector<std::string>{"down.weight", "low.weight", "scale", "up.bias", "up.weight"});
   CHECK(source->find("optim.state.up.weight.exp_avg") != nullptr);
-  const stored::StoredTensor& up = *source->find("up.weight");  // 13 rows: 4, 4, 4, 1
+  const stored::StoredTensor& up = *source->find("up.weight");  // 13 rows on 4 ranks: 4, 4, 4, 1
   REQUIRE(up.shards.size() == 4);
   CHECK(up.shards[3].rank == 3);
   CHECK(up.shards[3].box == mesh::Box{{12, 0}, {1, 8}});
@@ -157,14 +157,14 @@ TEST_CASE("what a damaged folder says") {
   }
   {
     const SpoiltFolder folder(kDcpData / "fsdp2");
-    // The pickle names another class (STACK_GLOBAL); the names have equal length.
+    // The pickle's STACK_GLOBAL then names a class of another module, whose name is as long.
     folder.replace(".metadata", "torch.distributed.checkpoint.filesystem",
                    "subprocess.............................");
     CHECK(folder.problem().find("unknown storage class subprocess") != std::string::npos);
   }
   {
     const SpoiltFolder folder(kDcpData / "fsdp2");
-    // A data file that names an unknown dtype.
+    // The data file then names a storage class with an unknown dtype.
     folder.replace("__0_0.distcp", "FloatStorage", "DoubleStorag");
     CHECK(folder.problem().find("unknown dtype") != std::string::npos);
   }

@@ -29,7 +29,8 @@ bool bit_equal(const at::Tensor& a, const at::Tensor& b) {
           std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0);
 }
 
-// Opens only the folder's weights: fixtures have other files next to model.safetensors.
+// Opens model.safetensors of a fixture if it exists, because the folder also contains other
+// safetensors files; otherwise the folder.
 std::unique_ptr<stored::TensorSource> open_model(const std::string& family) {
   const fs::path folder = kModels / family;
   return frameworks::open_tensor_source(
@@ -117,7 +118,7 @@ TEST_CASE("an export converts on its way, and takes an optimizer's state along")
   size_t states = 0;
   for (const stored::StoredTensor& state : trained->optimizer_tensors()) {
     INFO(state.name);
-    if (!starts_with(state.name, "optim.state.")) continue;  // added by a trainer
+    if (!starts_with(state.name, "optim.state.")) continue;  // "seen", an extra entry of the state
     CHECK(bit_equal(checkpoint::read_all(*all, state.name),
                     checkpoint::read_all(*trained, state.name)));
     ++states;

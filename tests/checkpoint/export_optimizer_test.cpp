@@ -101,7 +101,7 @@ std::string export_error(const stored::TensorSource& source, const frameworks::N
   return "none";
 }
 
-// A source whose list of optimizer tensors was changed.
+// Wraps a TensorSource; `change` modifies its list of optimizer tensors.
 class Changed : public stored::TensorSource {
  public:
   Changed(const stored::TensorSource& source,
@@ -170,7 +170,7 @@ TEST_CASE("states of a framework's own checkpoints are exported to the others") 
 TEST_CASE("an export continues from Megatron's master weights") {
   const Source source = open(kFolders / "megatron_experts" / "iter_0000002");
   const TemporaryFolder temporary;
-  // The fixture's common.pt has no optimizer, so only the states can be exported.
+  // The fixture's common.pt contains no optimizer settings, so only the states can be exported.
   const auto notes = export_dcp(temporary / "out", *source, {.optimizer = true});
   REQUIRE(notes.size() == 1);
   CHECK_THAT(notes[0], Catch::Contains("no settings of the optimizer"));

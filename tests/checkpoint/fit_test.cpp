@@ -1,5 +1,5 @@
-// Weights that do not fit the model: codes of quantised weights, unknown tensors, files that only
-// PyTorch's pickle reads. Each folder is tests/data/hf/llama with one change.
+// Tests weights that do not fit the model: codes of quantised weights, unknown tensors, files that
+// only Python's pickle can read. Each folder is tests/data/hf/llama with one change.
 #include "am/stored/fit.h"
 
 #include <ATen/ATen.h>

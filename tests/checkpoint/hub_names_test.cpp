@@ -1,4 +1,5 @@
-// Files with a model's parameters under other names, or several parameters in one tensor.
+// Reads a model's parameters from files that store them under other names, or several of them in
+// one tensor.
 #include "am/stored/hub_names.h"
 
 #include <ATen/ATen.h>
@@ -244,7 +245,7 @@ TEST_CASE("an adapter's own name and base layers are found") {
   model::ModelConfig config = config_of(with(kSizes, {{"model_type", "llama"}}));
   const model::Inventory plain = model::build_inventory(config);
   const Stored hub = random_parameters(plain);
-  // The full state of a model wrapped by PEFT.
+  // The whole state dict of a model that PEFT wraps: base layers and adapters.
   Stored wrapped;
   for (const auto& [name, value] : hub) {
     const size_t dot = name.find("q_proj.weight");

@@ -1,4 +1,4 @@
-// A rank reads only its part of a checkpoint: the boxes that it holds, from their files.
+// Tests that a rank reads only the boxes of a checkpoint that it holds, and opens only their files.
 #include "am/checkpoint/own_part.h"
 
 #include <ATen/ATen.h>

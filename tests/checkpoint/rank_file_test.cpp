@@ -1,5 +1,5 @@
-// A rank's data file, written from the tensors or from a copy of them, and read as archives of
-// PyTorch.
+// Tests a rank's data file, written from the tensors or from a copy of them: PyTorch's reader of
+// archives returns each box.
 #include "am/checkpoint/rank_file.h"
 
 #include <ATen/ATen.h>

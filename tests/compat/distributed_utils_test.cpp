@@ -1,5 +1,5 @@
-// OLMo-core's distributed.utils in jobs of 1 to 5 ranks: ordinary and edge inputs, compared with
-// OLMo-core's results, or with the corrected behaviour documented in distributed_utils.h.
+// Tests the counterpart of OLMo-core's distributed.utils in jobs of 1 to 5 ranks, with ordinary and
+// edge inputs: results equal OLMo-core's, or the corrected ones documented in distributed_utils.h.
 #include "am/compat/distributed_utils.h"
 
 #include <ATen/ATen.h>
@@ -23,7 +23,7 @@ namespace {
 
 constexpr int64_t kMostRanks = 5;
 
-// Returns a group of the even ranks; nothing on the others.
+// Returns a group of the even ranks; nullopt on the odd ranks.
 std::optional<runtime::Group> even_ranks(const Distributed& dist) {
   const runtime::World& world = dist.world();
   if (world.rank() % 2 != 0) return std::nullopt;

@@ -1,5 +1,5 @@
-// The first rank of each node runs before the others: on one node, on two and three, and in a
-// process without any launcher variables.
+// Tests that the first rank of each node runs before the others: on one node, on two and three, and
+// in a process without any launcher variables.
 #include "am/compat/first_rank_per_node.h"
 
 #include <atomic>

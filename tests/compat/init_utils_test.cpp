@@ -1,4 +1,4 @@
-// OLMo-core's init_distributed and NeMo AutoModel's init_utils.
+// Tests the counterparts of OLMo-core's init_distributed and NeMo AutoModel's init_utils.
 #include "am/compat/init_utils.h"
 
 #include <sys/wait.h>
@@ -123,7 +123,7 @@ TEST_CASE("initialize_distributed reports the job", "[parity]") {
           RANK_CHECK(info.backend == "gloo" && info.world_size == size);
           RANK_CHECK(info.rank == get_rank_safe(dist) && info.is_main == (info.rank == 0));
           RANK_CHECK(info.device == c10::Device(c10::kCPU));
-          // One minute, for every group.
+          // The timeout is one minute, for every group.
           RANK_CHECK(dist.world().timeout() == std::chrono::minutes(1));
           if (size > 1) {
             RANK_CHECK(dist.world().group().communicator()->id->timeout == std::chrono::minutes(1));
@@ -196,7 +196,7 @@ TEST_CASE("destroy_global_state runs hooks first, once, and gives SIGINT back", 
     destroy_global_state(dist);
     CHECK(order == std::vector<std::string>{"quiet", "1"});
     CHECK_FALSE(is_distributed(dist));
-    CHECK(sigint_handler() == on_sigint);  // OLMo-core resets it to the default action (fixed)
+    CHECK(sigint_handler() == on_sigint);  // OLMo-core resets it to SIG_DFL
     CHECK(logs.count(LogLevel::kWarning, "the expert-parallel buffer failed: no such buffer") == 1);
     destroy_global_state(dist);
     CHECK(order.size() == 2);
@@ -208,7 +208,7 @@ TEST_CASE("destroy_global_state runs hooks first, once, and gives SIGINT back", 
 }
 
 TEST_CASE("destroy_global_state at exit", "[parity]") {
-  // The job is on the stack of a thread that calls exit: the buffer's hook still runs.
+  // exit() does not destroy the job, which is on the stack; the buffer's hook runs nevertheless.
   const pid_t child = ::fork();
   if (child == 0) {
     Distributed dist(variables({}));

@@ -126,7 +126,8 @@ TEST_CASE("the Hugging Face plan is that of transformers") {
     }
   }
   CHECK(without == std::set<std::string>{"deepseek_v2", "deepseek_v3", "falcon", "gpt2", "gpt_oss",
-                                         "hunyuan_v1_dense", "opt", "stablelm"});
+                                         "granitemoe", "hunyuan_v1_dense", "hunyuan_v1_moe", "opt",
+                                         "stablelm"});
   for (const std::string family : {"falcon", "gpt2", "opt", "stablelm"}) {
     CHECK(plans[family]["base"].is_null());
   }

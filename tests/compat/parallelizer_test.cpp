@@ -1,4 +1,4 @@
-// Entry points with AutoModel's names: their models equal a plan's models bit by bit.
+// Tests the entry points with AutoModel's names: their models equal a plan's models bit by bit.
 #include "am/compat/parallelizer.h"
 
 #include <ATen/ATen.h>
@@ -137,7 +137,7 @@ TEST_CASE("what a model or a mesh does not allow is said before anything is made
   const auto ddp = [](const auto& config, const runtime::DeviceMesh& mesh) {
     return ddp_strategy_parallelize(config, mesh);
   };
-  // All rules are checked together.
+  // One error reports the violations of all rules.
   const auto [heads, help] = error_of({.tp = 7}, fsdp2);
   CHECK_THAT(heads, Catch::Contains("tp.heads: ") && Catch::Contains("\ntp.kv_heads: "));
   CHECK_THAT(help, Catch::Contains("tp_size = "));

@@ -1,4 +1,4 @@
-// NeMo AutoModel's distributed utils in jobs of 1 to 5 ranks.
+// Tests the counterparts of NeMo AutoModel's distributed utils in jobs of 1 to 5 ranks.
 #include "am/compat/utils.h"
 
 #include <ATen/ATen.h>
@@ -48,7 +48,7 @@ TEST_CASE("a barrier with a timeout is true when all come", "[parity]") {
     run_job({size}, [&](Distributed& dist) {
       RANK_CHECK(barrier_with_timeout(dist, std::chrono::seconds(30)));
       RANK_CHECK(barrier_with_timeout(dist, std::chrono::seconds(30)));
-      if (size > 2 && get_rank(dist) < 2) {  // only the group's own ranks (fixed)
+      if (size > 2 && get_rank(dist) < 2) {  // waits for the group's two ranks only
         const runtime::Group pair = dist.world().make_group("pair", {0, 1});
         RANK_CHECK(barrier_with_timeout(dist, std::chrono::seconds(30), &pair));
       }

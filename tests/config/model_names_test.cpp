@@ -1,4 +1,4 @@
-// Models by name: built-in configs, and the cache of the hub.
+// Tests model names: built-in configs, and models in the cache of the Hugging Face Hub.
 #include "am/config/model_names.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Arrays of tables, times, and Megatron's blends.
+// Tests plan values with a notation of their own: arrays of tables, durations, Megatron's blends.
 #include "am/config/table_codec.h"
 
 #include <catch2/catch.hpp>

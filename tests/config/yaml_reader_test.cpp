@@ -58,7 +58,7 @@ TEST_CASE("YAML: an alias is its anchor's value, with the place where that is wr
 TEST_CASE("YAML: a merge gives way to what the mapping says itself, null included", "[exchange]") {
   CHECK(json_of("x: &x {a: 1, b: 2, c: 3}\ny:\n  a: 7\n  <<: *x\n  c:\n") ==
         R"({"x":{"a":1,"b":2,"c":3},"y":{"a":7,"b":2}})");
-  // The first entry of a list takes precedence.
+  // If a list is merged, its first mapping takes precedence.
   CHECK(json_of("<<: [{a: 1}, {a: 2, b: 3}]\n") == R"({"a":1,"b":3})");
   CHECK(json_of("'<<': 1\n") == R"({"<<":1})");
 }

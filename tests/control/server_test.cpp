@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Thread that answers every request with the "input" of the request.
+// Answers every request in a thread, with the "input" of the request.
 class Echo {
  public:
   explicit Echo(Server& server) : server_(server), thread_([this] { run(); }) {}
@@ -190,8 +190,8 @@ TEST_CASE("garbage, HTTP, lengths of 4 GiB and broken JSON close their own conne
   CHECK(ask(*client, "still there") == "still there");
 }
 
-// Fake job with its own socket. It welcomes a client and answers its request with the frames of a
-// test.
+// Fake job with its own socket. It welcomes a client and answers its request with frames that the
+// test supplies.
 class Impostor {
  public:
   explicit Impostor(std::function<std::vector<Json>(int64_t)> frames)
@@ -300,7 +300,7 @@ TEST_CASE("who connects by the hundred and says nothing keeps nobody out") {
   const auto client = job.attach();
   CHECK(ask(*client, "let in") == "let in");
   CHECK(open_descriptors() - before <
-        300 + 8 + 8);  // the 300 of this test, and the limit of half-open ones
+        300 + 8 + 8);  // 300 clients here, at most 8 half-open connections there, and others
   for (Raw& raw : silent) CHECK(raw.is_closed(2s));
   CHECK(ask(*client, "still there") == "still there");
   CHECK(job.server.clients().size() == 1);

@@ -1,4 +1,5 @@
-// Attention in all its variants.
+// Compares every variant of attention with reference attention, which stores the whole matrix of
+// scores.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -147,7 +148,7 @@ Outcome in_blocks(const Tensors& inputs, const Pull& pull, const nn::AttentionPa
   return made;
 }
 
-// Median seconds of a forward and backward pass on the device.
+// Returns the median seconds of a forward and backward pass on the device.
 double seconds_of(const std::function<Outcome()>& pass) {
   std::vector<double> seconds;
   for (int i = 0; i < 7; ++i) {
@@ -162,7 +163,8 @@ double seconds_of(const std::function<Outcome()>& pass) {
   return seconds.at(seconds.size() / 2);
 }
 
-// Prints the rate of a pass: two products forward and five backward per visible pair of positions.
+// Prints the rate of a pass. Per visible pair of positions and per head, a pass computes two
+// products of `width` elements in forward and five in backward.
 void print_rate(const char* name, double pairs, const HeadShape& shape,
                 const std::function<Outcome()>& pass) {
   const double operations = 14.0 * pairs * static_cast<double>(shape.heads * shape.width);

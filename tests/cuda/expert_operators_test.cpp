@@ -1,4 +1,4 @@
-// Matmuls of experts.
+// Tests the operators of experts: matrix products, stacked experts, and padded dispatch.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -36,7 +36,8 @@ nn::Linear linear_of(const std::string& name, const at::Tensor& weight,
 
 constexpr int64_t kExperts = 6, kTaken = 2;
 
-// Inputs: x_BTD, the router's weight, and gate, up and down of each expert.
+// Returns a feed-forward of experts. Its inputs are x_BTD, the router's weight, and gate, up and
+// down of each expert.
 Operator experts_of_layer() {
   return [](const Tensors& in) {
     nn::ExpertFeedForward layer;
@@ -89,8 +90,8 @@ TEST_CASE("experts") {
       },
       {random_input({50, 48}), random_input({50, 48}), random_input({64, 48}, 0.1),
        random_input({50})});
-  // Numbers of rows of three experts. No value is near the clamp's limit, where rounding decides
-  // whether there is a gradient.
+  // Numbers of rows of three experts. All values are far below the clamp's limit, at which rounding
+  // would decide whether a gradient is zero.
   const std::vector<int64_t> counts = {30, 0, 20};
   const fused::Clamp clamp = {1.702, 7.0};
   const auto of_stack = [=](const Tensors& in, const auto& products) {

@@ -1,4 +1,5 @@
-// Kernels of the CUDA plugin. Their values as operators are checked by fused_operators_test.cpp.
+// Tests the kernels of the CUDA plugin by themselves. fused_operators_test.cpp checks the values of
+// the operators that use them.
 #include "am/tensor/gpu_kernels.h"
 
 #include <ATen/ATen.h>
@@ -36,7 +37,7 @@ at::Tensor on_host(const Fill& fill) {
   return out;
 }
 
-// GPUs must have kernels. The host has them in am_kernel_tests only.
+// Returns whether the device has kernels: always on GPUs, and on the host only in am_kernel_tests.
 bool have_kernels() {
   const bool have = tensor::gpu_kernels(poisoned({1}, at::kFloat)) != nullptr;
   CHECK((have || !operators_device().is_cuda()));
@@ -108,7 +109,8 @@ TEST_CASE("rates of kernels", "[.kernel_rates]") {
   const at::Tensor logits = made({rows, vocabulary}), table = made({rows, 128});
   const at::Tensor heads = x.view({1, rows, -1, 128}).transpose(1, 2);
   const tensor::GpuKernels& kernels = *tensor::gpu_kernels(x);
-  // `passes`: the number of times that the kernel reads or writes a tensor like `like`.
+  // Prints the rate of a kernel. `passes` is the number of times that the kernel reads or writes a
+  // tensor of the size of `like`.
   const auto rate = [&](const char* name, const at::Tensor& like, int passes,
                         const std::function<bool()>& launch) {
     constexpr int kLaunches = 20;

@@ -1,4 +1,4 @@
-#undef _FORTIFY_SOURCE  // its longjmp refuses to change the stack
+#undef _FORTIFY_SOURCE  // its checked longjmp aborts when the target is on another stack
 #include "cuda/host_cuda.h"
 
 #include <setjmp.h>
@@ -25,15 +25,15 @@ constexpr size_t kStackBytes = 128 << 10;
 enum class State { kReady, kInBarrier, kInShuffle, kEnded };
 
 struct Fiber {
-  jmp_buf at = {};  // where the fiber goes on
+  jmp_buf at = {};  // point at which the fiber resumes
   bool begun = false;
   State state = State::kEnded;
   unsigned mask = 0;                    // lanes that the fiber's shuffle waits for
-  std::array<uint64_t, 2> values = {};  // of this shuffle and of the one before
+  std::array<uint64_t, 2> values = {};  // passed to the current and to the previous shuffle
   unsigned shuffles = 0;
 };
 
-// The stacks of all fibers, kept for the next block.
+// Returns the memory for the stacks of all fibers. It is mapped once; all blocks use it in turn.
 char* stacks() {
   static void* const memory = ::mmap(nullptr, 1024 * kStackBytes, PROT_READ | PROT_WRITE,
                                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -63,8 +63,8 @@ class Block {
       fibers_[i].shuffles = 0;
       make_ready(i);
     }
-    // In half of the blocks the thread that became ready last goes on, so that a warp runs far
-    // ahead of the others.
+    // In about half of the blocks, the thread that became ready last runs next, so that a warp runs
+    // far ahead of the others.
     const bool newest = random_order()() % 2 == 0;
     while (!ready_.empty()) {
       const size_t pick = newest ? ready_.size() - 1 : random_order()() % ready_.size();
@@ -118,7 +118,7 @@ class Block {
   unsigned lane() const { return static_cast<unsigned>(current_) % kWarp; }
 
  private:
-  // The function of a fiber: runs the kernel as one thread of each block.
+  // Runs in a fiber: executes the kernel as one thread of each block.
   static void entry() {
     Block& block = *running_;
     for (;;) {
@@ -129,8 +129,8 @@ class Block {
     }
   }
 
-  // Lets a fiber run until it suspends itself. Unlike swapcontext, setjmp and longjmp make no
-  // system calls; a context serves only to begin on another stack.
+  // Lets a fiber run until it suspends itself. Uses setjmp and longjmp, which make no system calls,
+  // unlike swapcontext. Only the start of a fiber needs a context, to switch to its stack.
   [[gnu::noinline]] void resume(Fiber& fiber) {
     if (_setjmp(scheduler_) != 0) return;
     if (fiber.begun) ::_longjmp(fiber.at, 1);

@@ -30,7 +30,7 @@ struct Dim3 {
   unsigned x = 1, y = 1, z = 1;
 };
 
-// Built-in variables of the thread that runs.
+// CUDA's built-in variables, as the running thread sees them.
 extern Dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 // A grid of `blocks` blocks. Only the blocks from `first` on are run.
@@ -48,7 +48,7 @@ void run_blocks(const Blocks& grid, const std::function<void()>& kernel);
 // exchange() returns the value of the lane `from`.
 void wait_for_block();
 uint64_t exchange(unsigned mask, uint64_t value, unsigned from);
-// Lane of the thread that runs.
+// Returns the lane of the running thread within its warp.
 unsigned lane();
 
 template <typename Value>

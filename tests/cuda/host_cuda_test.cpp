@@ -1,4 +1,4 @@
-// The fibers that run GPU kernels on the host find faults of kernels.
+// Tests that the fibers, which run GPU kernels on the host, reveal faults of kernels.
 #include "cuda/host_cuda.h"
 
 #include <catch2/catch.hpp>

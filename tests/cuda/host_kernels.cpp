@@ -11,7 +11,7 @@
 #include "am/base/normal_math.h"
 #include "am/cuda/kernel_launches.h"
 
-// For each kernel: AM_ONE(name).
+// Expands to AM_ONE(name) for each kernel.
 #define AM_ALL_KERNELS              \
   AM_ONE(logit_sums)                \
   AM_ONE(cross_entropy_gradient)    \

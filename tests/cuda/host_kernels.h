@@ -1,4 +1,4 @@
-// The kernels of am/cuda/kernels, run on the host (host_cuda.h), as tensor::GpuKernels.
+// Provides the kernels of am/cuda/kernels, run on the host (host_cuda.h), as tensor::GpuKernels.
 //
 //   tensor::use_on_host(&host_kernels());      // operators on host tensors use them
 //   nn::fused::gated(gate, up, activation);    // runs the kernel gated_silu on fibers

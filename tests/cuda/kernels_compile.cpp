@@ -1,6 +1,6 @@
-// The text of the GPU kernels compiles for every architecture, without a GPU; no kernel uses more
-// registers than the table kMost allows, and none keeps values in memory for lack of registers.
-// Exit status 77 if this machine has no NVRTC.
+// Compiles the text of the GPU kernels for every architecture, without a GPU. Checks that no kernel
+// uses more registers than the table kMost allows, and that none spills registers to memory. Exit
+// status 77 if this machine has no NVRTC.
 #include <dlfcn.h>
 #include <elf.h>
 #include <nvrtc.h>
@@ -33,7 +33,7 @@ const std::map<std::string, unsigned> kMost = {
     {"gated_gradients_gelu_erf", 40},
     {"rms_norm", 48},
     {"rms_norm_by_one", 40},
-    {"rms_norm_gradients", 96},  // of 128 for its blocks of up to 512 threads
+    {"rms_norm_gradients", 96},  // the limit is 128 with blocks of 512 threads
     {"rms_norm_gradients_by_one", 48},
     {"rms_norm_weight_gradient", 32},
     {"rotate", 48},
@@ -89,9 +89,9 @@ Value value_at(std::string_view bytes, size_t at) {
   return value;
 }
 
-// Returns what each kernel of a cubin needs, from its section .nv.info: entries of a format (1
-// byte), an attribute (1 byte) and a size (2 bytes). If the format is 4, that many bytes follow:
-// for these attributes the index of a symbol and a number, 4 bytes each.
+// Returns the resources of each kernel of a cubin, from its section .nv.info. Each entry begins
+// with a format (1 byte), an attribute (1 byte) and a size (2 bytes). If the format is 4, `size`
+// bytes follow: for the attributes read here, the index of a symbol and a number, 4 bytes each.
 std::map<std::string, Resources> resources(std::string_view cubin) {
   constexpr uint8_t kSized = 4, kFrameBytes = 0x11, kRegisters = 0x2f;
   const auto header = value_at<Elf64_Ehdr>(cubin, 0);
@@ -116,14 +116,15 @@ std::map<std::string, Resources> resources(std::string_view cubin) {
     const auto index = value_at<uint32_t>(cubin, value);
     const auto symbol = value_at<Elf64_Sym>(cubin, symbols.sh_offset + index * sizeof(Elf64_Sym));
     const std::string name = text(section(symbols.sh_link), symbol.st_name);
-    if (name.starts_with('$')) continue;  // a function of NVRTC's own, such as a division
+    if (name.starts_with('$')) continue;  // a helper that NVRTC adds, such as a division
     const auto number = value_at<uint32_t>(cubin, value + 4);
     (attribute == kRegisters ? all[name].registers : all[name].stack_bytes) = number;
   }
   return all;
 }
 
-// Returns what is wrong with the kernels' resources; empty if nothing is.
+// Returns a line for each kernel that exceeds its limits or is missing in kMost; empty if none
+// does.
 std::string problems_of(const std::map<std::string, Resources>& used) {
   std::string problems;
   for (const auto& [name, need] : used) {

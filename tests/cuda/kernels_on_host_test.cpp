@@ -1,4 +1,4 @@
-// GPU kernels, run on the host, against float64: random shapes, rows that are not aligned, outputs
+// Compares GPU kernels, run on the host, with float64: random shapes, unaligned rows, outputs
 // filled with NaN between inaccessible pages, and tensors of more than 2^31 elements.
 #include <ATen/ATen.h>
 #include <sys/mman.h>
@@ -39,7 +39,7 @@ void* mapped(size_t bytes) {
   return memory;
 }
 
-// Returns a tensor with an inaccessible page behind it, less than 16 bytes away, and one before it.
+// Returns a tensor between inaccessible pages; the page behind begins less than 16 bytes after it.
 at::Tensor guarded(at::IntArrayRef sizes, at::ScalarType dtype, Place place = Place::kAligned) {
   const auto page = static_cast<size_t>(::getpagesize());
   const size_t element = at::elementSize(dtype);
@@ -65,7 +65,7 @@ at::Tensor guarded_copy(const at::Tensor& x, at::ScalarType dtype, Place place =
 
 double largest_error(const at::Tensor& got, const at::Tensor& wanted) {
   const at::Tensor apart = (got.to(at::kDouble) - wanted).abs();
-  const at::Tensor same = got.to(at::kDouble).eq(wanted);  // infinities
+  const at::Tensor same = got.to(at::kDouble).eq(wanted);  // true for equal infinities
   const at::Tensor scale = wanted.abs().masked_fill(same, 0).max().clamp_min(1.0);
   return apart.masked_fill(same, 0.0).max().item<double>() / scale.item<double>();
 }
@@ -338,7 +338,7 @@ TEST_CASE("rotation kernels, on the host") {
   const auto& kernels = test::host_kernels();
   struct Case {
     int64_t batch, heads, length, width, turned;
-    bool of_batch, fused;  // a table per sequence; x is a slice of a fused product
+    bool of_batch, fused;  // the angles are a table per sequence; x is a slice of a fused product
   };
   for (const at::ScalarType dtype : kDtypes) {
     for (const Case& one :
@@ -380,7 +380,7 @@ TEST_CASE("rotation kernels, on the host") {
   }
 }
 
-// Tensors of more than 2^31 elements, of which the kernels write the last ones.
+// The tensors have more than 2^31 elements, of which the kernels write only the last ones.
 TEST_CASE("indices of kernels beyond 2^31, on the host") {
   const auto& kernels = test::host_kernels();
   const auto sparse = [](at::IntArrayRef sizes) {
@@ -451,7 +451,8 @@ TEST_CASE("indices of kernels beyond 2^31, on the host") {
     };
     const at::Tensor wanted = tail(x).to(at::kDouble) * of_table(cos) +
                               at::cat({-halves[1], halves[0]}, -1) * of_table(sin);
-    // The kernel reads each angle from the first half of the table.
+    // Only the first half of each head is compared: the kernel reads all angles from the first half
+    // of the tables, whose second half contains other random values here.
     CHECK(largest_error(tail(y).narrow(-1, 0, width / 2), wanted.narrow(-1, 0, width / 2)) <
           allowed(at::kBFloat16));
   }

@@ -24,7 +24,7 @@ namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(60);
 
-// A real communicator of one rank. (World creates none: a group of one needs none.)
+// A real communicator of one rank. (World creates no communicator for a group of one rank.)
 struct OneRank {
   explicit OneRank(const GroupOptions& options) {
     engine = load_cuda_plugin().make_nccl_engine({});
@@ -204,7 +204,7 @@ TEST_CASE("ranks on several GPUs", "[several]") {
       if (world.rank() != 0) return;
       at::Tensor sum = at::ones({1}, at::TensorOptions().device(world.device()));
       world.group().all_reduce(sum);
-      sum.item<float>();  // until c10d ends the communicator
+      sum.item<float>();  // returns when c10d aborts the communicator
       world.group().all_reduce(sum);
     };
     CHECK_THROWS_AS(on_every_gpu("nccl", body, std::chrono::seconds(5)), CollectiveError);

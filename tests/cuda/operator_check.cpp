@@ -21,7 +21,7 @@ namespace {
 
 double allowed(at::ScalarType dtype) { return dtype == at::kFloat ? 1e-5 : 1e-2; }
 
-// Fills freed memory, which the next tensors reuse, with NaN.
+// Writes NaN into memory and frees it, so that the next tensors reuse it.
 void poison_memory() {
   Tensors all;
   for (int64_t numel = 64; numel <= (1 << 20); numel *= 4) {

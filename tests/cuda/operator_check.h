@@ -1,5 +1,5 @@
-// The table of am_gpu_tests: operators on a device compared with plain formulas in float64 on the
-// host, values and all gradients, in float32 and bfloat16.
+// Compares operators on a device with plain formulas in float64 on the host: values and all
+// gradients, in float32 and bfloat16. The program am_gpu_tests prints a table of the errors.
 //
 //   am_gpu_tests                            on the first GPU; exit status 77 if there is none
 //   AM_OPERATORS_DEVICE=cpu am_gpu_tests    the same table on the host
@@ -37,15 +37,15 @@ using Outcomes = std::function<Outcome(const Tensors& inputs, const Pull& pull)>
 Outcomes by_autograd(const Operator& operation);
 Outcomes without_gradients(const Operator& operation);
 
-// Prints a line of the table for each dtype, and CHECKs its errors. `inputs`: on the host, float64
-// or integers.
+// Prints a line of the table for each dtype, and CHECKs the errors. `inputs` are on the host, in
+// float64 or integers.
 void check_operator(const std::string& name, const Outcomes& ours, const Outcomes& wanted,
                     const Tensors& inputs);
 // Variant that computes the gradients of both by autograd.
 void check_operator(const std::string& name, const Operator& ours, const Operator& wanted,
                     const Tensors& inputs);
 
-// nn::fused::clamped as a plain formula.
+// Returns the value of nn::fused::clamped, computed by a plain formula.
 at::Tensor clamped_in_full(const at::Tensor& pairs, const nn::fused::Clamp& clamp);
 
 }  // namespace am::test

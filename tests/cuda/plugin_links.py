@@ -1,4 +1,4 @@
-"""Every symbol that the CUDA plugin needs is defined in a library that it is linked to.
+"""Checks that every symbol that the CUDA plugin needs is defined in a library that it is linked to.
 
     plugin_links.py PLUGIN FOLDER...      the folders, besides the system's, in which libraries are searched
 

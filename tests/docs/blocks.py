@@ -1,4 +1,4 @@
-"""The fenced blocks of README.md and lib/docs/*.md, for the tests that run and compile them.
+"""Reads the fenced blocks of README.md and lib/docs/*.md, for the tests that run and compile them.
 
 Every block names its language. A comment in the line before it adds properties:
 

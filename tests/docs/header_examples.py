@@ -56,14 +56,14 @@ def is_cpp(paragraph, path, listed):
 
 
 def parameters(names):
-    """Returns `plan, int64_t bytes` with declarations instead of bare names."""
+    """Returns a list such as `plan, int64_t bytes` with a declaration in place of each bare name."""
     def declared(match):
         return match[1] + COMMON.get(match[2], f"const at::Tensor& {match[2]}")
     return re.sub(r"(^|, )(\w+)(?=,|$)", declared, names)
 
 
 def example(path, header, code):
-    """Returns the function. Its line numbers are the header's, so that compilers point there."""
+    """Returns a function with the header's example. Its #line directives let compilers point to the header."""
     spaces = re.findall(r"^namespace (\S+) \{$", path.read_text(), re.M)
     space = [name for name in spaces if name != "detail"][-1]
     name = "example_of_" + re.sub(r"\W", "_", header.removesuffix(".h"))

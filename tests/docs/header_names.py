@@ -1,6 +1,6 @@
-"""Names that the examples of public headers use without declaring them, for header_examples.py."""
+"""Declares the names that the examples of public headers use without declaration, for header_examples.py."""
 
-# Declarations of common names. A name without one is a tensor.
+# Declarations of common names. A bare name that is not listed here is a tensor.
 COMMON = {
     "bytes": "std::span<const std::byte> bytes",
     "config": "const model::ModelConfig& config",
@@ -23,7 +23,7 @@ COMMON = {
     "world": "const runtime::World& world",
 }
 
-# Parameters of an example: the names that it does not declare.
+# Parameters of each example: the names that it uses without declaration.
 GIVEN = {
     "base/child_process.h": "int pipe_end",
     "base/crc32c.h": "std::span<const std::byte> first, std::span<const std::byte> second",

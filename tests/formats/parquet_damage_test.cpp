@@ -1,4 +1,4 @@
-// Parquet files with false sizes, counts and offsets.
+// Tests Parquet files with false sizes, counts and offsets.
 #include <catch2/catch.hpp>
 
 #include "am/base/error.h"
@@ -11,7 +11,7 @@ namespace {
 
 using namespace parquet_bytes;
 
-// A file with one row, a text.
+// Returns a file with a column of texts and one row.
 File file_of_text() {
   File file;
   file.schema = {leaf("text", 6, 0, 0)};
@@ -85,8 +85,8 @@ TEST_CASE("deep values and schemas do not overflow the stack") {
   }
   file.schema.push_back(leaf("text", 6, 0));
   CHECK(problem(file) == "the schema is nested too deeply");
-  // The footer has a struct in an unknown field; this struct has a struct in an unknown field, and
-  // so on.
+  // The footer contains a struct in an unknown field, which contains another one in an unknown
+  // field, and so on.
   const std::string footer(100'000, '\x6c');
   CHECK(problem("PAR1" + footer + fixed32(static_cast<uint32_t>(footer.size())) + "PAR1") ==
         "the Parquet footer: values are nested too deeply");
@@ -106,7 +106,8 @@ TEST_CASE("pages that lie are told apart") {
         kInPage + "the pages have more values than the column");
   CHECK(problem(file, {.bytes = plain("a"), .stored = 1'000}) ==
         kInPage + "the page would have 1000 bytes, but 5 are left in its column");
-  CHECK(problem(file, {.bytes = plain("a"), .stored = -7'000'000}) == "read");  // < 0: true size
+  // Page writes the true size if `stored` is negative.
+  CHECK(problem(file, {.bytes = plain("a"), .stored = -7'000'000}) == "read");
   CHECK(problem(file, {.bytes = plain("a"), .unpacked = 6}) ==
         kInPage + "the sizes in the page header contradict each other");
   CHECK(problem(file, {.bytes = plain("a"), .encoding = 8}) ==
@@ -190,7 +191,7 @@ TEST_CASE("a row whose few bytes stand for billions of values is refused") {
 }
 
 TEST_CASE("columns of one struct that contradict each other are refused") {
-  // Both leaves are optional, below an optional struct: definition levels 0 to 2.
+  // The leaf is optional and below an optional struct, so its definition levels are 0 to 2.
   File file;
   file.schema = {Struct().number(3, 1).text(4, "s").number(5, 1), leaf("a", 6, 1)};
   file.pages = Page{.bytes = levels(1, 1)}.whole();

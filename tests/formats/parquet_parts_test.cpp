@@ -1,4 +1,4 @@
-// Parts of the Parquet reader: Snappy, packed integers, and schemas.
+// Tests parts of the Parquet reader: Snappy, packed integers, and schemas.
 #include <catch2/catch.hpp>
 
 #include "am/base/error.h"
@@ -58,7 +58,8 @@ std::string schema_of(std::vector<SchemaElement> elements) {
 
 TEST_CASE("Snappy: literals, and copies that overlap with themselves") {
   CHECK(unpacked({"\x05\x10hello"}, 5) == "hello");
-  // A literal of 3 bytes; a copy of 4 bytes from 3 before; one of 61 bytes from 2 before.
+  // A literal of 3 bytes; a copy of 4 bytes that begins 3 bytes back; one of 61 bytes, 2 bytes
+  // back.
   CHECK(unpacked({"\x44\x08"
                   "abc\x01\x03\xf2\x02\x00",
                   9 + 1},
@@ -67,7 +68,7 @@ TEST_CASE("Snappy: literals, and copies that overlap with themselves") {
     for (int i = 0; i < 61; ++i) rest += i % 2 == 0 ? 'c' : 'a';
     return rest;
   }());
-  // A literal whose length takes a byte of its own, and a copy with an offset of four bytes.
+  // A literal whose length is in a separate byte, and a copy whose offset has four bytes.
   const std::string literal(70, 'x');
   CHECK(unpacked("\x4a\xf0\x45" + literal + std::string("\x0f\x46\0\0\0", 5), 74) ==
         literal + "xxxx");
@@ -101,7 +102,7 @@ TEST_CASE("runs of equal and of packed numbers") {
   CHECK(runs(varint(1 << 1) + std::string("\0\0\0\x80", 4), 32, 1) ==
         std::vector<uint32_t>{0x80000000});
   CHECK_THROWS_AS(runs("\x03\x88\xc6", 3, 6), Error);
-  CHECK_THROWS_AS(runs(std::string(20, '\0'), 3, 1), Error);  // runs of zero numbers
+  CHECK_THROWS_AS(runs(std::string(20, '\0'), 3, 1), Error);  // every run is empty
   CHECK_THROWS_AS(runs(varint(uint64_t{1} << 40), 3, 1), Error);
 }
 
@@ -120,7 +121,7 @@ TEST_CASE("differences of numbers") {
   CHECK_THROWS_AS(reader.next(), Error);
   const Bytes behind = DeltaReader(view_of(whole)).skip_all();
   CHECK(std::string(as_text(behind)) == "rest");
-  // Differences of zero bits take no bytes; the header has their number.
+  // Differences of zero bits occupy no bytes; the header contains their number.
   const std::string many = head(uint64_t{1} << 31, 1, uint64_t{1} << 30, 3) + zigzag(1) + '\0';
   DeltaReader steps(view_of(many));
   CHECK(steps.next() == 3);
@@ -152,7 +153,7 @@ TEST_CASE("lists in the forms of old and new writers") {
                    value("y", kOptional)}) == "a:0[1,1 pair:1{ x:1 y?:2 }]");
   CHECK(schema_of({list("a", kRequired), group("list", kRepeated, 1), value("x", kRepeated)}) ==
         "a:0[1,1 list:1{ x:1[2,2 x:2] }]");
-  // A repeated node without a group of its own.
+  // A repeated node that no LIST group contains is a list, too.
   CHECK(schema_of({value("a", kRepeated)}) == "a:0[1,1 a:1]");
   CHECK(schema_of({group("a", kOptional, 1), value("x", kRepeated)}) == "a?:1{ x:1[2,1 x:2] }");
   CHECK(schema_of({list("a", kOptional), group("list", kRepeated, 1), list("element", kOptional),

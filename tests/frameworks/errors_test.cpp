@@ -1,4 +1,5 @@
-// Importers on invalid files: errors name the place in the file, and arbitrary bytes are handled.
+// Tests importers on invalid files: errors name the place in the file, and arbitrary bytes yield an
+// error or a valid draft of a plan.
 #include <catch2/catch.hpp>
 #include <random>
 

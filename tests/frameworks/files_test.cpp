@@ -1,4 +1,4 @@
-// Values in the files of each framework, and the plan that an import makes of these files.
+// Tests the values in the files of each framework, and the plans that are imported from the files.
 #include <catch2/catch.hpp>
 
 #include "frameworks/exchange_support.h"

@@ -60,8 +60,8 @@ inline void check_expected(const stored::TensorSource& source, const std::string
   CHECK(all_names(source) == names);
 }
 
-// Checks reads of boxes: all ranges of an odd number of rows; in a matrix, without the first and
-// the last column.
+// Checks reads of boxes: all ranges of an odd number of rows, in a matrix without its first and
+// last column.
 inline void check_boxes(const stored::TensorSource& source, const std::string& name) {
   const stored::StoredTensor& tensor = *source.find(name);
   const int64_t size = formats::dtype_size(tensor.dtype);

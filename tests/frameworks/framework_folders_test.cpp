@@ -88,7 +88,7 @@ TEST_CASE("OLMo-core's folders have the hub's names") {
 
 TEST_CASE("Megatron's folders have the hub's names, rows and layers") {
   for (const std::string name : {"megatron", "megatron_layers", "megatron_experts"}) {
-    // The parent folder opens its newest checkpoint.
+    // A parent folder stands for its newest checkpoint.
     for (const fs::path& folder : {kFrameworks / name, kFrameworks / name / "iter_0000002"}) {
       const auto source = open_tensor_source(folder);
       CHECK(source->format() == "megatron");
@@ -160,7 +160,7 @@ TEST_CASE("NeMo AutoModel's folders: the hub's weights in shards, and an optimiz
     CHECK(source->config_file().filename() == "config.json");
     CHECK(source->find("lm_head.weight")->shards.size() == 2);
   }
-  // The parent folder opens its newest checkpoint.
+  // A parent folder stands for its newest checkpoint.
   FrameworkFolder all(kFrameworks / "automodel", "all");
   fs::create_directory_symlink("epoch_0_step_2", all.path / "LATEST");
   fs::remove(all.path / "expected.safetensors");

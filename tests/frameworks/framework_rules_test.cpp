@@ -1,4 +1,4 @@
-// Rules of each framework (dialects): for each condition, a plan that passes and one that fails.
+// Tests the rules of each framework (dialects): for each condition, one plan passes and one fails.
 // Verdicts are compared with those of the frameworks themselves (tests/data/dialects, made by
 // scripts/fixtures/check_dialects.py).
 #include "am/frameworks/framework_rules.h"

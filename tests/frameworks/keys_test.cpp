@@ -382,7 +382,7 @@ TEST_CASE("torchtitan: a warm-up and a decay are shortened to the job, as torcht
   };
   CHECK(schedule("").warmup_steps == 200);
   CHECK(schedule("warmup_steps = 2\n").warmup_steps ==
-        2);  // section of this key in torchtitan versions of 2024
+        2);  // versions of 2024 read warmup_steps in [training]
   const config::SchedulerSection decayed =
       schedule("[lr_scheduler]\nwarmup_steps = 100\ndecay_ratio = 0.8\n");
   CHECK(decayed.warmup_steps == 100);

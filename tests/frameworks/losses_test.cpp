@@ -1,5 +1,5 @@
-// Settings that a plan cannot represent: an import refuses them if they change the layout or the
-// numbers, and otherwise lists them. Also files of another framework or for another model.
+// Tests settings that a plan cannot represent: an import refuses them if they change the layout or
+// the numbers, and otherwise lists them. Also tests files of another framework or model.
 #include <catch2/catch.hpp>
 
 #include "frameworks/exchange_support.h"
@@ -134,7 +134,7 @@ TEST_CASE("Megatron's geometry is held against the model", "[exchange]") {
                 "--kv-channels 128")
             .empty());
   CHECK(compare("--num-layers 32 --num-query-groups 4")
-            .empty());  // Megatron ignores --num-query-groups here
+            .empty());  // ignored without --group-query-attention
   const Diagnostics found = compare("--num-layers 80 --num-experts 8 --moe-router-topk 2");
   CHECK(test::ids(found) == Ids(3, "exchange.model"));
   CHECK_THAT(found.items()[0].message,
@@ -180,7 +180,7 @@ TEST_CASE("nemo-automodel: keys of 0.7", "[exchange]") {
                "distributed:\n  strategy: megatron_fsdp\n  report_nan_in_param_grad: true\n");
   CHECK(std::get<config::MegatronFSDPConfig>(megatron.plan.strategy).report_nan_in_param_grad);
   CHECK(megatron.plan.runtime.timeout_minutes ==
-        10.0);  // default of the plan, because the recipe has no value
+        10.0);  // the default of a plan, because the recipe sets no timeout
   CHECK(megatron.toml().find("timeout_minutes") == std::string::npos);
 }
 

@@ -1,5 +1,5 @@
-// The rules of Megatron in a second, independent form: a table made from its documentation and
-// sources, compared on random layouts with the rules in the library.
+// Compares the rules of Megatron in the library, on random layouts, with an independent second
+// form: a table made from Megatron's documentation and sources.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
@@ -14,7 +14,7 @@ using am::config::Plan;
 using am::model::ModelConfig;
 using am::test::ids;
 
-// Job described by the arguments of Megatron.
+// A job, described by Megatron's arguments.
 struct Job {
   int64_t world, tp, pp, cp, ep, written_dp, optimizer_instances;
   int64_t heads, groups, hidden, ffn, layers, experts, positions;

@@ -1,5 +1,5 @@
-// Tables of tensor names and rows in both directions: a reader finds each value where a writer
-// stores it.
+// Tests tables of tensor names and rows in both directions: a reader finds each value where a
+// writer stores it.
 #include "am/frameworks/name_map.h"
 
 #include <algorithm>

@@ -33,7 +33,7 @@ TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpo
     const auto source = open_tensor_source(folder.path);
     CHECK(source->format() == kind.format);
     check_expected(*source, kind.name);
-    // Strided shards, from tensor parallelism below fully_shard, and shards of columns.
+    // Strided shards (fully_shard over tensor parallelism) and shards of columns.
     check_boxes(*source, "model.layers.1.self_attn.q_proj.weight");
     check_boxes(*source, "model.layers.1.self_attn.o_proj.weight");
     check_boxes(*source, "optim.state.model.layers.0.mlp.down_proj.weight.exp_avg_sq");
@@ -70,7 +70,7 @@ TEST_CASE("folders with a file a rank: accelerate without DCP, and torch_checkpo
   // The file of rank 1 also contains the rows of lm_head.weight that are in the missing file.
   CHECK_NOTHROW(read_all(*source, "lm_head.weight"));
   CHECK_THROWS_AS(read_all(*source, "model.layers.0.self_attn.q_proj.weight"), Error);
-  // A file with wrong contents is in the place of the missing model file.
+  // A copy of an optimizer file replaces the missing model file.
   fs::copy_file(file(kind.optimizer, 0), file(kind.model, 3));
   CHECK_THROWS_AS(open_tensor_source(folder.path), Error);
 }

@@ -59,7 +59,7 @@ Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags =
   }
   // The TOML text of the imported plan describes the same layout.
   Diagnostics found;
-  std::vector<config::Override> given;  // not a part of the layout, but the model limits it
+  std::vector<config::Override> given;  // not part of the layout, but limited by the model
   if (lost.count("train.seq_len") == 1)
     given.push_back({cat("train.seq_len=", of.plan.train.seq_len)});
   const auto plan = config::parse_plan(back.toml(), of.plan.file, given, found);

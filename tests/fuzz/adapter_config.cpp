@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     am::stored::check_adapter_config(am::fuzz::text_of(data, size), "adapter_config.json",
                                      {.rank = 8, .scale = 2.0});
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

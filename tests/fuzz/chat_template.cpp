@@ -1,4 +1,5 @@
-// Input: a chat template. It is parsed, and rendered with a conversation under small limits.
+// Input: a chat template, which is parsed and renders a conversation under small limits. The spans
+// that the model generates must lie inside the text.
 #include "am/chat/chat_template.h"
 
 #include "target.h"
@@ -25,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (span.begin > span.end || span.end > out.text.size()) __builtin_trap();
     }
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

@@ -13,7 +13,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string kept = to_json_text(parse_checkpoint_info(text, "fuzz"));
     if (to_json_text(parse_checkpoint_info(kept, "kept")) != kept) std::abort();
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

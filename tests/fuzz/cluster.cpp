@@ -1,4 +1,4 @@
-// Input: a file, parsed as the description of a GPU and as a calibration.
+// Input: a file that is read as the description of a GPU, and then as a calibration.
 #include "am/cluster/hardware.h"
 #include "am/predict/time/constants.h"
 #include "target.h"

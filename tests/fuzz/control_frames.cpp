@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   FrameReader from_job(kLargestFromJob);
   ReplyReader replies;
   for (FrameReader* reader : {&to_job, &from_job}) {
-    // The bytes arrive in two pieces, as they may from a stream.
+    // The bytes arrive in two pieces, because a socket can split a frame anywhere.
     const size_t half = size / 2;
     if (!reader->add(am::fuzz::text_of(data, half))) continue;
     if (!reader->add(am::fuzz::text_of(data + half, size - half))) continue;
@@ -19,7 +19,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       try {
         replies.add(*message);
       } catch (const am::Error&) {
-        // Refused with a reason.
+        // Invalid input is refused with an error.
       }
     }
   }

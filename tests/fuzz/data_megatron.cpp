@@ -1,4 +1,5 @@
-// Input: the .idx of Megatron's data. The first byte is the length of the .bin, which follows.
+// Input: Megatron's data set. The first byte is the length of the .bin file, which follows; all
+// remaining bytes are the .idx file.
 #include <algorithm>
 #include <array>
 
@@ -23,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       tokens->read(at, std::span(ids).first(count));
     }
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

@@ -1,5 +1,5 @@
-// Input: text to train on. If the first byte is odd, the text is a .jsonl file; otherwise its
-// format is detected.
+// Input: text to train on. If the first byte is odd, the text is read as a .jsonl file; otherwise
+// its format is detected from its content.
 #include <array>
 
 #include "am/data/token_source.h"
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     tokens->read(tokens->size() - 1, last);
     if (last[0] != 256) std::abort();
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

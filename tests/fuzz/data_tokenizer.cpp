@@ -9,7 +9,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view file = am::fuzz::text_of(data, size);
   try {
-    // tiktoken's files have no pattern that splits words; the name selects it.
+    // tiktoken's files do not contain the pattern that splits text into words; the name "cl100k"
+    // selects it.
     const auto tokenizer = am::data::parse_tokenizer(file, "cl100k");
     for (const std::string_view text :
          {std::string_view("Hi there,  it's 1234 e\xcc\x81t\xc3\xa9 \n\n<|end|> </s>\xff\xe2\x82"),
@@ -27,7 +28,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       static_cast<void>(tokenizer->decode(ids));
     }
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

@@ -8,7 +8,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     am::formats::read_dcp_metadata(file.path());
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

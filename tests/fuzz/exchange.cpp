@@ -1,5 +1,6 @@
-// Input: another framework's configuration; the first byte selects the framework. The result must
-// be a plan's text; a plan that passes the rules is exported to every framework and read back.
+// Input: one byte that selects a framework, followed by that framework's configuration. The
+// importer returns a plan or reports errors, never both. An imported plan must parse. If it also
+// passes the rules, it is exported to every framework, and export_plan() reads each export back.
 #include "am/frameworks/exchange.h"
 
 #include "am/rules/check.h"

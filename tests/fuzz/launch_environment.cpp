@@ -1,4 +1,5 @@
-// Input: a launcher's environment as lines NAME=VALUE. A rank found in it must be one of the job's.
+// Input: a launcher's environment variables, one NAME=VALUE per line. A rank or node that is
+// detected in them must lie inside the detected job.
 #include <cstdlib>
 #include <map>
 #include <string>

@@ -1,4 +1,4 @@
-// Input: a table of measured runs.
+// Input: a CSV table of measured runs. The memory and the time of each run are predicted.
 #include "am/predict/time/measured_runs.h"
 
 #include "am/predict/memory/peak_memory.h"

@@ -1,4 +1,5 @@
-// Input: config.json; if valid, its parameters are named and counted.
+// Input: config.json. If it is valid, the names of its parameters, their sizes and the FLOPs per
+// token are computed.
 #include "am/model/config.h"
 #include "am/model/flops.h"
 #include "am/model/inventory.h"

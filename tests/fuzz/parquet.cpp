@@ -1,10 +1,10 @@
-// Input: a Parquet file, of which all columns are read.
+// Input: a Parquet file. All its columns are read.
 #include "am/base/json.h"
 #include "am/formats/parquet/table.h"
 #include "target.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  // A few bytes may stand for billions of rows, which is legal.
+  // A legal file of a few bytes can encode billions of rows, so reading stops after 10,000.
   constexpr int64_t kMostRows = 10'000;
   const auto bytes = std::as_bytes(std::span(data, size));
   try {
@@ -14,7 +14,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       if (row.number > kMostRows) throw am::Error(am::ErrorKind::kRuntime, "enough");
     });
   } catch (const am::Error& error) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
     if (error.kind() == am::ErrorKind::kInternal) std::abort();
   }
   return 0;

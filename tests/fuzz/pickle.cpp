@@ -1,4 +1,4 @@
-// Input: a pickle.
+// Input: a Python pickle.
 #include "am/formats/pickle.h"
 
 #include "target.h"
@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         am::formats::Pickle::read({reinterpret_cast<const std::byte*>(data), size}, "fuzz");
     for (const auto& item : pickle.root().items()) item.find("key");
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

@@ -1,4 +1,5 @@
-// Input: a plan, checked by every rule; if valid, its memory and time are computed.
+// Input: a plan, which every rule checks. If it is valid, its memory and its step time are
+// predicted.
 #include "am/config/plan.h"
 
 #include "am/predict/memory/memory.h"

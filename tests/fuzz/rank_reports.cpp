@@ -1,5 +1,5 @@
-// Input: reports of ranks and machines: an error file, a state, a machine's report, or a verdict,
-// as the first byte selects.
+// Input: a report between ranks and launchers. The first byte selects its kind: a rank's error
+// file, a rank's state, a node's report, or the verdict of node 0.
 #include "am/launch/cause/rank_error.h"
 #include "am/launch/cause/rank_state.h"
 #include "am/launch/nodes/node_report.h"
@@ -26,7 +26,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       static_cast<void>(describe(result) + to_text(*verdict));
     }
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

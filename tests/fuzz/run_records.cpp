@@ -1,4 +1,4 @@
-// Input: a run folder's metrics.jsonl (even first byte) or result.json.
+// Input: a run folder's metrics.jsonl if the first byte is even, or its result.json if it is odd.
 #include "am/observe/metrics.h"
 #include "am/run_folder/job_record.h"
 #include "support/temporary_folder.h"
@@ -21,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       am::run_folder::read_record(run);
     }
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

@@ -9,7 +9,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const auto opened = am::formats::SafetensorsFile::open(file.path());
     for (const auto& entry : opened.entries()) opened.data(entry);
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

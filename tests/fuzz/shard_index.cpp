@@ -11,7 +11,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     const std::string kept = to_json_text(parse_shard_index(am::fuzz::text_of(data, size), "fuzz"));
     if (to_json_text(parse_shard_index(kept, "kept")) != kept) std::abort();
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

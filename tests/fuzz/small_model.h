@@ -1,4 +1,4 @@
-// A model that fits every layout of a few ranks, for targets that check plans.
+// A small model that every layout of a few ranks can divide, for targets that check plans.
 #pragma once
 
 #include "am/model/config.h"

@@ -1,5 +1,6 @@
-// Input: messages of clients to the store where ranks meet. Each piece is a length, whose lowest
-// two bits select the client, followed by that many bytes on its connection.
+// Input: messages of four clients to the store at which ranks rendezvous, in pieces. Each piece
+// begins with one byte: its low two bits select the client, and its high six bits are the number of
+// message bytes that follow.
 #include <array>
 
 #include "am/launch/nodes/store_table.h"

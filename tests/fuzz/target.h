@@ -26,12 +26,12 @@ inline std::string_view text_of(const uint8_t* data, size_t size) {
   return {reinterpret_cast<const char*>(data), size};
 }
 
-// A file in memory, for readers that take a path.
+// A temporary file in memory, for readers that open a path.
 class MemoryFile {
  public:
   MemoryFile() : fd_(::memfd_create("fuzz", MFD_CLOEXEC)) {}
   MemoryFile(const uint8_t* data, size_t size) : MemoryFile() { write(data, size); }
-  // Also gives the file a name, for readers that depend on the name.
+  // Also creates the symbolic link `name` to the file, for readers that depend on the name.
   explicit MemoryFile(const std::filesystem::path& name) : MemoryFile() {
     std::filesystem::create_symlink(path(), name);
   }

@@ -1,5 +1,5 @@
-// Input: a file of torch.save, which may hold DTensors; declared sizes must be checked against the
-// available bytes.
+// Input: a file of torch.save, which can contain DTensors. The sizes that it declares must be
+// checked against the number of bytes that it contains.
 #include "am/formats/torch_archive.h"
 
 #include "am/formats/setting_value.h"
@@ -24,7 +24,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       am::formats::setting_value(entry.value);
     }
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

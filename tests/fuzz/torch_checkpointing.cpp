@@ -1,4 +1,5 @@
-// Input: torch_checkpointing's metadata.pkl; accepted parts must lie inside their tensors.
+// Input: metadata.pkl of torch_checkpointing. In accepted metadata, each rank's parts lie inside
+// their tensors, and each file lies inside the checkpoint.
 #include <cstdlib>
 
 #include "am/frameworks/torch_checkpointing/metadata.h"
@@ -30,7 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       }
     }
   } catch (const am::Error&) {
-    // Refused with a reason.
+    // Invalid input is refused with an error.
   }
   return 0;
 }

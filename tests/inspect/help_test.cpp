@@ -1,4 +1,4 @@
-// `help` lists every command once, in groups whose names are no commands.
+// Tests that `help` lists every command once, in groups whose names are not commands.
 #include <catch2/catch.hpp>
 #include <map>
 #include <string>

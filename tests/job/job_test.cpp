@@ -1,4 +1,5 @@
-// Opening a job reports errors of the loader, of the rules and of the runtime's limits together.
+// Tests that opening a job reports the errors of the loader, of the rules and of the runtime's
+// limits together.
 #include "am/job/job.h"
 
 #include <catch2/catch.hpp>
@@ -51,7 +52,7 @@ class PlanFile {
     return errors;
   }
 
-  std::set<std::string> rules;  // of the errors of the last opening
+  std::set<std::string> rules;  // rules of the errors that the last open() reported
 
  private:
   TemporaryFolder folder_;

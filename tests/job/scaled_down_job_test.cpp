@@ -1,4 +1,5 @@
-// Every plan that the rules accept has a small proxy model that they also accept.
+// Tests that every plan that the rules accept has a proxy with a small model, which they also
+// accept.
 #include "am/job/scaled_down_job.h"
 
 #include <catch2/catch.hpp>
@@ -17,7 +18,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns a proxy for the model in `folder`; nothing if the rules refuse the large plan.
+// Returns a proxy for the model in `folder`; nullopt if the rules refuse the large plan.
 std::optional<job::ScaledDownJob> proxy_of(const fs::path& folder, const std::string& keys,
                                            Diagnostics& found) {
   const auto plan = config::parse_plan(

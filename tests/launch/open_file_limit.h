@@ -1,5 +1,5 @@
-// Classes that restrict the open files of this process until they are destroyed: OpenFiles sets the
-// limit, FewDescriptors leaves only a few descriptors free.
+// Classes that restrict the open files of this process until the object is destroyed. OpenFiles
+// sets the limit; FewDescriptors leaves only a few descriptors free.
 #pragma once
 
 #include <sys/resource.h>
@@ -58,7 +58,7 @@ class FewDescriptors {
 
  private:
   static rlim_t highest() {
-    rlim_t highest = 16;  // at least this many, which give_back() needs
+    rlim_t highest = 16;  // lower bound; the limit is 18 above the highest open descriptor
     for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
       highest = std::max<rlim_t>(highest, std::stoul(entry.path().filename().string()));
     }

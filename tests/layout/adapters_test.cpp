@@ -1,4 +1,4 @@
-// A plan with LoRA: only the adapters are trainable and have gradients and optimizer states.
+// Tests a plan with LoRA: only the adapters are trainable and have gradients and optimizer states.
 #include "am/layout/adapters.h"
 
 #include <catch2/catch.hpp>

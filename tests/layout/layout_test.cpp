@@ -160,7 +160,7 @@ TEST_CASE("parameters are placed on another dimension, ignored or frozen") {
               "ignored_params = [\"model.norm.weight\", \"*.v_proj.weight\"]\n",
               "llama-3.2-1b"),
       config);
-  const auto& down = at(layout, "model.layers.0.mlp.down_proj.weight");  // tp shards dim 1 of 8192
+  const auto& down = at(layout, "model.layers.0.mlp.down_proj.weight");  // tp shards dim 1 (8192)
   CHECK(down.box(layout.mesh, 3) == Box{{0, 4096 + 1024}, {2048, 1024}});
   CHECK(down.stored_numel(layout.mesh, 3) == 2048 * 1024);
   CHECK(am::mesh::to_string(down.placements(layout.mesh).front().second) == "Shard(1)");

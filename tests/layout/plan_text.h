@@ -36,7 +36,7 @@ inline layout::Layout layout_of(const std::string& text,
   return layout_of(plan_of(text, model), model_of(model));
 }
 
-// Replaces "|" by newlines.
+// Returns the text with "|" replaced by newlines, and with a newline at its end.
 inline std::string toml(std::string text) {
   std::replace(text.begin(), text.end(), '|', '\n');
   return text + "\n";

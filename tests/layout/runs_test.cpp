@@ -1,4 +1,4 @@
-// Plans and models that am-run supports, compared with README's lists.
+// Compares the plans and models that am-run supports with README's lists.
 #include "am/layout/runs.h"
 
 #include <algorithm>

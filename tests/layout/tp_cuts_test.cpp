@@ -1,4 +1,4 @@
-// Tensor-parallel sharding of the parameters of every family.
+// Tests the tensor-parallel sharding of the parameters of every family.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>

@@ -1,4 +1,4 @@
-// am-repl's commands on a program that trains a sharded torch module.
+// Tests am-repl's commands on a program that trains a sharded torch module.
 #include "am/live/module_program.h"
 
 #include <ATen/ATen.h>
@@ -98,7 +98,7 @@ TEST_CASE("am-repl reads a sharded module while its program trains it") {
           now[parameter.name] = norm_of(sharded.full_parameter(parameter.name));
           now["grad." + parameter.name] = norm_of(sharded.full_gradient(parameter.name));
         }
-        if (world.rank() == 0 && !over) expected = now;  // of the step at which the job is paused
+        if (world.rank() == 0 && !over) expected = now;  // the norms at the step of the pause
         if (program.step(step)) program.visit(tensors_of(sharded, &optimizer));
         at::Tensor ends = at::full({1}, over ? 1.0 : 0.0);
         world.group().all_reduce(ends);

@@ -70,7 +70,7 @@ TEST_CASE("a planned visit needs no proposal, and close() ends a wait") {
   CHECK_FALSE(agreement.propose(9));
 }
 
-// Ranks step at their own pace, at most `kApart` steps apart, while proposals are made at random.
+// Each rank steps at its own speed, at most `kApart` steps ahead, while random steps are proposed.
 TEST_CASE("all ranks visit at the same steps") {
   constexpr int kRanks = 4;
   constexpr int64_t kApart = 3;
@@ -84,7 +84,7 @@ TEST_CASE("all ranks visit at the same steps") {
   for (int rank = 0; rank < kRanks; ++rank) {
     threads.emplace_back([&, rank] {
       for (int64_t step = 1; step <= last; ++step) {
-        // As in a collective: nobody goes on while another rank is too far behind.
+        // As in a collective, a rank waits while another rank is too far behind.
         for (int other = 0; other < kRanks; ++other) {
           while (at[other] + kApart < step) std::this_thread::yield();
         }

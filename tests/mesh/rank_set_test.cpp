@@ -9,7 +9,7 @@ namespace {
 
 using Ranks = std::vector<int64_t>;
 
-// Ranks row-major in (pp 2, dp_shard 4, tp 2).
+// Selects among 16 ranks, which are numbered row-major in (pp 2, dp_shard 4, tp 2).
 std::optional<Ranks> select(const std::vector<std::string>& words) {
   return select_ranks(MeshLayout({.pp = 2, .dp_shard = 4, .tp = 2, .ep = 4}), words);
 }

@@ -1,5 +1,5 @@
-// Compares the gradients that are summed over tp with the tokens and heads to which each rank
-// applies the parameters.
+// Checks which gradients are summed over tp, against the tokens and heads to which each rank
+// applies each parameter.
 #include "am/model/gradient_sum.h"
 
 #include <catch2/catch.hpp>

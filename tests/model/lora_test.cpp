@@ -116,7 +116,7 @@ TEST_CASE("a target without a module that can have an adapter is named, with the
                    {"nothing", ""}});
   CHECK(legal_targets(spec) ==
         std::vector<std::string>{"q_proj", "k_proj", "v_proj", "o_proj", "lm_head"});
-  // A head tied to the embedding.
+  // A head that is tied to the embedding has no matrix of its own to adapt.
   const auto tied =
       find_bad_targets(describe(test::model_of("llama-3.2-1b")), {4, 1.0, {"lm_head"}});
   REQUIRE(tied.size() == 1);

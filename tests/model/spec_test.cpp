@@ -1,4 +1,4 @@
-// Properties of the description of every family's layers that hold for all configs.
+// Checks properties that the descriptions of all families' layers have for every config.
 #include "am/model/spec.h"
 
 #include <catch2/catch.hpp>

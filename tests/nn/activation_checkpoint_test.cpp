@@ -1,5 +1,5 @@
-// A checkpointed decoder in one process: gradients are bitwise equal to those without
-// checkpointing, and fewer bytes are kept until backward.
+// Tests a decoder with activation checkpointing in one process: gradients are bitwise equal to
+// those without it, and fewer bytes are kept until backward.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// Rotary frequencies. Their use by the families is compared with transformers in
-// parallel/transformers_test.cpp.
+// Tests rotary frequencies. parallel/transformers_test.cpp compares their use by the families with
+// transformers.
 #include "am/nn/rope.h"
 
 #include <ATen/ATen.h>

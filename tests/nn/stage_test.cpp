@@ -1,5 +1,5 @@
-// A decoder split into pipeline stages, joined by hand in one process: logits and gradients equal
-// those of the whole decoder bit by bit.
+// Tests a decoder that is split into pipeline stages and joined by hand in one process: logits and
+// gradients equal those of the whole decoder bit by bit.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -53,7 +53,7 @@ void give_values(nn::Decoder& decoder, const NamedTensors& values) {
   }
 }
 
-// Adds the decoder's gradients to `sums`: a parameter on two stages has the sum of both gradients.
+// Adds the decoder's gradients to `sums`, so that a parameter on two stages gets the sum of both.
 void add_gradients(const nn::Decoder& decoder, NamedTensors& sums) {
   for (const auto& parameter : decoder.parameters()) {
     const at::Tensor& gradient = parameter->value.grad();

@@ -1,5 +1,5 @@
-// Backward in two halves, input gradients first and weight gradients later, is bitwise equal to a
-// single backward.
+// Tests that backward in two halves, input gradients first and weight gradients later, is bitwise
+// equal to a single backward.
 #include "am/nn/weight_pass.h"
 
 #include <ATen/ATen.h>
@@ -58,7 +58,8 @@ class HalvedModel {
     const at::Tensor ids = (ids_BT + m).remainder(config_->vocab_size);
     return (*decoder_)(ids).to(at::kFloat).square().sum();
   }
-  // Whether the pass postpones the parameter's gradient: true for matrices and embedding tables.
+  // Returns whether the pass postpones the parameter's gradient: true for matrices and embedding
+  // tables.
   bool postponed(size_t i) const {
     const model::ParameterSpec& spec = inventory_.parameters[i];
     return !spec.bias && spec.shape.size() > 1;
@@ -186,7 +187,8 @@ TEST_CASE("between the halves the operands of the owed products are kept, and no
   const int64_t hk = config.num_attention_heads * config.head_dim;
   const int64_t gk = config.num_key_value_heads * config.head_dim;
   const int64_t of_layer = 4 * d + 2 * hk + 2 * gk + 3 * f;
-  const int64_t of_ends = d + config.vocab_size + d;  // head's operands, table's gradient
+  // The input and the output's gradient of the head, and the gradient of the embedding's output.
+  const int64_t of_ends = d + config.vocab_size + d;
   const int64_t n = kPassRows * kPassLength;
   const int64_t wanted = 4 * n * (config.num_hidden_layers * of_layer + of_ends);
   const int64_t kept = live.count() - bytes_of_gradients();

@@ -23,7 +23,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Loggers that are shell scripts, and their notes.
+// Runs shell scripts as loggers, and collects the notes about them.
 class Shells {
  public:
   explicit Shells(const std::vector<std::string>& scripts) {
@@ -141,7 +141,7 @@ TEST_CASE("loggers outlive a job that ends without finish()") {
   shells.loggers.reset();
   const std::string name = cat("/proc/", pid, "/comm");
   for (int i = 0; i < 500 && read_file(name) != "sleep\n"; ++i) std::this_thread::sleep_for(10ms);
-  CHECK(read_file(name) == "sleep\n");  // it knows of the end, and still runs
+  CHECK(read_file(name) == "sleep\n");  // cat has read its end, and the script runs on
   CHECK(shells.notes.empty());
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);

@@ -1,4 +1,4 @@
-// Numbers of metrics.jsonl read without parsing whole lines.
+// Tests the reader that extracts numbers from metrics.jsonl without parsing whole lines as JSON.
 #include "am/observe/metric_series.h"
 
 #include <catch2/catch.hpp>
@@ -62,7 +62,7 @@ TEST_CASE("every number of a line is read as it was written") {
     for (char& c : pointer) c = c == '.' ? '/' : c;
     CHECK(series.values[i].back() == line.at(Json::json_pointer(pointer)).get<double>());
   }
-  // metric_keys() has all keys of a line whose values are numbers.
+  // metric_keys() lists all keys of a line whose values are numbers.
   const Json flat = line.flatten();
   CHECK(flat.size() == metric_keys().size() + 1);
 }

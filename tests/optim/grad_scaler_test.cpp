@@ -1,4 +1,4 @@
-// The scale follows torch.amp.GradScaler.
+// Tests that the loss scale follows torch.amp.GradScaler.
 #include "am/optim/grad_scaler.h"
 
 #include <catch2/catch.hpp>

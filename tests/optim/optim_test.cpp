@@ -1,4 +1,4 @@
-// Schedules, clipping and AdamW compared with hand-computed values. train/loop_test.cpp compares
+// Compares schedules, clipping and AdamW with hand-computed values. train/loop_test.cpp compares
 // the whole loop with PyTorch.
 #include <ATen/ATen.h>
 

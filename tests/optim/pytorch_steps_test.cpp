@@ -1,6 +1,6 @@
-// Four steps of every optimizer compared with PyTorch's on the same gradients
+// Compares four steps of every optimizer with PyTorch's on the same gradients
 // (tests/data/optimizers, made by scripts/fixtures/make_optimizer_fixtures.py): values and states,
-// with parameter groups without weight decay.
+// also with parameters without weight decay.
 #include <ATen/ATen.h>
 
 #include <algorithm>

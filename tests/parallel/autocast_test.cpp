@@ -1,5 +1,6 @@
-// The forward under autocast compared with transformers' under torch.autocast on the same weights
-// (autocast.safetensors, made by scripts/fixtures/make_fixtures.py).
+// Logits, loss and gradients under autocast equal those of transformers under torch.autocast, on
+// the same weights (tests/data/hf/*/autocast.safetensors, made by
+// scripts/fixtures/make_fixtures.py).
 #include <ATen/ATen.h>
 #include <ATen/autocast_mode.h>
 
@@ -15,7 +16,8 @@
 namespace am {
 namespace {
 
-constexpr double kTolerance = 2e-2;  // sums of values rounded twice to bfloat16 (8 bits)
+constexpr double kTolerance =
+    2e-2;  // bfloat16 has 8 significant bits, and values are rounded twice
 
 // Both strategies keep the weights in float32.
 const std::string kFsdp2 = "name = \"fsdp2\"\n" + test::kFullPrecision;

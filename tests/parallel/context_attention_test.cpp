@@ -1,5 +1,5 @@
-// Attention of sequences sharded over several ranks, by each method, compared with one rank: values
-// and the gradients of queries, keys, values and sinks.
+// Attention over sequences that are sharded over cp ranks, by each method, equals attention on one
+// rank: the outputs, and the gradients of queries, keys, values and sinks.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -32,7 +32,7 @@ struct AttentionCase {
   std::optional<double> softcap = {};
   int64_t window = 0;
   bool sinks = false;
-  std::vector<int64_t> documents = {};  // start positions in row 0; row 1 is one document
+  std::vector<int64_t> documents = {};  // positions in row 0 where a document begins
   at::ScalarType dtype = at::kDouble;
   double scale = 0.4;
   bool gpu = false;  // uses flash attention, as on GPUs (support/flash_stand_in.cpp)
@@ -100,15 +100,15 @@ const NamedMethod kMethods[] = {
     {"ulysses", &cp::ulysses_attention, mesh::SequenceOrder::kContiguous},
 };
 
-// Computes this rank's part of the attention `one`. Returns the result assembled from all ranks of
-// `group`.
+// Runs forward and backward of this rank's part of the attention `one`. Returns the part's output
+// and gradients.
 test::Outcome on_rank(const AttentionCase& one, const NamedMethod& method,
                       const cp::SequenceGroup& group, const mesh::SequenceCut& cut,
                       const Tensors& inputs, const at::Tensor& entering) {
   Tensors mine;
   for (size_t i = 0; i < 3; ++i) mine.push_back(own(inputs[i], cut, group.index()));
   if (one.sinks) mine.push_back(inputs[3]);
-  // Padding receives no gradient.
+  // Padding positions receive no gradient.
   const at::Tensor real = own(at::ones_like(entering), cut, group.index(), 0.0);
   const at::Tensor of_mine = own(entering, cut, group.index()) * real;
   const nn::AttentionParams params = look_of(one, cut.padded);
@@ -122,8 +122,8 @@ test::Outcome on_rank(const AttentionCase& one, const NamedMethod& method,
   return got;
 }
 
-// Returns the result of each method, assembled from all ranks, with the gradients of sinks summed
-// over the ranks.
+// Returns the output and the gradients of each method, assembled from all ranks; the gradients of
+// sinks are summed over the ranks.
 std::vector<test::Outcome> over_ranks(const AttentionCase& one, int64_t ranks,
                                       const Tensors& inputs, const at::Tensor& entering) {
   std::vector<test::Outcome> wholes;
@@ -228,7 +228,7 @@ TEST_CASE("attention over ranks is one rank's") {
   }
 }
 
-// Data in tests/data/context, made by scripts/fixtures/make_context_fixtures.py.
+// The expected values in tests/data/context are made by scripts/fixtures/make_context_fixtures.py.
 TEST_CASE("attention over ranks is PyTorch's ring attention") {
   const auto made = frameworks::open_tensor_source(test::data_path("context/ring.safetensors"));
   const Tensors inputs = {checkpoint::read_all(*made, "q"), checkpoint::read_all(*made, "k"),

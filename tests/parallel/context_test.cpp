@@ -1,5 +1,5 @@
-// Models with sequences sharded over several ranks, compared with one rank: the loss, and each
-// parameter's gradient.
+// Models whose sequences are sharded over cp ranks have the loss and the parameter gradients of one
+// rank.
 #include <catch2/catch.hpp>
 #include <string>
 

@@ -1,5 +1,6 @@
-// Functions that programs call on DataParallel: gathering modules by name, factors of the
-// reduction, reductions that outlast a backward pass, parameters that a step does not use.
+// DataParallel as programs call it: gathering units by module name, the gradient divide factor,
+// reductions that are still in flight after a backward pass, and parameters that received no
+// gradient.
 #include "am/parallel/data_parallel.h"
 
 #include <ATen/ATen.h>

@@ -1,5 +1,5 @@
-// Compares tokens that are sent to other ranks' experts and back with one rank that has all
-// experts: values and gradients are equal bit by bit.
+// The all-to-all dispatcher returns the outputs and gradients of one rank that holds all experts,
+// bit for bit.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -27,7 +27,7 @@ struct DispatchCase {
 
 struct Moved {
   at::Tensor out_ND, of_x_ND, of_weights_Nk;
-  std::vector<int64_t> rows;  // number of rows of each expert of this rank
+  std::vector<int64_t> rows;  // number of rows routed to each expert of this rank
 };
 
 at::Tensor ids_of(const DispatchCase& one, int64_t tokens, int64_t ranks) {

@@ -1,5 +1,5 @@
-// Models with experts on several ranks, compared with one rank: losses, each parameter's gradient,
-// tokens routed to each expert, and their balance.
+// Models whose experts are distributed over ranks have the losses, parameter gradients, token
+// counts per expert and balance losses of one rank.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -44,11 +44,12 @@ TEST_CASE("experts over ranks of any axes give one rank's gradients") {
                          .world = 4,
                          .mesh = "tp_size = 2\nep_size = 2\n",
                          .strategy = "activation_checkpointing = \"selective\"\n"},
-      // Few tokens for the number of ranks, so that some ranks have no tokens.
+      // Cutting 5 positions over 4 tp ranks leaves 2, 2, 1 and 0 positions, so one rank has no
+      // tokens.
       test::GradientCase{
           .family = "mixtral", .world = 4, .mesh = "tp_size = 4\nep_size = 2\n", .length = 5},
-      // The length is not divisible, so sequences are padded. Padding passes through experts, but
-      // is not counted.
+      // The sequence length is not a multiple of the number of context-parallel chunks (2 per cp
+      // rank), so sequences are padded. Padding passes through experts, but is not counted.
       test::GradientCase{.family = "deepseek_v3",
                          .world = 4,
                          .mesh = "tp_size = 2\ncp_size = 2\nep_size = 4\n",

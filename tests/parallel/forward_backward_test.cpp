@@ -1,5 +1,5 @@
 // ParallelModel::forward_backward computes the same bits as a hand-written loop over micro-batches,
-// and the actions of a pipeline determine when gradients are reduced.
+// and gradients are reduced only when the caller requests it, as a pipeline schedule does.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kRowLength = 16;
 constexpr double kDivisor = 96.0;
 
-// Micro-batches [first, first + count) of this rank.
+// Provides micro-batches first to first + count - 1 of this rank.
 class RowsOfRank final : public MicroBatches {
  public:
   RowsOfRank(const runtime::DeviceMesh& mesh, int64_t first, int64_t count)
@@ -146,8 +146,8 @@ TEST_CASE("a pass that is not the last one keeps its gradients for the one that 
   }
 }
 
-// A pipeline's actions RESHARD and REDUCE_GRAD rely on this behaviour: with gradient sync and
-// resharding off, backward neither gathers a unit again nor reduces gradients.
+// With gradient sync and resharding after backward off, backward frees no unit and reduces no
+// gradients. The actions RESHARD and REDUCE_GRAD of pipeline schedules rely on this behaviour.
 TEST_CASE("gradients are reduced when they are asked to be, and units stay until then") {
   for (const std::string& strategy : strategies()) {
     if (strategy.find("defer_fsdp_grad_sync") != std::string::npos) continue;
@@ -157,7 +157,7 @@ TEST_CASE("gradients are reduced when they are asked to be, and units stay until
       load_llama(*rank.model);
       DataParallel& data_parallel = rank.model->data_parallel();
       RowsOfRank batches(rank.mesh, 0, 3);
-      // The expected gradients are reduced once for all micro-batches.
+      // The expected gradients come from one reduction after all micro-batches.
       data_parallel.zero_grad();
       std::vector<std::string> messages;
       const auto run = [&] {
@@ -206,8 +206,8 @@ TEST_CASE("gradients are reduced when they are asked to be, and units stay until
   }
 }
 
-// reduce_gradients() at the end of a step computes the same sums, bit by bit, as a reduction that
-// the plan defers.
+// reduce_gradients() after the last micro-batch computes the same bits as a plan with deferred
+// gradient sync.
 TEST_CASE("reduce_gradients gives the bits of a deferred reduction") {
   for (const std::string& strategy : {strategies()[0], strategies()[1], strategies()[3]}) {
     const config::Plan plan = plan_with(2, strategy);

@@ -34,7 +34,8 @@ struct Found {
   std::vector<double> value, grad, exp_avg, exp_avg_sq;  // a frozen parameter has only a value
 };
 
-// Runs one training step on a rank and returns the values of its shards.
+// Runs one training step on a rank and returns facts() about each shard: values, gradients and
+// optimizer states.
 std::vector<Found> step(const config::Plan& plan, const std::string& family,
                         const runtime::World& world) {
   test::RankModel rank(plan, world);
@@ -46,7 +47,7 @@ std::vector<Found> step(const config::Plan& plan, const std::string& family,
                              .remainder(rank.config.vocab_size);
   const at::Tensor labels = checkpoint::read_all(*reference, "labels");
   const auto counted = labels.ne(parallel::kIgnoreIndex).sum().item<double>();
-  // fully_shard averages over the ranks.
+  // fully_shard averages gradients over the ranks.
   model.data_parallel().set_gradient_divide_factor(static_cast<double>(world.size()));
   (model.loss_sum(model.forward(ids), labels) / counted).backward();
   model.data_parallel().finish_backward();

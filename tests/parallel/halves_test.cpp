@@ -1,5 +1,6 @@
-// Backward in two halves under data and tensor parallelism: units may be freed in between, and the
-// reduced gradients equal those of a single backward bit by bit.
+// Backward in two halves (input gradients first, weight gradients later) under data and tensor
+// parallelism: units may be freed between the halves, and the reduced gradients equal those of a
+// single backward bit by bit.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

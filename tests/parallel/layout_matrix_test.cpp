@@ -1,4 +1,4 @@
-// Layouts of several axes train like one rank, send the messages that the formulas predict, and
+// Layouts with several mesh axes train like one rank, send the messages that formulas predict, and
 // need the predicted memory. scripts/layout_matrix prints these results as a table.
 #include <catch2/catch.hpp>
 #include <cmath>

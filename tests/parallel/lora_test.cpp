@@ -1,6 +1,6 @@
-// Adapters compared with PEFT's on the same weights (tests/data/lora, made by
-// scripts/fixtures/make_adapters.py): logits, loss and the gradient of each trained parameter, on
-// one rank and under layouts that shard all dims; and the initial values of a new adapter.
+// Adapters have PEFT's logits, loss and gradients on the same weights (tests/data/lora, made by
+// scripts/fixtures/make_adapters.py), on one rank and under data- and tensor-parallel layouts. Also
+// tests dropout, activation checkpointing and the initial values of a new adapter.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -172,7 +172,8 @@ TEST_CASE("what adapters drop is the same under every layout") {
     CHECK(test::relative_difference(wanted.logits, whole.logits) > 1e-4);
     const ComputedAdapters later = compute_adapters(one, layouts.front(), 0.25, 1);
     CHECK(test::relative_difference(wanted.logits, later.logits) > 1e-4);
-    // No sections: each would compute the values above again, for all cases.
+    // Catch2 sections are not used here: each section would run this test from its beginning and
+    // compute the values above again.
     for (const test::LayoutCase& layout : layouts) {
       if (!test::runs(adapter_plan(one, layout.toml), layout.ranks)) continue;
       INFO(one.name << ", " << layout.name);
@@ -233,7 +234,7 @@ TEST_CASE("in bfloat16 an adapter's gradients stay near") {
   }
 }
 
-// Initial values depend on the parameter's name and on global indices, not on the rank's shard.
+// Initial values depend on the parameter's name and on global indices, but not on the rank's shard.
 TEST_CASE("a new adapter adds nothing, and begins alike on every layout") {
   std::map<std::string, at::Tensor> first;
   for (const test::LayoutCase& layout : adapter_layouts()) {

@@ -1,4 +1,4 @@
-// The planner's bytes of stored tensors equal the runtime's allocations exactly.
+// The planner predicts the bytes of stored parameters and optimizer states exactly, on every rank.
 #include "am/predict/memory/memory.h"
 
 #include <ATen/ATen.h>
@@ -88,7 +88,8 @@ TEST_CASE("states are predicted to the byte on every rank") {
       INFO(family << ", " << dtype << ", " << layout.name << ", rank " << rank);
       const auto predicted = predict::estimate_memory(plan, *model, *built, rank).components;
       CHECK(predicted.parameters == bytes.parameters);
-      CHECK(predicted.parameters == bytes.gradients);  // all parameters are trained
+      CHECK(predicted.parameters ==
+            bytes.gradients);  // all parameters are trained, so each has a gradient
       CHECK(predicted.gradients <= bytes.gradients);
       CHECK(predicted.optimizer == bytes.optimizer);
     }

@@ -1,5 +1,5 @@
-// torch::nn modules that a tensor-parallel plan shards, which has a style for each pattern of
-// names.
+// torch::nn modules under tensor parallelism by a TP plan, which maps patterns of module names to
+// styles.
 #include <ATen/ATen.h>
 #include <torch/nn/modules.h>
 

@@ -1,4 +1,5 @@
-// Modules of libtorch of unusual forms: their gradients are those of one device.
+// Unusual torch::nn modules, for example with shared layers, buffers or unused parameters, have the
+// gradients of one device under every data-parallel strategy.
 #include <ATen/ATen.h>
 #include <torch/nn/modules.h>
 
@@ -19,8 +20,8 @@ using namespace am::test;
 
 namespace {
 
-// Checks that the module has the gradients of one device under fsdp2, megatron_fsdp and ddp. `loss`
-// returns the mean loss of a batch [n, kWidth].
+// Compares the module's gradients under fsdp2, megatron_fsdp and ddp with those of one device.
+// `loss` returns the mean loss of a batch [n, kWidth].
 template <class M, typename Loss>
 void check_gradients(const Loss& loss, const std::set<std::string>& without_gradient = {}) {
   const auto batch_of = [](int64_t rank, int64_t ranks) {
@@ -51,7 +52,7 @@ void check_gradients(const Loss& loss, const std::set<std::string>& without_grad
             std::any_of(sharded.layout().parameters.begin(), sharded.layout().parameters.end(),
                         [&](const auto& parameter) { return parameter.name == wanted.key(); });
         if (!known || without_gradient.contains(wanted.key()))
-          continue;  // another name of a shared parameter
+          continue;  // a second name of a shared parameter, or no gradient
         const at::Tensor got = sharded.full_gradient(wanted.key());
         const std::lock_guard lock(mutex);
         INFO(wanted.key());
@@ -214,7 +215,7 @@ TEST_CASE("a Sequential is sharded as it stands") {
     CHECK(sharded.layout().units.size() == 3);
     CHECK(sharded.layout().units[1].name == "2");
     CHECK(stack->named_parameters().contains("3.linear.weight"));
-    CHECK(stack->parameters().front().size(0) == kWidth);  // of 2 * kWidth
+    CHECK(stack->parameters().front().size(0) == kWidth);  // half of the 2 * kWidth rows
   });
 }
 

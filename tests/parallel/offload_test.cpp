@@ -1,5 +1,5 @@
-// Offloading: shards, gradients and moments are in host memory while another device computes. The
-// stand-in device detects accesses that a GPU would refuse.
+// Offloading: shards, gradients and optimizer moments are in host memory while another device
+// computes. The stand-in device detects accesses that a GPU would refuse.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -63,8 +63,8 @@ std::vector<at::Tensor> two_steps(const config::Plan& plan, const runtime::World
   return values;
 }
 
-// Compares the parameters after training on the stand-in device and on the host. They differ by
-// rounding, because the host's fused operators sum in another order.
+// Compares the parameters after training on the stand-in device with those after training on the
+// host. They differ by rounding, because the host's fused operators sum in another order.
 void check_against_host(const config::Plan& plan, int64_t ranks, double tolerance = 1e-4) {
   std::vector<at::Tensor> wanted(static_cast<size_t>(ranks));
   const auto values = [&](const runtime::World& world) {

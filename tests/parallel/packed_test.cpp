@@ -1,5 +1,6 @@
-// Sequences packed into one, compared with transformers (tests/data/hf/*/packed.safetensors, made
-// by scripts/fixtures/make_fixtures.py) and with the same sequences one by one.
+// Packed sequences: several sequences in one row have the values of transformers
+// (tests/data/hf/*/packed.safetensors, made by scripts/fixtures/make_fixtures.py) and of the same
+// sequences one by one.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -48,7 +49,8 @@ double logits_apart(const std::string& family, int64_t world, const std::string&
 
 TEST_CASE("packed sequences give transformers' logits") {
   const std::string family = GENERATE("llama", "mistral", "gemma3_text", "smollm3");
-  std::optional<nn::fused::PassForGpu> gpu;  // for flash attention (support/flash_stand_in.cpp)
+  std::optional<nn::fused::PassForGpu>
+      gpu;  // flash attention as on GPUs (support/flash_stand_in.cpp)
   if (GENERATE(false, true)) gpu.emplace();
   const std::string patched = "[strategy]\npatch_is_packed_sequence = true\n";
   const std::string tp = "tp_size = 2\n[strategy]\nsequence_parallel = true\n";

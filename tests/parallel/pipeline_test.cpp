@@ -1,5 +1,6 @@
-// Every schedule, executed: loss and gradients equal those of one rank, the actions are those that
-// am-plan draws, and no more micro-batches are in flight than am-plan predicts.
+// Runs every pipeline schedule: loss and gradients equal those of one rank, the executed actions
+// are those that am-plan draws, and the largest number of micro-batches in flight is the one that
+// am-plan predicts.
 #include "am/parallel/pp/pipeline.h"
 
 #include <ATen/ATen.h>
@@ -46,8 +47,8 @@ struct PipelineCase {
   }
 };
 
-// Writes the family's config, with eight layers of the kinds that the family has, into a separate
-// folder.
+// Writes the family's config with eight layers, of the kinds that the family has by default, into
+// `folder`. Returns the folder's path.
 std::string write_config(const std::string& family, const TemporaryFolder& folder) {
   Json config = Json::parse(read_file(test::data_path(cat("hf/", family, "/config.json"))));
   config[config.contains("n_layer") ? "n_layer" : "num_hidden_layers"] = 8;
@@ -142,7 +143,7 @@ void check_case(const PipelineCase& one) {
   const auto lists = pipeline::with_communication(schedule);
   std::mutex mutex;
   Outcome got;
-  int64_t readers = 0;  // ranks of a stage that read different samples
+  int64_t readers = 0;  // number of data-parallel ranks, which read different samples
   runtime::run_ranks(one.pp * one.inside, [&](const runtime::World& world) {
     test::RankModel mine(plan, world);
     ParallelModel& model = *mine.model;
@@ -211,7 +212,7 @@ TEST_CASE("a pipeline is any family's", "[pipeline]") {
   check_case({.family = family, .schedule = schedule, .virtual_stages = virtual_stages});
 }
 
-// With a tied head, the first and the last stage each have a copy of the weight. The model's
+// With a tied head, the first and the last stage each hold a copy of the weight, and the model's
 // gradient is the sum of the copies' gradients.
 TEST_CASE("a tied head is on the last stage", "[pipeline]") {
   const std::string sp = "sequence_parallel = true\n";
@@ -265,7 +266,7 @@ TEST_CASE("an error says in which action it was", "[pipeline]") {
       }
       RANK_CHECK(said ==
                  "6 micro-batches are not a multiple of the 4 micro-batches of schedule gpipe");
-      // The first stage detects the wrong token in its third forward; the other stage is notified.
+      // The first stage detects the wrong token in its third forward, and notifies the other stage.
       WrongToken wrong(4);
       mine.model->forward_backward(wrong, {});
     });

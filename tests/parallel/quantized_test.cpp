@@ -1,5 +1,5 @@
 // Adapters on a base in NF4 (lora.quantize_base) compute exactly as adapters on the dequantized
-// base, and a checkpoint keeps every bit of the base under any layout.
+// base, and a checkpoint preserves every bit of the base under any layout.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -76,7 +76,8 @@ TEST_CASE("adapters on a base in NF4 compute as on the dequantized base, to the 
           if (!at::equal(value, values.at(owned.name))) ++rounded;
           value.copy_(values.at(owned.name));
         });
-    // The seven matrices of each of the three layers, and with DoRA the norms of their rows.
+    // Quantization changes the seven matrices of each of the three layers, and thereby DoRA's
+    // magnitudes, the norms of the matrices' rows.
     CHECK(rounded == (more.empty() ? 21 : 42));
 
     const Computed ours = compute(quantized);

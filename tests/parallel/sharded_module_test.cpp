@@ -1,4 +1,4 @@
-// A user's torch::nn modules under every data-parallel strategy.
+// A user's torch::nn modules train under every data-parallel strategy as on one device.
 #include "am/parallel/module/sharded_module.h"
 
 #include <ATen/ATen.h>
@@ -22,7 +22,7 @@ using namespace am::test;
 namespace {
 
 struct Trained {
-  Named gradients;  // of the first step, full
+  Named gradients;  // full gradients of the first step
   std::vector<double> losses;
   Named weights;
 };
@@ -127,7 +127,8 @@ TEST_CASE("units are gathered for forward, again for backward, and reduced one b
     const at::Tensor loss = loss_of(*model, ids_of(0));
     if (world.rank() == 0) collectives.push_back("backward");
     CHECK(model->blocks[0]->parameters().front().size(0) == kWidth / 2);
-    CHECK(model->blocks[2]->parameters().front().size(0) == kWidth);  // backward needs it first
+    CHECK(model->blocks[2]->parameters().front().size(0) ==
+          kWidth);  // stays: backward reads it first
     loss.backward();
     CHECK(model->tokens->weight.size(0) == (kVocab + 1) / 2 - world.rank());
     CHECK(model->tokens->weight.grad().sizes() == model->tokens->weight.sizes());
@@ -187,7 +188,7 @@ TEST_CASE("dropout draws the same mask when a unit is recomputed") {
       ShardedModule sharded(module, mesh, strategy);
       torch::manual_seed(1);
       const at::Tensor loss = mean_of_squares(module->forward(at::ones({64, kWidth})));
-      at::rand({1});  // moves the generator on between the runs
+      at::rand({1});  // advances the generator between forward and recomputation
       loss.backward();
       gradients.push_back(sharded.full_gradient("part.linear.weight").clone());
     }

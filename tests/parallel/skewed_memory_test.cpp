@@ -26,8 +26,8 @@ int64_t planned(const config::Plan& plan, predict::Routing routing) {
 }
 
 // Runs forward and backward of a model whose parameters are zeros: all experts have equal scores,
-// so every token chooses the same ones. Returns the largest peak of all ranks. Sets `counts` to the
-// number of tokens per expert.
+// so every token is routed to the same experts. Returns the largest peak of all ranks. Sets
+// `counts` to the number of tokens per expert.
 int64_t measured(const config::Plan& plan, std::vector<int64_t>& counts) {
   int64_t peak = 0;
   std::mutex mutex;
@@ -82,7 +82,7 @@ TEST_CASE("am-plan states a bound for ranks whose experts all tokens take") {
   INFO(model << ", ep " << ep << ", checkpointing " << mode << ": " << got << " measured, "
              << planned(plan, predict::Routing::kEven) << " planned where they are taken evenly");
   CHECK(got <= 1.02 * bound);
-  CHECK(got >= 0.7 * bound);  // the experts chosen among equal scores may be on two ranks
+  CHECK(got >= 0.7 * bound);  // the experts of all tokens may be spread over two ranks
 }
 
 }  // namespace am::skewed_memory

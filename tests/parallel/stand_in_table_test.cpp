@@ -1,6 +1,6 @@
-// Every strategy and axis on devices with separate memory, which exchange through host memory as
-// backend = "cuda:gloo" does on GPUs: gradients, losses, weights and messages equal those of the
-// same job on the CPU.
+// Every strategy and mesh axis on stand-in devices, which have separate memory and communicate
+// through host memory, as backend = "cuda:gloo" does on GPUs. Gradients, losses, weights and
+// messages equal those of the same job on the CPU.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
@@ -49,8 +49,9 @@ std::vector<test::Combination> stand_in_rows() {
 
 }  // namespace
 
-// Removes the waits between streams one by one: in gathers, reductions, copies, and the freeing of
-// buffers. The test has two equal steps, so only the waits of the first step are removed.
+// Removes one wait between streams per run, and checks that a race is reported. Streams wait in
+// gathers, reductions, copies, and before buffers are freed. The run has two equal steps, so only
+// the waits of the first step are removed.
 TEST_CASE("a missing wait between streams is found") {
   for (const test::Combination& combination : stand_in_rows()) {
     if (!kWaitRows.contains(combination.name)) continue;
@@ -73,8 +74,8 @@ TEST_CASE("strategies and layouts on stand-in devices") {
       CHECK(row.gradients <= (row.exact ? 0.0 : 1e-6));
       CHECK(row.losses <= (row.exact ? 0.0 : 1e-6));
       CHECK(row.norms <= 1e-6);  // the device sums all norms in one kernel, in another order
-      // The factor of clipping depends on the norm: the weights equal the host's bit by bit only if
-      // the norm does.
+      // The weights must equal the host's bit by bit only if the norms do; otherwise they may
+      // differ by 1e-6.
       const double weights = row.norms == 0.0 ? 0.0 : 1e-6;
       CHECK(row.weights <= (row.exact ? weights : 1e-5));
       CHECK(row.same_messages);

@@ -1,14 +1,14 @@
-// Keys that change neither the results of a step nor its totals of bytes and messages, but their
-// course, such as the order and overlap of messages.
+// Keys of [strategy] that affect when messages are sent (prefetch depths and overlap), and
+// mp_policy's casts of inputs and outputs.
 //
-// Tests of the other keys: sequence_parallel, tp_plan (transformers_test, train/loop_test,
-// layout/layout_test), mp_policy's dtypes, defer_fsdp_grad_sync, reshard_after_forward,
-// bucket_cap_mb, disable_bucketing, zero_dp_strategy, fsdp_double_buffer (strategy_table_test,
-// memory_test), autocast_dtype (autocast_test), activation_checkpointing (checkpointing_test),
-// shard_placement, ignored_params (fully_shard_test, strategy_table_test), offload_policy
-// (offload_test, predict/host_memory_test), check_for_nan_in_grad (train/nonfinite_test), backend
-// (cli/run_backend_test); keys that are refused or have no effect: rules/rule_cases_test,
-// cli/run_train_test.
+// Other keys are tested in the files in parentheses: sequence_parallel, tp_plan (transformers_test,
+// train/loop_test, layout/layout_test), mp_policy's dtypes, defer_fsdp_grad_sync,
+// reshard_after_forward, bucket_cap_mb, disable_bucketing, zero_dp_strategy, fsdp_double_buffer
+// (strategy_table_test, memory_test), autocast_dtype (autocast_test), activation_checkpointing
+// (checkpointing_test), shard_placement, ignored_params (fully_shard_test, strategy_table_test),
+// offload_policy (offload_test, predict/host_memory_test), check_for_nan_in_grad
+// (train/nonfinite_test), backend (cli/run_backend_test); keys that are refused or have no effect
+// (rules/rule_cases_test, cli/run_train_test).
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -32,8 +32,8 @@ std::string large_table_plan(int64_t world, const std::string& strategy) {
              "\n[strategy]\n", strategy);
 }
 
-// Largest number of bytes in communication buffers at the moments when collectives were sent, in
-// forward and in backward.
+// Largest number of bytes in communication buffers when a collective was sent, in forward and in
+// backward.
 struct InFlight {
   int64_t forward = 0;
   int64_t backward = 0;
@@ -87,8 +87,8 @@ TEST_CASE("prefetch depths say how many layers are on their way") {
 }
 
 TEST_CASE("enable_fsdp2_prefetch gathers layers before they are asked for") {
-  // The backward of the last layer needs no gather, and is followed by its reduction. With
-  // prefetch, the gathers of the next layers are sent before this reduction.
+  // The last layer stays gathered after forward, so its backward needs no gather, and its reduction
+  // follows. With prefetch, the gathers of the next layers are sent before this reduction.
   const std::string without = in_flight(kFullPrecision).order;
   const std::string with = in_flight(kFullPrecision + "enable_fsdp2_prefetch = true\n").order;
   CHECK(std::count(with.begin(), with.end(), 'g') ==
@@ -108,8 +108,8 @@ TEST_CASE("megatron_fsdp overlaps what its switches say") {
 
 TEST_CASE("overlap_param_gather gathers the next unit while one computes") {
   const std::string optim = "name = \"megatron_fsdp\"\nzero_dp_strategy = 1\n";
-  // Both strategies gather one unit at a time. With overlap, the gather of a unit is sent before
-  // the unit's forward begins.
+  // Units are gathered one at a time. With overlap, the gather of unit 1 is sent before the forward
+  // of unit 0 begins; without, only that of unit 0.
   const auto gathers_before_first_layer = [](const std::string& strategy) {
     const config::Plan plan = test::parse(large_table_plan(2, strategy));
     int64_t sent = 0;

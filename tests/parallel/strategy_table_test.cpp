@@ -1,5 +1,5 @@
-// Every strategy with its options trains like one rank, sends the messages that the formulas
-// predict, and needs the predicted memory. scripts/strategy_table prints these results as a table.
+// Every strategy with its options trains like one rank, sends the messages that formulas predict,
+// and needs the predicted memory. scripts/strategy_table prints these results as a table.
 #include "support/strategy_table.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,5 @@
-// Strategies by name, from programs and from plugins; and valid and invalid class names.
+// Strategies that are selected by name: built-in ones, ones that a program registers, and ones of
+// plugins. Also tests import_class_from_path() with valid and invalid class names.
 #include "am/parallel/strategy.h"
 
 #include <ATen/ATen.h>
@@ -31,7 +32,7 @@ Parallelized keep_whole(const StrategyInput& input) {
   return made;
 }
 
-// A strategy with default options, so that it uses FSDP2's resharding rule.
+// A strategy with default options, which frees units after forward by FSDP2's rule.
 Parallelized by_rule(const StrategyInput& input) {
   Parallelized made;
   made.vocabulary_slice = prepare_decoder(input);
@@ -133,7 +134,7 @@ TEST_CASE("a trainer trains under a strategy of one's own, on the plan's curve")
         const double loss = trainer.train_step(step).loss;
         if (world.rank() == 0) losses[name].push_back(loss);
       }
-      // The custom strategy's rule: a forward pass leaves every unit gathered.
+      // The custom strategy never frees units: they are all gathered after a forward pass.
       const at::NoGradGuard no_grad;
       trainer.model().forward(at::zeros({1, 16}, at::TensorOptions(at::kLong)));
       const auto& groups = trainer.model().data_parallel().groups();

@@ -1,4 +1,5 @@
-// Each strategy reduces gradients in the right backward passes.
+// get_sync_ctx(): ddp reduces gradients only in the last backward pass of a step, fsdp2 in every
+// pass or, if the reduction is deferred, only in the last, and megatron_fsdp in every pass.
 #include "am/parallel/sync_ctx.h"
 
 #include <catch2/catch.hpp>

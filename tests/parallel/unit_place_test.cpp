@@ -30,8 +30,8 @@ class OneRow final : public MicroBatches {
   c10::Device device_;
 };
 
-// Returns the error of a forward and backward with a limit of `allocations`; empty if the
-// allocations suffice.
+// Runs forward and backward on a device that is out of memory after `allocations` allocations.
+// Returns the error message; empty if the allocations suffice.
 std::string failure(const config::Plan& plan, int64_t allocations) {
   std::string message;
   test::run_stand_ins(1, [&](const runtime::World& world) {
@@ -50,8 +50,8 @@ std::string failure(const config::Plan& plan, int64_t allocations) {
   return message;
 }
 
-// Returns the units that out-of-memory errors name, in the order of increasing limits of
-// allocations, without repetitions.
+// Returns the passes that out-of-memory errors name, for example "the forward of model.layers.0",
+// while the number of allocations grows. Consecutive repetitions are dropped.
 std::vector<std::string> places(const config::Plan& plan) {
   std::vector<std::string> found;
   for (int64_t allocations = 0;; allocations += 4) {

@@ -1,3 +1,4 @@
+// unshard_fsdp2_model() gathers all units of a model until the end of a scope.
 #include "am/parallel/unshard.h"
 
 #include <ATen/ATen.h>

@@ -12,7 +12,7 @@
 namespace am {
 namespace {
 
-constexpr int64_t kVocabulary = 97;  // of the model tests/data/hf/llama
+constexpr int64_t kVocabulary = 97;  // vocab_size of tests/data/hf/llama
 
 config::Plan plan_for(int64_t tp) {
   return test::parse(
@@ -21,7 +21,7 @@ config::Plan plan_for(int64_t tp) {
           "\"float32\", reduce_dtype = \"float32\", output_dtype = \"float32\" }\n"));
 }
 
-// Returns the error of the pass; empty if it succeeds.
+// Returns the error message of a forward pass and its loss; empty if both succeed.
 std::string refusal(parallel::ParallelModel& model, const at::Tensor& ids,
                     const at::Tensor& labels) {
   try {
@@ -50,7 +50,7 @@ TEST_CASE("an id or a label outside the vocabulary is the same error under every
                  cat("token id ", bad, " is outside the vocabulary of 97"));
     }
     RANK_CHECK(refusal(*rank.model, good, good).empty());
-    // As in PyTorch, this value marks a label that is ignored.
+    // kIgnoreIndex marks a label that is ignored, as in PyTorch.
     at::Tensor ignored = good.clone();
     ignored[0][3] = parallel::kIgnoreIndex;
     RANK_CHECK(refusal(*rank.model, good, ignored).empty());

@@ -1,5 +1,6 @@
-// A driver that reports FAKE_GPUS GPUs, or whose start fails with FAKE_CUDA_ERROR. As libcuda.so.1
-// in LD_LIBRARY_PATH it lets a test check messages for a GPU machine that lacks other parts.
+// A CUDA driver that reports FAKE_GPUS GPUs, or whose start fails with FAKE_CUDA_ERROR. As
+// libcuda.so.1 in LD_LIBRARY_PATH, it simulates a GPU machine that lacks other libraries, so that a
+// test can check the messages.
 #include <cstdlib>
 
 extern "C" {

@@ -1,4 +1,4 @@
-// A driver library with two GPUs, of which the second has less memory, and less of it free.
+// An NVML library that reports two GPUs, of which the second has less memory, and less of it free.
 #include <cstdio>
 
 extern "C" {

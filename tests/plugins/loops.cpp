@@ -1,6 +1,7 @@
-// Preloaded into a job: a process that gets SIGSYS, which no automesh thread blocks, loops in its
-// main thread while the file named by AM_TEST_LOOP exists. Kernels that libraries generate at run
-// time have no unwind tables: a thread that is interrupted there first continues for a millisecond.
+// A library that is preloaded into a job, and makes a process loop: after SIGSYS, which no automesh
+// thread blocks, the process loops in a signal handler of its main thread while the file named by
+// AM_TEST_LOOP exists. Kernels that libraries generate at run time have no unwind tables: a thread
+// that is interrupted in one continues for a millisecond before it loops.
 #include <execinfo.h>
 #include <signal.h>
 #include <unistd.h>
@@ -9,7 +10,7 @@
 
 extern "C" void loop_without_an_end(int) {
   void* frames[16];
-  constexpr int kFewest = 6;  // of a thread that runs compiled code
+  constexpr int kFewest = 6;  // a shorter stack could not be unwound: generated code
   if (::backtrace(frames, 16) < kFewest) {
     ::ualarm(1000, 0);
     return;

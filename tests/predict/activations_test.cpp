@@ -1,4 +1,4 @@
-// Activations that autograd saves for one layer, family by family.
+// Tests the predicted activations that autograd saves for one layer, family by family.
 #include <catch2/catch.hpp>
 
 #include "am/model/spec.h"

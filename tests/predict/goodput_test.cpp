@@ -1,4 +1,4 @@
-// Goodput by formula, compared with simulated random failures and with Llama 3's report.
+// Compares goodput by formula with simulated random failures and with Llama 3's report.
 #include "am/predict/time/goodput.h"
 
 #include <catch2/catch.hpp>

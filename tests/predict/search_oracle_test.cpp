@@ -1,5 +1,5 @@
-// The search compared with brute force: on 8 GPUs every plan of the search space is checked and its
-// memory and cost are predicted, and no plan may be faster than the search's first result.
+// Compares the search with brute force: on 8 GPUs, every plan of the search space is checked and
+// its memory and cost are predicted, and no plan may be faster than the search's first result.
 #include <catch2/catch.hpp>
 #include <random>
 

@@ -1,4 +1,5 @@
-// The results of a search agree with the other commands, and the search misses no better plan.
+// Tests that the results of a search agree with the other commands, and that the search misses no
+// better plan.
 #include "am/predict/search/search.h"
 
 #include <catch2/catch.hpp>

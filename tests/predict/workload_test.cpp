@@ -1,4 +1,4 @@
-// Predictions of time and memory use the same sizes as the layout, checked for random plans.
+// Checks on random plans that predictions of time and memory use the sizes of the layout.
 #include "am/predict/time/workload.h"
 
 #include <catch2/catch.hpp>

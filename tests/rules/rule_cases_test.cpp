@@ -1,4 +1,4 @@
-// A plan that fails and one that passes, for every rule that depends on the plan alone.
+// Tests every rule that depends on the plan alone with a plan that fails and one that passes.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
@@ -445,9 +445,9 @@ Diagnostics check(const RuleCase& one, bool failing) {
   return found;
 }
 
-// Whether rules::check() never reports the rule for a loaded plan: because the loaders report it,
-// or a check on the machine that runs the job, or another command, or because the loader changes
-// the plan so that it holds.
+// Returns whether rules::check() never reports the rule for a loaded plan: the loaders, a check on
+// the machine that runs the job, or another command reports it, or the loader changes the plan so
+// that the rule holds.
 bool is_reported_elsewhere(std::string_view id) {
   for (const std::string_view topic :
        {"plan.", "json.", "schedule.", "runtime.", "launch.", "csv.", "exchange.", "predict.",

@@ -1,5 +1,5 @@
-// Details of rules: sizes that pass or fail, messages, and their order. rule_cases_test.cpp has a
-// failing and a passing plan for every rule.
+// Tests details of rules: sizes that pass or fail, messages, and their order. rule_cases_test.cpp
+// tests every rule with a failing and a passing plan.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
@@ -178,7 +178,7 @@ TEST_CASE("sizes that a help names are refused by no other rule") {
 TEST_CASE("pipelines") {
   const std::string mesh = "[mesh]\nworld_size = 4\npp_size = 4\n[train]\nglobal_batch_size = 8\n";
   CHECK(check(mesh).empty());
-  CHECK(check(mesh, "llama-3.2-1b").empty());  // tied: the last stage has a copy
+  CHECK(check(mesh, "llama-3.2-1b").empty());  // tied: the last stage holds a copy of the embedding
   only("pp.virtual_stages", mesh + "[pipeline]\nvirtual_stages = 2\n");
   only("pp.virtual_stages", mesh + "[pipeline]\nschedule = \"interleaved_1f1b\"\n");
   only("pp.virtual_stages", mesh + "[pipeline]\nschedule = \"dual_pipe_v\"\nvirtual_stages = 4\n");

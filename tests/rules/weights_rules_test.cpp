@@ -1,4 +1,4 @@
-// Rules about the weights that belong to a config: unsupported formats, quantised weights.
+// Tests rules about the weights that belong to a config: unsupported formats, quantised weights.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>

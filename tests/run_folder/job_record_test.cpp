@@ -1,4 +1,4 @@
-// RUN/result.json: a job never reports the numbers of an earlier job.
+// Tests RUN/result.json: a job never reports the numbers of an earlier job.
 #include "am/run_folder/job_record.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// A job's seconds by phase, over its attempts.
+// Tests a job's seconds by phase, over its attempts.
 #include "am/run_folder/job_time.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// index.json: writing and reading, merging, and errors with their place.
+// Tests index.json: writing and reading, merging, and errors with their place.
 #include "am/run_folder/shard_index.h"
 
 #include <catch2/catch.hpp>

@@ -1,4 +1,4 @@
-// Complete step folders, and their creation and removal.
+// Tests step folders: which are complete, and how they are replaced, restored and removed.
 #include "am/run_folder/step_folders.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// Communication backends for each kind of tensor, and the messages if NCCL cannot run. Tests on a
-// GPU are in tests/cuda/nccl_test.cpp.
+// Tests the communication backends for each kind of tensor, and the messages if NCCL cannot run.
+// Tests on a GPU are in tests/cuda/nccl_test.cpp.
 #include "am/runtime/engine.h"
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ namespace am::runtime {
 
 namespace {
 
-// Collective of a backend whose wait() does not block the host.
+// A collective of a backend whose wait() does not block the host, such as NCCL.
 class FakeObserver : public c10d::Work {
  public:
   bool isCompleted() override {

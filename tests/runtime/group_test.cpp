@@ -1,4 +1,4 @@
-// Collectives between ranks in this process, and the groups of a mesh.
+// Tests collectives between ranks in this process, and the groups of a mesh.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -91,7 +91,8 @@ TEST_CASE("an all-to-all in which only one rank has a row, and one in which nobo
   });
 }
 
-// If a thread of the backend freed the memory later, a step would need more memory.
+// The wait itself must free the message: if a thread of the backend freed it later, a step would
+// need more memory.
 TEST_CASE("who waits for a message frees what it carried") {
   const OverGloo over_gloo(GENERATE(false, true));
   run_ranks(2, [](const World& world) {

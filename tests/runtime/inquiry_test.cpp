@@ -1,4 +1,4 @@
-// The ranks of a group determine together why a collective does not end.
+// Tests how the ranks of a group determine together why a collective does not end.
 #include "am/runtime/inquiry.h"
 
 #include <catch2/catch.hpp>

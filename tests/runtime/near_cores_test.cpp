@@ -1,4 +1,4 @@
-// Cores near a device, read from a synthetic sysfs.
+// Tests the search for the cores near a device, in a synthetic sysfs.
 #include "am/runtime/near_cores.h"
 
 #include <sched.h>
@@ -38,7 +38,7 @@ void write_line(const fs::path& file, const std::string& line) {
   std::ofstream(file) << line << "\n";
 }
 
-// Returns the affinity of a thread after keep_near().
+// Returns the affinity of a thread after keep_near(), which must return `expected`.
 std::set<int> cores_near(const fs::path& root, bool expected) {
   std::set<int> cores;
   bool did = !expected;

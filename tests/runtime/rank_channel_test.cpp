@@ -1,5 +1,5 @@
-// Messages between two ranks, through shared memory and over Gloo: their order, the rank that an
-// error names if a message does not arrive, and the connections of a mesh.
+// Tests messages between two ranks, through shared memory and over Gloo: their order, the rank that
+// an error names if a message does not arrive, and the connections of a mesh.
 #include <ATen/ATen.h>
 
 #include <atomic>

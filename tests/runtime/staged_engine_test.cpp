@@ -1,5 +1,5 @@
-// Collectives of device tensors through host memory, on stand-in devices: the results equal those
-// of host collectives, and the copies before and after are synchronised.
+// Tests collectives of device tensors through host memory, on stand-in devices: the results equal
+// those of host collectives, and the copies before and after are synchronised.
 #include "am/runtime/staged_engine.h"
 
 #include <ATen/ATen.h>

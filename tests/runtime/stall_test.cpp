@@ -1,4 +1,4 @@
-// Finds the ranks that block all others, from the reports of the ranks.
+// Tests find_stall(), which finds the ranks that block all others, from the reports of the ranks.
 #include "am/runtime/stall.h"
 
 #include <catch2/catch.hpp>

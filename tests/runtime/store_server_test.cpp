@@ -1,5 +1,5 @@
-// The client of c10d on the store of the launcher: every request returns the same answer as from
-// c10d's own store.
+// Tests the client of c10d on the store of the launcher: every request returns the same answer as
+// from c10d's own store.
 #include "am/launch/nodes/store_server.h"
 
 #include <catch2/catch.hpp>

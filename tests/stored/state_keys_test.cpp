@@ -1,4 +1,4 @@
-// Names in saved states: roots, wrappers and prefixes are removed, in the same way for all formats.
+// Tests names in saved states: roots, wrappers and prefixes are removed, alike for all formats.
 #include "am/stored/state_keys.h"
 
 #include <catch2/catch.hpp>

@@ -10,8 +10,8 @@
 
 namespace am::test {
 
-// Returns the config with the first `from` in its text replaced by `to`; unchanged if `from` is
-// empty.
+// Returns the family's config with the first `from` in its text replaced by `to`; unchanged if
+// `from` is empty.
 inline model::ModelConfig changed_config(const std::string& family, const std::string& from = {},
                                          const std::string& to = {}) {
   std::string text = read_file(cat(AM_TEST_DATA, "/hf/", family, "/config.json"));

@@ -1,5 +1,5 @@
-// Compares the losses, gradients and expert counts of two outcomes of gradient_case.h: differences
-// larger than rounding errors fail the test.
+// Compares the losses, balance losses, gradients and expert counts of two outcomes of
+// gradient_case.h. Differences larger than rounding errors fail the test.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -15,7 +15,7 @@ class FileLimit {
     ::getrlimit(RLIMIT_FSIZE, &before_);
     const rlimit own = {bytes, before_.rlim_max};
     if (::setrlimit(RLIMIT_FSIZE, &own) != 0) throw std::runtime_error("no limit of file sizes");
-    handler_ = std::signal(SIGXFSZ, SIG_IGN);  // else SIGXFSZ would end the process
+    handler_ = std::signal(SIGXFSZ, SIG_IGN);  // otherwise SIGXFSZ would end the process
   }
   FileLimit(const FileLimit&) = delete;
   FileLimit& operator=(const FileLimit&) = delete;

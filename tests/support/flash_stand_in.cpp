@@ -1,8 +1,8 @@
 // Replaces ATen's flash attention, which exists only for GPUs, by an implementation on the host. It
 // has the same arguments, argument checks and masks
-// (aten/src/ATen/native/transformers/cuda/flash_attn), but stores all scores. With this
-// implementation and nn::fused::PassForGpu, a test runs on the host the code that calls the GPU
-// kernels.
+// (aten/src/ATen/native/transformers/cuda/flash_attn), but computes the whole matrix of scores at
+// once. With this implementation and nn::fused::PassForGpu, a test runs the code that calls the GPU
+// kernels on the host.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -20,11 +20,12 @@ using OptionalTensor = std::optional<at::Tensor>;
 using OptionalSize = std::optional<c10::SymInt>;
 
 struct Mask {
-  // Number of keys visible before and after the diagonal through the last query and key; -1: all.
+  // Number of keys that a query sees before (`back`) and after (`ahead`) its own position; -1: all.
+  // Positions are aligned so that the last query is at the last key.
   int64_t back, ahead;
 
-  // Adjusts the limits by the longest sequence of keys, as the code that launches the GPU kernels
-  // does.
+  // Replaces limits that hide no key of the longest key sequence, as the code that launches the GPU
+  // kernels does.
   Mask(bool causal, const OptionalSize& left, const OptionalSize& right, int64_t longest_k)
       : back(left ? left->expect_int() : -1), ahead(right ? right->expect_int() : -1) {
     if (causal) ahead = 0;
@@ -52,10 +53,10 @@ void check_heads(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v) 
 }
 
 struct Sequence {
-  int64_t q, queries, k, keys;
+  int64_t q, queries, k, keys;  // first row and number of rows, of queries and of keys
 };
 
-// Returns the rows of queries and keys of each sequence. q and k are batches [B, T, H, K], or rows
+// Returns the rows of each sequence's queries and keys. q and k are batches [B, T, H, K], or rows
 // [N, H, K] of packed sequences that `ends_q` and `ends_k` delimit.
 std::vector<Sequence> sequences(const at::Tensor& q, const at::Tensor& k,
                                 const OptionalTensor& ends_q, const OptionalTensor& ends_k,
@@ -84,8 +85,8 @@ at::ScalarType wide(const at::Tensor& x) {
   return x.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// Returns `count` rows from row `first` on, as [H, count, K], with key heads repeated for the query
-// heads that share them.
+// Returns `count` rows, starting at row `first`, as [H, count, K]. Each key head is repeated for
+// the query heads that share it.
 at::Tensor of(const at::Tensor& rows_NHK, int64_t first, int64_t count, int64_t heads) {
   return rows_NHK.narrow(0, first, count)
       .transpose(0, 1)
@@ -111,8 +112,8 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor, at::Tensor, at::Tensor> forward(
   const Mask mask(causal && longest_q != 1, left, right, longest_k.expect_int());
   const at::Tensor q_rows = in_rows(q), k_rows = in_rows(k), v_rows = in_rows(v);
   const int64_t heads = q.size(-2);
-  // As in the GPU kernels, rows outside of all sequences are not written; NaN shows if they are
-  // used.
+  // As in the GPU kernels, rows outside of all sequences are not written. They are NaN here, so
+  // that a test fails if they are used.
   at::Tensor out = at::full(q_rows.sizes(), std::nan(""), q.options());
   at::Tensor lse = at::full({heads, q_rows.size(0)}, std::nan(""), q.options().dtype(wide(q)));
   for (const Sequence& each :

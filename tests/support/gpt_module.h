@@ -70,7 +70,7 @@ struct GptImpl : torch::nn::Module {
 using Gpt = Sharded<GptImpl>;
 
 // Creates a module with the same initial values on every rank. The lock is needed because ranks are
-// threads, which share PyTorch's default generator.
+// threads that share PyTorch's default generator.
 template <class M, typename... Args>
 std::shared_ptr<M> make(Args... args) {
   static std::mutex mutex;

@@ -23,7 +23,7 @@ config::Plan plan_of_case(const GradientCase& one, const std::string& sections) 
                    alone ? std::string() : one.strategy));
 }
 
-// Reads micro-batches of two sequences, all with different tokens and labels.
+// Provides micro-batches of two sequences; all have different tokens and labels.
 class CaseRows final : public parallel::MicroBatches {
  public:
   CaseRows(const GradientCase& one, int64_t dp_index, int64_t dp_size)
@@ -74,7 +74,7 @@ GradientOutcome on_rank(const GradientCase& one, const std::string& sections,
     if (!parameter.trainable) continue;
     mine.gradients[parameter.name] = rank.model->full_gradient(parameter.name).clone();
   }
-  // All ranks of a tp group have the same loss, so only the first of them adds it to the sum.
+  // All ranks of a tp group compute the same loss, so only the first of them adds it to the sum.
   if (rank.mesh.group("tp").index() != 0) mine.loss = mine.loss_without_graph = 0.0;
   return mine;
 }

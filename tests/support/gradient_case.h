@@ -1,5 +1,5 @@
-// Computes losses, gradients of each parameter, and the number of tokens routed to each expert for
-// a family's small model, under a layout or on one rank.
+// Computes the losses, the gradient of each parameter, and the number of tokens routed to each
+// expert for a family's small model, under a layout or on one rank.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,15 +21,17 @@ struct GradientCase {
   std::string name() const;
 };
 
+// Losses, full gradients and expert counts of one global batch. loss_without_graph is the loss of
+// forward_only(); balance is the auxiliary loss that balances the load of experts.
 struct GradientOutcome {
   double loss = 0, loss_without_graph = 0, balance = 0;
   std::map<std::string, at::Tensor> gradients;
   std::vector<int64_t> expert_counts;
 };
 
-// Returns one outcome for each element of `sections`, the text of more sections of the plan. Losses
-// and expert counts are sums over all ranks. With one rank, `sections` and the case's mesh and
-// strategy are ignored.
+// Returns one outcome for each element of `sections`, which is text that is added to the plan, for
+// example a [context] section. Losses and expert counts are sums over all ranks. With one rank,
+// `sections` and the case's mesh and strategy are ignored.
 std::vector<GradientOutcome> gradients_of(const GradientCase& one,
                                           const std::vector<std::string>& sections);
 const GradientOutcome& gradients_of_one_rank(const GradientCase& one);

@@ -14,7 +14,7 @@ namespace {
 
 struct Axes {
   int64_t pp = 1, dp = 1, tp = 1, cp = 1;
-  int64_t ep = 1;               // ranks that share the experts: a part of dp * cp * tp
+  int64_t ep = 1;               // ranks over which experts are distributed; divides dp * cp * tp
   int64_t replicas = 1;         // value of dp_replicate_size
   std::string method = "ring";  // value of method in [context]
 };
@@ -26,8 +26,8 @@ struct Schedule {
   int64_t rounds = 1;
 };
 
-// Returns a combination for the axes and the schedule. All dtypes are float32, unless `strategy`,
-// which is lines of [strategy], sets mp_policy.
+// Returns a combination for the axes and the schedule. `strategy` contains more lines of
+// [strategy]. All dtypes are float32, unless these lines set mp_policy.
 Combination layout(std::string name, const Axes& axes, const Schedule& schedule,
                    const std::string& strategy = {}) {
   Combination combination;
@@ -71,15 +71,16 @@ Combination of_model(const std::string& model, Combination combination) {
   return combination;
 }
 
-// Makes the sequence length indivisible by cp, so that sequences are padded. Padding must not
-// affect the loss.
+// Shortens the sequences so that cp does not divide their length and they are padded. Padding must
+// not affect the loss.
 Combination padded(Combination combination) {
   combination.shorter = 1;
   return combination;
 }
 
-// Uses a model whose experts may get no tokens. The gradient of their router weights is then only a
-// rounding error, which needs a larger optimizer eps: see of_family in strategy_combinations.cpp.
+// Uses a model in which experts may receive no tokens. The gradient of their router weights is then
+// only a rounding error, which needs a larger optimizer eps: see of_family in
+// strategy_combinations.cpp.
 Combination routed(Combination combination) {
   combination.optimizer_eps = 1e-6;
   return of_model("table_routed", std::move(combination));
@@ -90,8 +91,8 @@ Combination balanced(const std::string& how, Combination combination) {
   return combination;
 }
 
-// Routes all tokens to the two experts of one rank, which gets more rows than it computes in one
-// pass.
+// Routes all tokens to the two experts of one rank, which then receives more rows than it computes
+// in one pass.
 Combination skewed(Combination combination) {
   combination.skewed = true;
   return of_model("table_shared", std::move(combination));
@@ -109,7 +110,7 @@ Combination magnified(Combination combination) {
   return combination;
 }
 
-// Trains adapters on matrices in NF4.
+// Trains LoRA adapters on base matrices in NF4.
 Combination quantized(Combination combination) {
   const bool experts = combination.toml.find("ep_size = 1") == std::string::npos;
   combination = adapted(std::move(combination));
@@ -146,7 +147,7 @@ std::vector<Combination> layouts() {
       layout("pp 2, interleaved_zero_bubble", two, zero_bubble),
       layout("pp 2, zbv_zero_bubble", two, zbv),
       layout("pp 2, dual_pipe_v", two, dual),
-      // Rank 1 has the first and the last stage. Only these stages split backward into input and
+      // Rank 1 holds the first and the last stage. Only these stages split backward into input and
       // weight gradients.
       layout("pp 2, a schedule from a file", two, {"schedules/own.csv", 2}),
       layout("pp 4, 1f1b", four, {.microbatches = 6}),

@@ -1,5 +1,5 @@
-// Compares layouts of several axes with one rank, as strategy_table.h compares strategies. Each
-// layout trains for a few steps, on ranks that are threads of this process.
+// Compares layouts with several mesh axes with one rank, as strategy_table.h compares strategies.
+// Each layout trains for a few steps, on ranks that are threads of this process.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// CPU memory held by tensors that this thread created, as PyTorch's allocator reports it to a
+// Counts the CPU memory of tensors that this thread creates, as PyTorch's allocator reports it to a
 // profiler.
 //
 //   const test::LiveBytes live;

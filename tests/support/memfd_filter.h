@@ -1,5 +1,5 @@
-// Makes memfd_create fail on one thread, as under an older kernel or on a more restrictive machine,
-// by a seccomp filter.
+// A seccomp filter that makes memfd_create fail on one thread, as an older kernel or a more
+// restrictive machine does.
 //
 //   const MemfdFilter strict = {.refused_with_seal = false, .error = EACCES};
 //   const bool filtered = with_memfd_filter(strict, [&] { fd = open_memory_file("x"); });

@@ -9,6 +9,8 @@
 #include <functional>
 #include <vector>
 
+#include "am/model/spec.h"
+
 namespace am::test {
 
 using Tensors = std::vector<at::Tensor>;
@@ -24,6 +26,22 @@ inline void check_close(const at::Tensor& a, const at::Tensor& b, double allowed
   const at::Tensor difference = (a.to(at::kDouble) - b.to(at::kDouble)).abs().max();
   const double scale = std::max(1e-2, b.to(at::kDouble).abs().max().item<double>());
   CHECK(difference.item<double>() <= allowed * scale);
+}
+
+// Returns the activation of `x`, computed by ATen's operators.
+inline at::Tensor by_aten(model::Activation activation, const at::Tensor& x) {
+  switch (activation) {
+    case model::Activation::kSilu:
+      return at::silu(x);
+    case model::Activation::kGeluTanh:
+      return at::gelu(x, "tanh");
+    case model::Activation::kRelu:
+      return at::relu(x);
+    case model::Activation::kRelu2:
+      return at::relu(x).square();
+    default:
+      return at::gelu(x);
+  }
 }
 
 struct Outcome {
@@ -61,7 +79,8 @@ inline double tolerance(at::ScalarType dtype) {
   }
 }
 
-// Compares values and gradients. `shape_of_output` is the shape of the incoming gradient.
+// Compares the values and input gradients of two implementations of an operator. `shape_of_output`
+// is the shape of the incoming gradient.
 inline void compare(const Operator& ours, const Operator& composite, const Tensors& inputs,
                     at::IntArrayRef shape_of_output) {
   const at::Tensor entering = at::randn(shape_of_output, inputs[0].options());

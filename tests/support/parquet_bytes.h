@@ -1,6 +1,7 @@
 // Writes the parts of Parquet files, whether legal or not, for tests of readers.
 //
-// Thrift's compact protocol: fields must be added in the order of their ids.
+// The metadata are in Thrift's compact protocol, so a Struct's fields must be added in the order of
+// their ids.
 #pragma once
 
 #include <cstddef>
@@ -72,7 +73,7 @@ struct Page {
     const auto size = static_cast<int64_t>(bytes.size());
     Struct details;
     details.number(1, values).number(2, encoding);
-    if (type == 0) details.number(3, 3).number(4, 3);  // levels are runs
+    if (type == 0) details.number(3, 3).number(4, 3);  // levels are run-length encoded
     return Struct()
                .number(1, type)
                .number(2, unpacked < 0 ? size : unpacked)

@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <algorithm>
+#include <filesystem>
 #include <stdexcept>
 
 #include "am/base/text.h"
@@ -13,7 +15,7 @@ namespace am::test {
 
 namespace {
 
-// Throws one exception that lists all errors in `found`, so that a test with an invalid plan shows
+// Throws an exception that lists all errors in `found`, so that a test with an invalid plan shows
 // them.
 void require_ok(const Diagnostics& found) {
   std::string all;
@@ -33,6 +35,17 @@ model::ModelConfig load_config(const config::Plan& plan) {
 }  // namespace
 
 std::string data_path(const std::string& name) { return cat(AM_TEST_DATA, "/", name); }
+
+std::vector<std::string> reference_models(const std::set<std::string>& without) {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(data_path("hf"))) {
+    const std::string name = entry.path().filename().string();
+    const bool has_values = std::filesystem::exists(entry.path() / "reference.safetensors");
+    if (has_values && !without.contains(name)) names.push_back(name);
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
 
 std::string float32_fsdp2(int64_t world, const std::string& mesh, const std::string& strategy) {
   return cat("[mesh]\nworld_size = ", world, "\n", mesh, "[strategy]\nname = \"fsdp2\"\n", strategy,

@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -17,8 +18,12 @@
 
 namespace am::test {
 
-// Returns tests/data/NAME.
+// Returns the path of tests/data/NAME.
 std::string data_path(const std::string& name);
+
+// Returns the small models of tests/data/hf with transformers' values (reference.safetensors),
+// except those in `without`, in alphabetical order.
+std::vector<std::string> reference_models(const std::set<std::string>& without = {});
 
 // A layout to test: name, number of ranks, and the sections that it adds to a test's base plan.
 struct LayoutCase {
@@ -37,7 +42,7 @@ inline const std::string kFullPrecision =
 std::string float32_fsdp2(int64_t world, const std::string& mesh = {},
                           const std::string& strategy = {});
 
-// Parses and checks the text of a plan; an error in the plan fails the test.
+// Parses the text of a plan and checks the rules. Throws if the plan has an error.
 config::Plan parse(const std::string& toml);
 
 // Returns whether am-run runs the plan on this number of ranks (layout/runs.h).

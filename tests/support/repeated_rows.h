@@ -1,5 +1,5 @@
-// A dispatcher that repeats the rows of each expert, as if several ranks had the same tokens, and
-// sums the expert's outputs for the copies of a row.
+// A token dispatcher that repeats the rows of each expert, as if several ranks had sent the same
+// tokens, and sums the expert's outputs over the copies of a row.
 #pragma once
 
 #include <ATen/ATen.h>

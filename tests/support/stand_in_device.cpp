@@ -38,8 +38,8 @@ namespace am::test {
 
 namespace {
 
-// A block of host memory of a stand-in device. Before the block is freed, the device's queued
-// copies run.
+// A block of host memory that belongs to a stand-in device. The device's queued copies run before
+// the block is freed.
 struct Block {
   void* start;
   c10::Device device;
@@ -87,7 +87,7 @@ class HostMemory final : public c10::DeviceAllocator {
 HostMemory host_memory;
 REGISTER_ALLOCATOR(kStandIn, &host_memory)
 
-// The functions that the autograd engine calls on an accelerator.
+// Hooks that the autograd engine calls for an accelerator.
 struct Hooks final : public at::PrivateUse1HooksInterface {
   bool isBuilt() const override { return true; }
   bool isAvailable() const override { return true; }
@@ -111,7 +111,7 @@ at::Tensor empty_strided(at::IntArrayRef size, at::IntArrayRef stride,
                                            dtype.value_or(at::kFloat));
 }
 
-// Returns a host tensor that shares the tensor's memory.
+// Returns a host tensor on the memory of a stand-in device's tensor.
 at::Tensor on_host(const at::Tensor& tensor) {
   if (tensor.is_cpu()) return tensor;
   return at::from_blob(tensor.data_ptr(), tensor.sizes(), tensor.strides(),
@@ -182,7 +182,7 @@ void note_operator(const c10::OperatorHandle& op, const torch::jit::Stack& stack
   note_work(op.schema().name(), read, written);
 }
 
-// Whether the operator needs its result on the host, as item() does: the host then waits for the
+// Returns whether the host reads the operator's result, as with item(), and therefore waits for the
 // stream.
 bool answers_the_host(const c10::OperatorHandle& op) {
   static const std::set<std::string> names = {"aten::_local_scalar_dense", "aten::equal",
@@ -222,7 +222,7 @@ TORCH_LIBRARY_IMPL(aten, PrivateUse1, library) {
   library.impl("silu_backward", torch::CppFunction::makeFromBoxedFunction<&compute_on_host>());
 }
 
-// Selects flash attention, which runs as the host's operator.
+// Selects flash attention, which runs as an operator of the host.
 int64_t choose_attention(const at::Tensor&, const at::Tensor&, const at::Tensor&,
                          const std::optional<at::Tensor>&, double, bool, std::optional<double>,
                          bool) {

@@ -18,7 +18,7 @@ size_t current_number(c10::Device device) {
 
 class OrderedWork final : public c10d::Work {
  public:
-  // `held`: tensors that wait() releases, as c10d keeps a collective's tensors alive until wait().
+  // `held`: tensors that stay alive until wait(), as c10d keeps a collective's tensors.
   OrderedWork(WorkPtr inner, c10::Device device, StreamOrder::Clock end, Tensors held)
       : inner_(std::move(inner)), device_(device), end_(std::move(end)), held_(std::move(held)) {}
 

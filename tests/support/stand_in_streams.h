@@ -25,8 +25,8 @@ c10::Device current_stand_in();
 c10::Stream current_stream(c10::Device device);
 
 StreamOrder& stream_order(c10::Device device);
-// Returns the number in the device's StreamOrder of a new stream that c10 does not know, like
-// NCCL's streams.
+// Creates a stream that c10 does not know, like NCCL's streams. Returns its number in the device's
+// StreamOrder.
 size_t make_stream(c10::Device device);
 
 // queue_copy() queues a copy on the device's current stream. finish_copies() runs the queued copies

@@ -75,8 +75,8 @@ bool cuts_parameters(const layout::Layout& layout) {
                      [](const auto& each) { return each.fsdp; });
 }
 
-// Adds the all-gathers of these parameters, `times` times, with `bytes` per element. Quantized
-// parameters are gathered separately. `suffix`: the rest of the group's name.
+// Adds `times` all-gathers of these parameters, with `bytes` bytes per element. Quantized
+// parameters are gathered separately. `suffix` completes the name of the group.
 void send_gather(const layout::Layout& layout, const std::vector<int>& parameters, int64_t rank,
                  int64_t bytes, int64_t times, const Send& send, const std::string& suffix = {}) {
   const int64_t shards = layout.mesh.group_size("dp_shard_cp");
@@ -94,8 +94,8 @@ void send_gather(const layout::Layout& layout, const std::vector<int>& parameter
   }
 }
 
-// Adds the reductions of the parameters' gradients, `times` times. Experts' gradients are
-// all-reduced if the strategy does not shard parameters.
+// Adds `times` reductions of the parameters' gradients. Experts' gradients are all-reduced if the
+// strategy does not shard parameters.
 void send_reduction(const layout::Layout& layout, const Pieces& pieces, int64_t bytes,
                     int64_t times, const Send& send) {
   const int64_t shards = layout.mesh.group_size("dp_shard_cp");
@@ -111,8 +111,8 @@ void send_reduction(const layout::Layout& layout, const Pieces& pieces, int64_t 
   }
 }
 
-// Adds the messages of this rank's layers that send tokens to experts and return the outputs.
-// Assumes that rows are distributed evenly over the experts.
+// Adds the messages by which the MoE layers of this rank send tokens to experts and receive the
+// outputs. Assumes that rows are distributed evenly over the experts.
 void add_dispatch(const config::Plan& plan, const model::ModelConfig& config,
                   const layout::Layout& layout, int64_t rank, const Send& send) {
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
@@ -209,7 +209,7 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     send_reduction(layout, trained, reduce_bytes, reductions, send);
   };
   const int64_t ranks = layout.mesh.world_size();
-  int64_t counts = 0;  // token counts of all layers' experts, and perhaps a balance loss
+  int64_t counts = 0;  // token counts of all layers' experts, and the balance loss if there is one
   if (config.moe) {
     const auto& layers = config.moe->layers;
     counts = config.moe->experts * std::count(layers.begin(), layers.end(), true);
@@ -237,9 +237,9 @@ Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
     const bool tied = embedding && config.tie_word_embeddings;
     const int64_t forward = tied && reshard[i] ? 2 : 1;
     const int64_t backward = reshard[i] && (tied || (!embedding && has_backward)) ? 1 : 0;
-    // Number of gathers from the ranks that kept the parameters after forward
-    // (reshard_after_forward = n): those of backward, and of a tied embedding when the head uses
-    // it.
+    // With reshard_after_forward = n, a unit's parameters stay sharded over n ranks after forward.
+    // `from_kept` is the number of gathers over these n ranks: one in backward, and for a tied
+    // embedding one more in forward, when the head uses the weight.
     const int64_t from_kept = post_forward > 0 && reshard[i] ? backward + forward - 1 : 0;
     send_gather(layout, parameters, rank, compute_bytes,
                 micro_batches * (forward + backward - from_kept), send);

@@ -63,10 +63,11 @@ Combination stacked_experts(Combination combination) {
   return combination;
 }
 
-// Trains the family's small model, which transformers saved. AdamW divides a gradient by its own
-// magnitude, so a gradient that is only a rounding error would cause a full update. The key bias of
-// gpt2, and half of phi's key bias, has such a gradient, because softmax does not depend on a bias
-// that all keys share. An epsilon above the rounding error keeps these updates small.
+// Trains the family's small model in tests/data/hf, which transformers saved. AdamW divides a
+// gradient by its own magnitude, so a gradient that is only a rounding error would cause a full
+// update. The key bias of gpt2, and half of phi's key bias, has such gradients, because softmax
+// does not depend on a bias that all keys share. An eps above the rounding error keeps these
+// updates small.
 Combination of_family(const std::string& family) {
   Combination combination = fsdp2(cat("fsdp2, ", family), 2);
   combination.model = cat("hf/", family);

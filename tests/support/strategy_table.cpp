@@ -62,8 +62,8 @@ struct Trained {
   std::map<int64_t, Measured> ranks;
 };
 
-// Gathers parameters, or gradients, for the test's comparison. The gathers are excluded from the
-// measured memory and messages.
+// Gathers all parameters, or all gradients, to compare them with one rank's. The gathers are
+// excluded from the measured memory and messages.
 NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
   const tensor::MemoryUse use(tensor::TensorUse::kHost);
   NamedTensors whole;
@@ -207,11 +207,11 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
   }
 }
 
-// Changes the combination to compute in float16 and returns true if host and stand-in device then
-// agree bit by bit. Returns false for ddp: it stores parameters in the compute dtype, but
-// parameters are never stored in float16. Returns false for ring attention, which merges slices
-// with logaddexp: the host computes logaddexp element by element, but with vectors on the device's
-// dense copies.
+// Changes the combination to compute in float16 and returns true, if host and stand-in device agree
+// bit by bit in float16. Returns false for ddp, which stores parameters in the compute dtype,
+// because parameters are never stored in float16. Also returns false for ring attention, which
+// merges slices with logaddexp: the host computes logaddexp element by element, but with vectors on
+// the device's dense copies.
 bool compute_in_float16(Combination& combination) {
   if (combination.toml.find("\"ring\"") != std::string::npos) return false;
   const std::string megatron = "name = \"megatron_fsdp\"\n";
@@ -226,8 +226,8 @@ bool compute_in_float16(Combination& combination) {
   return true;
 }
 
-// Returns the values of one rank in one micro-batch, stored and computed in float32. These
-// reference values are computed once and shared by many combinations.
+// Returns the values of training on one rank with one micro-batch per step, stored and computed in
+// float32. These reference values are computed once and shared by many combinations.
 const Trained& of_one_rank(Combination combination, TableSize size) {
   static std::map<std::string, Trained> trained;
   combination.storage = "float32";

@@ -31,8 +31,8 @@ struct Combination {
   std::string train = {};     // further keys of [train]; apply to the one rank too
   double ema_decay = 0.0;     // optimizer.ema_decay; applies to the one rank too
   bool skewed = false;        // correction biases route all tokens to the first two experts
-  // Whether memory and messages are measured with tokens routed to all experts in turn, as the
-  // predictions assume, because the received bytes depend on the routing.
+  // Memory and messages are measured in a second run whose tokens are routed to all experts in
+  // turn, as the predictions assume, because the received bytes depend on the routing.
   bool measured_in_turn = false;
   double optimizer_eps = 1e-8;
   bool exact = true;        // computes in float32, as the one rank does
@@ -73,8 +73,8 @@ struct Row {
 
 Row run(const Combination& combination, TableSize size);
 
-// Differences between a combination on stand-in devices and on the host. Fields have the meaning of
-// Row's; memory is not compared.
+// Differences between a combination on stand-in devices and on the host. The fields have the same
+// meaning as Row's; memory is not compared.
 struct StandInRow {
   bool exact = false;  // computes in float16, so all values must be equal bit by bit
   double gradients = 0, losses = 0, norms = 0, weights = 0;
@@ -87,8 +87,8 @@ struct StandInRow {
 // has no nn/fused kernels for float16. In float32, the host's kernels sum in another order.
 StandInRow run_on_stand_ins(Combination combination);
 
-// Result of two steps on stand-in devices, in which rank 0's device ignores the n-th time that a
-// stream waits for another one; n = 0: ignores none.
+// Result of two steps on stand-in devices. Rank 0's device ignores the n-th wait of a stream for
+// another stream; for n = 0, it ignores none.
 struct LostWait {
   uint64_t waits = 0;  // number of times that rank 0's streams waited for another one
   std::string races;   // description of the races that were found; empty without a race

@@ -18,8 +18,9 @@ void join_clocks(StreamOrder::Clock& clock, const StreamOrder::Clock& other) {
 
 }  // namespace
 
-// Returns the operations that are ordered before the stream's next one. These include all
-// operations that the host has waited for, because they finished before the next one is enqueued.
+// Returns the clock of the operations that are ordered before the stream's next one. They include
+// all operations that the host has waited for, because those finished before the next one is
+// enqueued.
 StreamOrder::Clock& StreamOrder::clock(size_t stream) {
   Clock& clock = clocks_[stream];
   if (clock.size() <= stream) clock.resize(stream + 1, 0);

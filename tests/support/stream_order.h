@@ -32,8 +32,8 @@ class StreamOrder {
 
   Clock record(size_t stream);
   void wait(size_t stream, const Clock& until);
-  // Restarts the count of waits between streams. The n-th wait from now on, counted from 1, has no
-  // effect; for n = 0, all waits have an effect.
+  // Restarts the count of waits between streams, and makes the n-th wait from now on, counted from
+  // 1, have no effect. For n = 0, all waits have an effect.
   void lose_wait(uint64_t n);
   // Returns the number of waits between streams since lose_wait(). A wait that adds no ordering is
   // not counted.

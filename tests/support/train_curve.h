@@ -1,5 +1,5 @@
-// Trains a plan on ranks that are threads of this process, and returns its losses and gradient
-// norms.
+// Trains a plan on ranks that are threads of this process, and returns its losses, gradient norms
+// and learning rates.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace am::test {
 
-// Losses and gradient norms, one entry per step.
+// Losses, gradient norms and learning rates, one entry per step.
 struct Curve {
   std::vector<double> losses;
   std::vector<double> norms;

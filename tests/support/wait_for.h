@@ -1,4 +1,4 @@
-// Lets a rank's thread wait until other ranks have increased a counter.
+// Lets a thread wait until other threads have increased a counter.
 #pragma once
 
 #include <atomic>

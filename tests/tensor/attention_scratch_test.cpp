@@ -1,4 +1,4 @@
-// A dry run includes the scratch memory of ATen's attention kernel for the host.
+// Tests that a dry run counts the scratch memory of ATen's attention kernel for the host.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -38,7 +38,8 @@ TEST_CASE("a dry run knows what the attention kernel takes for itself") {
   const at::Tensor wide_dry = heads(at::kMeta, at::kFloat, length, head_dim);
   CHECK(forward_peak(wide_dry) == forward_peak(wide));
   CHECK(backward_peak(wide_dry) == backward_peak(wide));
-  // oneDNN's internal memory is unknown.
+  // The dry run excludes oneDNN's scratch memory for bfloat16 products, so its peaks are lower
+  // bounds.
   const at::Tensor narrow = heads(at::kCPU, at::kBFloat16, length, head_dim);
   const at::Tensor narrow_dry = heads(at::kMeta, at::kBFloat16, length, head_dim);
   CHECK(forward_peak(narrow_dry) <= forward_peak(narrow));

@@ -1,4 +1,5 @@
-// Freed blocks are reused for tensors of their size, within the peak of the memory in use.
+// Tests the cache of freed blocks, which are reused for tensors of their size. Cached and used
+// memory together stay within the peak of the memory in use.
 #include "am/tensor/block_cache.h"
 
 #include <sys/resource.h>
@@ -83,9 +84,9 @@ TEST_CASE("a part of what was used at most may wait beside it") {
   void* small = cache.take(112 * kMiB);
   cache.give(large);
   cache.give(small);
-  void* first = cache.take(2 * kMiB);  // 512 / 256: both stay cached
+  void* first = cache.take(2 * kMiB);  // peak 512 MiB, plus 1/256 of it: both stay cached
   CHECK(cache.counts().waiting == 512 * kMiB);
-  void* second = cache.take(1 * kMiB);  // beyond: the smallest that makes room is freed
+  void* second = cache.take(1 * kMiB);  // above this: the smallest that makes room is freed
   CHECK(cache.counts().waiting == 400 * kMiB);
   cache.give(first);
   cache.give(second);

@@ -1,4 +1,4 @@
-// Side streams on stand-in devices, which detect a GPU's races.
+// Tests side streams on stand-in devices, which report accesses that would race on a GPU.
 #include "am/tensor/side_stream.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// Curves drawn with braille dots, with letters, and as one line of blocks.
+// Tests curves drawn with braille dots, with letters, and as one line of blocks.
 #include "am/term/line_plot.h"
 
 #include <algorithm>

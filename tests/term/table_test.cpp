@@ -60,7 +60,7 @@ TEST_CASE("columns that wrap are broken between words where the table is too wid
         "                               three four\n"
         "                               five\n"
         "a_name_without_blanks  12 KiB  six\n");
-  narrow.width = 30;  // also wraps words after their marks
+  narrow.width = 30;  // so narrow that words also break after marks such as "_"
   CHECK(table.text(narrow).find("a_name_") != std::string::npos);
   CHECK(table.text(narrow).find("a_name_without_blanks") == std::string::npos);
 }

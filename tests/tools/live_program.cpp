@@ -3,8 +3,8 @@
 // am_live.h. Start it with `am-run --nproc N --exec live_program ...`. KIND is the layout of its
 // tensors:
 //
-//   ddp     every rank has all tensors
-//   fsdp    every rank has rows of each tensor, as FSDP2 cuts them
+//   ddp     every rank holds all tensors
+//   fsdp    every rank holds rows of each tensor, sharded as by FSDP2
 //   clash   the ranks disagree about a shape
 //
 // A step adds 0.5 to the parameter `w` [7, 4] and 0.25 to `norm.weight` [3], sets their gradients
@@ -29,7 +29,7 @@
 
 #include "am/live/am_live.h"
 
-// Not inlined and exported, so that stack traces contain its name.
+// Loops without an end. Exported and not inlined, so that stack traces contain its name.
 extern "C" __attribute__((noinline)) void loop_without_an_end() {
   for (;;) std::this_thread::yield();
 }

@@ -1,4 +1,4 @@
-// Draws random layouts and compares each with one rank in float64. scripts/layout_matrix --random
+// Draws random layouts and compares each with one rank, in float64. scripts/layout_matrix --random
 // builds and starts this program.
 //
 //   random_layouts COUNT SEED [NUMBER]      NUMBER: compares only this layout, and prints its plan

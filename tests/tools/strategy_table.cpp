@@ -53,7 +53,7 @@ int main(int argc, char** argv) {
       {"weights", Align::kRight},        {"messages a step", Align::kRight},
       {"peak", Align::kRight},           {"dry run", Align::kRight},
       {"phases", Align::kRight},         {"am-plan", Align::kRight}};
-  // The column "worst" has the difference of the parameter's gradient that differs most.
+  // The column "worst" contains the difference of the gradient of the parameter that differs most.
   if (layouts) columns.insert(columns.begin() + 3, {"worst", Align::kRight});
   am::term::Table table(columns);
   for (const auto& each : layouts ? am::test::layouts() : am::test::combinations()) {

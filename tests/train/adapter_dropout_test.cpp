@@ -1,5 +1,5 @@
-// Adapter dropout during training depends on the seed and the step, but not on the sharding of the
-// batch.
+// Adapter dropout during training depends on the seed, but not on how a global batch is divided
+// into micro-batches and over ranks.
 #include <catch2/catch.hpp>
 #include <filesystem>
 

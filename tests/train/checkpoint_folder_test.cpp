@@ -1,4 +1,4 @@
-// Checkpoints that jobs leave in their folder, one job after another.
+// Checkpoints in a run folder that consecutive jobs share.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <set>

@@ -1,4 +1,5 @@
-// Messages and memory of context parallelism: am-plan's figures compared with a dry run's.
+// Bytes sent and memory under context parallelism: am-plan's predictions equal a dry run's numbers,
+// and a dry run's peak equals the peak of real training within 2%.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <numeric>
@@ -49,7 +50,7 @@ double planned_bytes(const job::Job& job) {
       .bytes.cp;
 }
 
-// Returns the peak memory bytes of each rank in two training steps.
+// Trains two steps and returns the peak memory of each rank in bytes.
 std::vector<double> measured_peaks(const job::Job& job, int64_t ranks) {
   std::vector<double> peaks(static_cast<size_t>(ranks));
   const auto nowhere = std::filesystem::temp_directory_path() / "am-no-such-run";

@@ -1,4 +1,5 @@
-// Batches for a GPU (here the stand-in device) are checked on the host and read ahead.
+// Batches for a GPU (here the stand-in device) are checked on the host, and read ahead of the step
+// that needs them.
 #include "am/train/data_batches.h"
 
 #include <ATen/ATen.h>

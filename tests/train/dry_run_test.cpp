@@ -1,4 +1,4 @@
-// A dry run creates the same tensors and collectives as a real step.
+// A dry run reports the memory and the collectives of a real step.
 #include "am/train/dry_run.h"
 
 #include <ATen/ATen.h>
@@ -27,7 +27,7 @@ struct Seen {
   Counts counts;
 };
 
-// Returns the tensors and messages of each rank in a real step.
+// Returns each rank's peak memory over two real steps, and its collectives in the second step.
 std::map<int64_t, Seen> real_step(const config::Plan& plan, int64_t ranks) {
   std::map<int64_t, Seen> seen;
   std::mutex mutex;
@@ -99,9 +99,10 @@ TEST_CASE("a dry run is a step without its contents") {
         INFO("use " << static_cast<int>(use));
         CHECK(dry.peak.of(use) == real.peak.of(use));
       }
-      // The threads of Gloo's connections free some messages of tensor parallelism, and are not
-      // metered. The scratch memory of ATen's attention kernel is not reported; where the processor
-      // multiplies bfloat16 in tiles, it includes copies of keys and values.
+      // The measured peak can be larger, for two reasons. The meter observes this thread only, so
+      // messages of tensor parallelism that Gloo's threads free still count. And a dry run does not
+      // report the scratch memory of ATen's attention kernel, which includes copies of keys and
+      // values on processors that multiply bfloat16 matrix tiles (AMX).
       const double kib = at::native::cpublas::could_pack(at::kBFloat16) ? 640.0 : 128.0;
       const double workspace = kib * 1024.0;
       const auto measured = static_cast<double>(real.peak.total());
@@ -116,7 +117,7 @@ TEST_CASE("a dry run is a step without its contents") {
 TEST_CASE("rounds that repeat are multiplied as if each were gone through") {
   struct Case {
     std::string toml;
-    int64_t ranks, round;  // `round`: sequences per round
+    int64_t ranks, round;  // `round`: sequences per accumulation round, on all ranks
   };
   const Case cases[] = {
       {"[mesh]\nworld_size = 1\n", 1, 8},
@@ -190,9 +191,9 @@ TEST_CASE("three rounds are walked, however many a step has") {
     at::removeCallback(handle);
     return embedded;
   };
-  CHECK(walked(2) == 2 * 2);  // the second step has its full memory from the start
+  CHECK(walked(2) == 2 * 2);  // two steps: the first allocates what a step leaves allocated
   CHECK(walked(3) == 2 * 3);
-  CHECK(walked(4) == 3 + 2 + 3);  // the step of 2 rounds shows what one round adds
+  CHECK(walked(4) == 3 + 2 + 3);  // a step of 3 minus a step of 2 is one round's messages
   CHECK(walked(int64_t{1} << 40) == 3 + 2 + 3);
 }
 
@@ -239,7 +240,7 @@ TEST_CASE("am-plan's peak is a dry run's, whatever keys are crossed") {
 }
 
 TEST_CASE("am-plan counts the sum of a tied embedding's gradients") {
-  // With few tokens, the peak is where autograd adds the gradient of the head to the embedding's.
+  // With few tokens, the peak is reached when autograd adds the head's gradient to the embedding's.
   const std::string strategy =
       GENERATE("name = \"ddp\"\n", "name = \"fsdp2\"\n", "name = \"megatron_fsdp\"\n");
   const config::Plan plan = test::parse(cat(

@@ -1,5 +1,5 @@
-// Losses that balance the load of experts: values and gradients compared with PyTorch's, and equal
-// training under every layout.
+// The load of experts is balanced by an auxiliary loss or by correction biases: values and
+// gradients equal PyTorch's, and training is equal under every layout.
 #include "am/train/expert_balance.h"
 
 #include <ATen/ATen.h>
@@ -196,7 +196,7 @@ TEST_CASE("balanced experts train the same under every layout") {
   const std::string balancing = GENERATE("bias", "sequence");
   const Trained wanted = run_training(balancing, 1, 12, test::float32_fsdp2(1));
   const Trained without = run_training("none", 1, 12, test::float32_fsdp2(1));
-  // The reported loss is the cross-entropy: equal until parameters change.
+  // The reported loss is the cross-entropy alone, which balancing changes only through updates.
   CHECK(wanted.losses[0] == without.losses[0]);
   CHECK(wanted.losses[3] != without.losses[3]);
   CHECK(wanted.auxiliary.size() == (balancing == "sequence" ? 4 : 0));
@@ -210,7 +210,8 @@ TEST_CASE("balanced experts train the same under every layout") {
 TEST_CASE("a correction bias falls for experts that more tokens took, by the rate") {
   const config::Plan plan = test::parse(
       cat("[model]\npath = \"hf/deepseek_v3\"\n[train]\nseq_len = 16\n", test::float32_fsdp2(3)));
-  // The mean is 3: one expert has exactly 3 tokens.
+  // The mean is 3 tokens per expert. The bias of the first expert, which has exactly 3, does not
+  // move.
   const std::vector<double> counts = {3, 4, 2, 0, 9, 1, 1, 4};
   const at::Tensor wanted = at::tensor({0.0, -0.5, 0.5, 0.5, -0.5, 0.5, 0.5, -0.5}, at::kFloat);
   runtime::run_ranks(3, [&](const runtime::World& world) {

@@ -1,5 +1,5 @@
-// Training in float16: gradients that would underflow are compared with float32, and the loss scale
-// is checked through overflows and checkpoints, under every layout.
+// Training in float16: gradients that would underflow without a loss scale equal float32's, and the
+// loss scale is right after overflows and in resumed runs, under every layout.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -159,7 +159,8 @@ TEST_CASE("an overflow skips the step and halves the scale, as a checkpoint reme
   const int64_t ranks = GENERATE(1, 2);
   const config::Plan plan =
       test::parse(loop_plan(fsdp2(ranks, "", kFloat16), 4, 40, "max_grad_norm = 0.0\n"));
-  // Writes a loss scale that overflows every gradient into a checkpoint.
+  // After step 1, the checkpoint is edited to a loss scale of 2^30, with which gradients overflow
+  // float16.
   const auto run = temp.path() / "run";
   const Steps begun = run_steps(plan, ranks, run, 1);
   CHECK(begun.metrics.at(0).loss_scale == 65536.0);
@@ -188,7 +189,8 @@ TEST_CASE("an overflow skips the step and halves the scale, as a checkpoint reme
   CHECK(skipped < 19);
   CHECK(hot.log.find("a gradient overflows float16; the loss scale is now 5.36871e+08") !=
         std::string::npos);
-  // Skipped steps changed no parameters; only the batches differ.
+  // The checkpoint stores the number of skipped steps and the loss scale, and a resumed run
+  // continues with both.
   json = Json::parse(read_file(run / "checkpoints/step-20/checkpoint.json"));
   CHECK(json["skipped_steps"] == skipped);
   CHECK(json["loss_scale"] == Json({{"scale", scale}, {"growth_tracker", since}}));

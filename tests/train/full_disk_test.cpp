@@ -1,5 +1,5 @@
-// A disk without space for the metrics, simulated by the limit of file sizes: the metrics are
-// larger here than any file of a checkpoint.
+// metrics.jsonl cannot be written because the disk is full. The process's file size limit simulates
+// the full disk: metrics.jsonl reaches the limit, and every file of a checkpoint is smaller.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>
@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 
 constexpr size_t kLongLine = size_t{2} << 20;
 
-// Returns the error of each rank in a job of `steps` steps; empty for a rank that succeeded.
+// Returns the error message of each rank in a job of `steps` steps, or "" for a rank without error.
 std::vector<std::string> run_job(const fs::path& root, int64_t steps) {
   constexpr int64_t kRanks = 2;
   const config::Plan plan = test::parse(
@@ -62,8 +62,8 @@ TEST_CASE("a job whose metrics cannot be written saves before it ends") {
   const TemporaryFolder temporary;
   const auto run = run_folder::RunFolder::create(temporary / "run");
   CHECK(run_job(run.root(), 2) == std::vector<std::string>(2));
-  // The metrics contain a long record, as another version of automesh may write it. The job keeps
-  // this record when it resumes.
+  // A record with a long unknown field, as another version of automesh may write it, enlarges the
+  // metrics. The job keeps this record when it resumes.
   const fs::path file = run.metrics_file();
   std::string record = observe::to_json_line(observe::read_metrics(file).back());
   record.insert(1, cat("\"note\": \"", std::string(kLongLine, 'x'), "\", "));
@@ -74,8 +74,8 @@ TEST_CASE("a job whose metrics cannot be written saves before it ends") {
     CHECK_THAT(errors[0], Catch::Contains("metrics.jsonl: cannot write the metrics"));
     CHECK(errors[1].empty());
   }
-  // The newest checkpoint is that of step 4. Writing the metrics of step 3 failed, and in step 4
-  // all ranks learned of the failure.
+  // Rank 0 failed to write the metrics of step 3. All ranks received this failure in step 4, saved
+  // a checkpoint and stopped.
   const auto newest = run_folder::newest_complete(run.checkpoints());
   REQUIRE(newest.found);
   CHECK(newest.found->step == 4);

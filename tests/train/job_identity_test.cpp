@@ -1,4 +1,4 @@
-// The ranks of a job agree on its identity.
+// The ranks of a job agree on one job id and on the list of their launchers.
 #include "am/train/job_identity.h"
 
 #include <catch2/catch.hpp>

@@ -15,13 +15,13 @@ namespace am::layout_pairs {
 namespace {
 
 constexpr int64_t kBatch = 12;
-constexpr size_t kNext = 2;  // steps after the checkpoint
+constexpr size_t kNext = 2;  // number of steps after the checkpoint
 
 struct Layout {
   std::string name;
   int64_t ranks = 1;
   std::string mesh = {}, strategy = {}, more = {};
-  int64_t readers = 1;  // ranks that read different samples
+  int64_t readers = 1;  // number of ranks that read different samples
   int64_t micro_batches = 1;
 };
 
@@ -89,8 +89,8 @@ config::Plan plan_of(const Layout& layout) {
 
 using Losses = std::array<double, kNext>;
 
-// Returns the losses of the steps after step 2: in a run that saves at step 2 if `saves`, otherwise
-// in a run that resumes from that checkpoint.
+// Returns the losses of the two steps after step 2. If `saves`, the run starts at step 0 and saves
+// a checkpoint at step 2; otherwise it resumes from that checkpoint.
 Losses next_losses(const Layout& layout, const run_folder::RunFolder& folder, bool saves) {
   const config::Plan plan = plan_of(layout);
   Losses losses = {};

@@ -90,8 +90,8 @@ TEST_CASE("every layout trains along PyTorch's loss curve") {
   }
 }
 
-// Data in tests/data/lora/loop, made by scripts/fixtures/make_adapters.py: PEFT's adapter, and the
-// losses of the same loop over the adapter's parameters.
+// tests/data/lora/loop, made by scripts/fixtures/make_adapters.py, contains PEFT's adapter and the
+// losses of the plain PyTorch loop with only the adapter's parameters trained.
 TEST_CASE("adapters train along PEFT's loss curve") {
   const std::string lora =
       "[lora]\nrank = 4\nalpha = 6\nweights = \"lora/loop\"\ntarget_modules = [\"q_proj\", "

@@ -1,6 +1,6 @@
-// Steps with a non-finite loss or gradient, under every strategy: ending the job, skipping the
-// step, and saved checkpoints. The tests change gradients on one rank after backward, when the
-// gradients are complete.
+// A step with a non-finite loss or gradient ends the job or is skipped, under every strategy, and
+// nothing non-finite is saved. Most tests overwrite a gradient element on one rank after backward,
+// when the gradients are complete.
 #include "am/train/nonfinite.h"
 
 #include <ATen/ATen.h>
@@ -46,7 +46,7 @@ const std::vector<test::LayoutCase>& layouts() {
   return all;
 }
 
-// A trainer in which `rank` gets non-finite gradients in step number `step` (from 1).
+// A trainer in which `rank` has a non-finite gradient in step number `step` (from 1).
 class Victim {
  public:
   Victim(const config::Plan& plan, const runtime::World& world, const run_folder::RunFolder& run,
@@ -83,7 +83,7 @@ class Victim {
 
   std::unique_ptr<train::Trainer> trainer;
   std::string log;
-  double value = kNan;  // set as the gradient's first element
+  double value = kNan;  // written to the first element of the gradient
 
  private:
   void at_phase(const char* phase) {
@@ -196,7 +196,8 @@ TEST_CASE("on_nonfinite = \"skip\" leaves parameters, moments and AdamW's step a
         RANK_CHECK(trainer.train_step(2).skipped_steps == 1);
         trainer.save(3);
         trainer.train_step(3);
-        // A resumed trainer agrees: the saved AdamW state has two updates after three steps.
+        // A resumed trainer has equal parameters after step 4: the checkpoint of step 3 counts two
+        // AdamW updates, not three.
         Victim resumed(plan, world, run, 0, 0);
         RANK_CHECK(resumed.trainer->first_step() == 3);
         RANK_CHECK(resumed.trainer->train_step(3).skipped_steps == 1);
@@ -308,7 +309,7 @@ TEST_CASE("a loss that is not finite names the ranks that have it") {
   const TemporaryFolder temp;
   runtime::run_ranks(2, [&](const runtime::World& world) {
     Victim victim(plan, world, run_folder::RunFolder(temp.path()), 0, 0);
-    // Replicas that have diverged: only rank 1's loss is not finite.
+    // NaN in rank 1's parameters makes the replicas diverge: only rank 1's loss is not finite.
     for (const auto& group : victim.trainer->model().data_parallel().groups()) {
       if (world.rank() == 1) group->trained().fill_(kNan);
     }

@@ -1,3 +1,5 @@
+// set_numerics() applies the plan's determinism and matmul precision to PyTorch's process-wide
+// flags.
 #include "am/train/numerics.h"
 
 #include <ATen/Context.h>

@@ -267,8 +267,8 @@ TEST_CASE("a skipped step leaves parameters, states and the number of steps with
       const auto before = stored_values(*trainer);
       RANK_CHECK(trainer->train_step(1).skipped_steps == 1);
       RANK_CHECK(same_values(stored_values(*trainer), before));
-      // Later steps equal those of a trainer without the skipped step, so states and step counts
-      // are also equal.
+      // A trainer that never ran the skipped step ends with equal values. The optimizer states and
+      // step counts are therefore unchanged by the skipped step.
       RANK_CHECK(trainer->train_step(2).skipped_steps == 1);
       const auto other = trainer_of(plan, world, run);
       for (const int64_t step : {0, 2}) other->train_step(step);
@@ -313,7 +313,8 @@ TEST_CASE("am-plan knows what an update by muon takes besides the states") {
   const auto config = model::load_config(plan.resolve(plan.model.path), found);
   const job::Job job = job::make_job(plan, *config, ranks);
   tensor::register_meta_operators();
-  // Largest number of bytes over the ranks, which compute different matrices.
+  // Maximum over the ranks, because Muon computes the updates of different matrices on different
+  // ranks.
   int64_t most = 0;
   for (int64_t rank = 0; rank < ranks; ++rank) {
     const runtime::DeviceMesh mesh(runtime::World::fake(rank, ranks), job.layout.mesh,

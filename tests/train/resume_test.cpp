@@ -186,7 +186,7 @@ TEST_CASE("data goes on where it stood on another number of ranks") {
     rest.micro_batch = 1;
     rest.seq_len = "10";
     rest.checkpoint = resume_from(broken.step(6));
-    CHECK(broken.run(rest).first_sample == 20);  // 12 * 16 tokens: the next multiple of 10
+    CHECK(broken.run(rest).first_sample == 20);  // 12 * 16 = 192 tokens: sample 20 begins at 200
   }
 }
 

@@ -1,4 +1,4 @@
-// Runs jobs one after another in one run folder. A job resumes from the checkpoints of earlier
+// Runs consecutive jobs in one run folder, so that a job resumes from the checkpoints of earlier
 // jobs.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace am::test {
 
-// A job in a run folder.
+// The plan values of one job in the run folder.
 struct Job {
   int64_t ranks = 1;
   std::string model;  // keys of [model]
@@ -30,7 +30,7 @@ struct Job {
   std::string betas = "[0.9, 0.999]";
   std::string data = "loop/tokens.bin";
   std::string checkpoint;  // keys of [checkpoint]
-  std::string id;          // job id from the launcher
+  std::string id;          // job id that the launcher would pass; "" for none
 };
 
 inline std::string plan_text(const Job& job) {
@@ -79,7 +79,7 @@ class Runs {
     return ran;
   }
 
-  // Returns the error of a job that is refused.
+  // Returns the error with which the job is refused. Throws if the job is not refused.
   Error refusal(const Job& job) {
     try {
       run(job);

@@ -62,7 +62,8 @@ TEST_CASE("facts differ wherever a key of config.json changes the layers") {
       return model::parse_config(config.dump(), path, found);
     };
     const Json facts = facts_of_model(*read(plain));
-    // Compares the model whose value at `pointer` is `value`, if it is legal and differs.
+    // Sets the config's value at `pointer` to `value`. If the config is still legal and describes
+    // another model, its facts must differ.
     const auto change = [&](const Json::json_pointer& pointer, const Json& value) {
       Json config = plain;
       config[pointer] = value;

@@ -1,4 +1,5 @@
-// The numbers that ranks exchange in a step: one message, with equal results on all ranks.
+// Ranks exchange the loss, the gradient norm, the memory peak and the stop and save requests of a
+// step in one message, and all ranks receive equal results.
 #include "am/train/step.h"
 
 #include <ATen/ATen.h>
@@ -48,7 +49,7 @@ config::Plan plan_of(int64_t world, const std::string& mesh) {
           "output_dtype = \"float32\" }\n"));
 }
 
-// Numbers at the end of the step, equal on every rank.
+// One rank's results of a step; run_step() checks that they are equal on every rank.
 struct Told {
   StepNumbers numbers;
   int64_t world_messages = 0;

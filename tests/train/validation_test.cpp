@@ -1,4 +1,4 @@
-// The loss on other data: equal under every layout, and without effect on training.
+// The validation loss is equal under every layout, and validation does not change training.
 #include "am/train/validation.h"
 
 #include <ATen/ATen.h>
@@ -43,7 +43,8 @@ std::string validation_plan(const std::string& layout, const std::string& valida
              "[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\n", validation, more, layout);
 }
 
-// Returns the lines of metrics.jsonl of a run from its folder's newest checkpoint to its end.
+// Trains from the folder's newest checkpoint to the plan's last step, or to step `until` if it is
+// not 0. Returns all lines of metrics.jsonl.
 std::vector<observe::StepMetrics> validated_run(const std::string& text, int64_t ranks,
                                                 const std::filesystem::path& folder,
                                                 int64_t until = 0) {
@@ -235,7 +236,8 @@ TEST_CASE("named sets have losses of their own, under every layout") {
       CHECK(metrics.validation_losses[i].second ==
             Approx(beside.validation_losses[i].second).epsilon(1e-5));
     }
-    // Without validation.path, the sets have equally many labels here.
+    // Without validation.path, validation_loss is the mean over the labels of all sets. The two
+    // sets have equal numbers of labels here.
     CHECK(*metrics.validation_loss ==
           Approx((metrics.validation_losses[0].second + metrics.validation_losses[1].second) / 2));
   }

@@ -1,5 +1,5 @@
-// Layouts compute the same as one rank, up to rounding in float64; each fault that depends on the
-// layout is detected when it is injected, on the smallest layout where it can occur.
+// Every layout computes one rank's values, up to rounding in float64. Each fault that depends on
+// the layout is detected when it is injected, on the smallest layout where it can occur.
 #include "am/train/verify_layout.h"
 
 #include <algorithm>
@@ -28,7 +28,7 @@ struct FaultRow {
   Fault fault;
   std::string model;  // folder in tests/data
   std::string toml;   // [mesh], [strategy] and other sections of the plan
-  std::string what;   // first value that differs
+  std::string what;   // name of the first value that differs from one rank's
   int64_t step = 1;   // step in which it differs
   int64_t length = 16;
   int64_t batch = 4;
@@ -251,8 +251,9 @@ TEST_CASE("every mistake has its row, and one place in the code") {
     INFO(each.name);
     CHECK(fault::find(each.name) == each.fault);
     CHECK(fault::describe(each.fault).name == each.name);
-    // Some faults are equally wrong under every layout (data_batches_test.cpp,
-    // run_chat_gradients_test.py), and others cost only time (run_stragglers_test.py).
+    // Faults that other tests detect: some compute equally wrong values under every layout
+    // (data_batches_test.cpp, run_chat_gradients_test.py), and others cost only time
+    // (run_stragglers_test.py).
     constexpr Fault kElsewhere[] = {
         Fault::kUncheckedId,     Fault::kSlowRank,    Fault::kSlowData,       Fault::kSlowDisk,
         Fault::kLabelsOfPadding, Fault::kMaskShifted, Fault::kValidationTwice};

@@ -1,7 +1,7 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
-// Changes between checkpoints, dead parameters, optimizer states and locations of shards, compared
-// with ATen.
+// Tests the commands for changes between checkpoints, dead parameters, optimizer states and
+// locations of shards; their numbers are compared with ATen's.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

@@ -1,6 +1,7 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
-// diff: two checkpoints are compared. fits: a checkpoint is compared with a model.
+// Tests `diff`, which compares two checkpoints, and `fits`, which compares a checkpoint with a
+// model.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 

@@ -1,5 +1,5 @@
-// Checksums are equal under any layout. If replicas differ, the commands report the rank and the
-// element.
+// Tests that checksums are equal under any layout, and that `checksum` reports the rank and the
+// element in which replicas differ.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

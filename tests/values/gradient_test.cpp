@@ -1,5 +1,5 @@
-// `grad`, `step`, `optim` and `collectives`, on stored models and on several ranks: the numbers
-// equal those of transformers and PyTorch, under any layout.
+// Tests `grad`, `step`, `optim` and `collectives`, on stored models and on several ranks: the
+// numbers equal those of transformers and PyTorch, under any layout.
 #include <cmath>
 
 #include "am/base/file.h"

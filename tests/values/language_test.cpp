@@ -1,4 +1,4 @@
-// loss, logprob and generate: results equal those of transformers, under any layout.
+// Tests `loss`, `logprob` and `generate`: results equal those of transformers, under any layout.
 #include "am/values/language.h"
 
 #include <ATen/ATen.h>

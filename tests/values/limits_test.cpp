@@ -1,4 +1,4 @@
-// Commands that a session refuses for lack of memory, and commands that the user interrupts.
+// Tests commands that a session refuses for lack of memory, and commands that the user interrupts.
 #include <catch2/catch.hpp>
 
 #include "support/temporary_folder.h"

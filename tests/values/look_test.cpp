@@ -1,6 +1,6 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
-// Norms, positions of NaN, slices and optimizer states, compared with ATen on the same tensors.
+// Compares norms, positions of NaN, slices and optimizer states with ATen on the same tensors.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// Distance of two blocks. Narrow dtypes use a vectorized kernel and others ATen functions; both
-// must return the same numbers.
+// Tests the distance of two blocks of values. Narrow dtypes use a vectorized kernel, other dtypes
+// ATen functions; both must return the same numbers.
 #include "am/values/pairs.h"
 
 #include <ATen/ATen.h>

@@ -1,5 +1,5 @@
-// Sessions on the Hugging Face fixtures: on stored files, and with a model that is sharded over
-// ranks in this process.
+// Opens sessions on the models of tests/data/hf: on stored files, and with a model that is sharded
+// over ranks in this process.
 #pragma once
 
 #include <catch2/catch.hpp>
@@ -25,7 +25,7 @@ inline std::string fixture(const std::string& family) {
   return std::string(AM_TEST_DATA) + "/hf/" + family;
 }
 
-// Path of the weights, relative to the folder of a fixture.
+// Name of the file with the weights in the folder of a fixture.
 inline const std::string kModel = "/model.safetensors";
 
 inline Session stored_session(const std::string& path, SessionOptions options = {}) {

@@ -1,5 +1,5 @@
-// Sessions of two and four ranks return the same answers as a session of one rank; unsharding, and
-// the memory for it.
+// Tests that sessions of two and four ranks answer like a session of one rank. Also tests
+// unsharding and the memory for it.
 #include <catch2/catch.hpp>
 
 #include "support/stand_in_device.h"

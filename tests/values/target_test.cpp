@@ -1,4 +1,4 @@
-// Kinds of the argument TARGET, and a checkpoint of am-run in a session.
+// Tests the kinds of am-repl's argument TARGET, and sessions on a checkpoint of am-run.
 #include <catch2/catch.hpp>
 #include <cstdlib>
 #include <fstream>

@@ -1,4 +1,5 @@
-// verify: finds no problem in complete files, and each kind of damage.
+// Tests `verify`, which reports no problem in complete files and each kind of damage, and `same`,
+// which compares stored checksums where both sides have them.
 #include <ATen/ATen.h>
 
 #include <algorithm>

@@ -61,8 +61,8 @@ TEST_CASE("a hang is the fault of the rank that did not arrive") {
   CHECK(cause->rank == 1);
   CHECK(cause->end == 1);
   CHECK(cause->witness == 0);
-  // A missing rank is a stronger cause than a lost peer, but a weaker one than a rank that died by
-  // itself.
+  // A rank that did not arrive at a collective is a stronger cause than a rank that lost its peer,
+  // but a weaker one than a rank that died by itself.
   CHECK(cause_of({witness(0, {1}, 2.0), stopped(1, SIGKILL, 8.0), reported(2, "peer", 1.0)}) == 1);
   CHECK(cause_of({witness(0, {1}, 1.0), stopped(1, SIGKILL, 8.0), failed(2, 3, 0, 4.0)}) == 2);
   CHECK(cause_of({witness(0, {1}, 1.0), failed(1, 0, SIGSEGV, 0.5)}) == 1);
@@ -78,8 +78,8 @@ TEST_CASE("a missing rank that waits itself is only a link of the chain") {
   CHECK(cause->rank == 2);
   CHECK(cause->witness == 1);
   CHECK(cause_of({witness(0, {1, 2}, 1.0), witness(1, {2}, 1.1), stopped(2, SIGKILL, 8.0)}) == 2);
-  // Cycle: two ranks wait in different collectives. The rank that the earliest witness names is the
-  // cause.
+  // Each of two ranks waits for the other, in different collectives. The cause is the rank that the
+  // earlier of the two witnesses names.
   CHECK(cause_of({witness(0, {1}, 1.1), witness(1, {0}, 1.0)}) == 0);
 }
 
@@ -105,8 +105,8 @@ TEST_CASE("a suspended rank is the cause of what others report without knowing w
   CHECK(cause_of({reported(0, kElasticError, 1.0), suspended}) == 1);
   CHECK(cause_of({reported(0, "peer", 1.0), suspended}) == 1);
   CHECK(cause_of({failed(0, 0, SIGSEGV, 1.0), suspended}) == 0);
-  // A witness is a rank whose collective timed out. It takes precedence, because it names the rank
-  // that did not arrive.
+  // Rank 0 is a witness: its collective timed out, and it names rank 2, which did not arrive. This
+  // takes precedence over the suspended rank.
   CHECK(cause_of({witness(0, {2}, 1.0), suspended, stopped(2, SIGKILL, 8.0)}) == 2);
 }
 

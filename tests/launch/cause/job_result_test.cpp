@@ -78,8 +78,8 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
   stuck.stopped = true;
   stuck.log = "run/logs/rank-1.log";
   stuck.tail = {"step 6"};
-  // The missing rank was told to stop and then lost its peers; this error does not explain the
-  // hang.
+  // The launcher asked the missing rank to stop, and the rank then lost its peers. This later error
+  // does not explain the hang.
   stuck.error = RankError{.message = "closed", .kind = "peer", .last_collective = "other #1"};
   result.ranks = {witness, stuck};
   result.cause = FirstCause{1, 0, 1, 0};
@@ -95,7 +95,7 @@ TEST_CASE("a rank that hangs is named with the witness's words and its own log")
   CHECK(cause_json(result)["hangs"] == true);
   CHECK(cause_json(result)["signal"].is_null());
   CHECK(cause_json(result)["message"] == "timed out after 3 s");
-  // Mismatch: the missing rank also waited, but in another collective.
+  // The missing rank waited too, but in another collective.
   result.ranks[1] = reported(1, "hang", 1.1);
   result.ranks[1].error->last_collective = "all_gather tp #3";
   CHECK_THAT(describe(result),

@@ -1,4 +1,5 @@
-// Runs each check on synthetic facts: on a machine that passes, and on one that does not.
+// Runs each check of am-run doctor on synthetic facts: on a machine that passes the check, and on
+// one that fails it.
 #include "am/launch/doctor/doctor.h"
 
 #include <catch2/catch.hpp>

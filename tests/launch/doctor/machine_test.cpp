@@ -15,7 +15,8 @@ using namespace am::launch;
 
 namespace {
 
-// Returns the sources of a machine whose files are below `root` and which has no libraries.
+// Returns the sources of a machine whose files are below `root`, and which has neither NVML nor
+// NCCL.
 MachineSources sources_below(const std::filesystem::path& root) {
   MachineSources sources;
   sources.root = root;

@@ -36,8 +36,8 @@ bool detects_nothing(const Variables& variables) {
   return !detect_environment(lookup_in(variables), found) && found.empty();
 }
 
-// Returns all error messages, joined. Checks that no rank is detected and that each message has the
-// expected rule.
+// Returns all error messages in one text. Checks that no rank is detected and that each message
+// names the rule launch.environment.
 std::string errors(const Variables& variables) {
   Diagnostics found;
   CHECK_FALSE(detect_environment(lookup_in(variables), found));

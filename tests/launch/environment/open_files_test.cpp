@@ -1,4 +1,5 @@
-// Number of file descriptors that a launcher needs, and its error if the limit is too low.
+// A launcher computes the number of file descriptors that it needs, and reports an error if the
+// limit is too low.
 #include "am/launch/environment/open_files.h"
 
 #include <sys/wait.h>
@@ -18,8 +19,8 @@ using namespace launch_test;
 
 namespace {
 
-// Runs `body` in a child process, because a lowered hard limit cannot be raised again, and because
-// a process stores its original soft limit only once.
+// Runs `body` in a child process and returns its result. The parent must not run it: a lowered hard
+// limit cannot be raised again, and a process stores its original soft limit only once.
 template <typename Body>
 int in_child(Body body) {
   const pid_t child = ::fork();

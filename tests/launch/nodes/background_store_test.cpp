@@ -1,4 +1,5 @@
-// Store that a background thread accesses, so that callers never wait for it.
+// BackgroundStore accesses a store on a background thread, so that callers never wait for the
+// store.
 #include "am/launch/nodes/background_store.h"
 
 #include <algorithm>
@@ -19,7 +20,8 @@ using namespace launch_test;
 
 namespace {
 
-// Store in memory that can block every call, like a store whose launcher is stopped.
+// Store in memory whose calls can be blocked, which simulates that the launcher of the store is
+// stopped.
 class MapStore : public KeyValueStore {
  public:
   void set(const std::string& key, const std::string& value) override {
@@ -80,8 +82,8 @@ std::string answer(BackgroundStore& store, const std::string& key) {
   return *found;
 }
 
-// Polls until the store reports that it is lost, and returns this error; empty after twenty seconds
-// without an error.
+// Polls until the store reports that it is lost, and returns this error. Returns "" if there is no
+// error within twenty seconds.
 std::string loss(BackgroundStore& store) {
   std::string words;
   soon([&] {
@@ -146,7 +148,7 @@ TEST_CASE("the heartbeat goes before what waits to be written") {
   REQUIRE(soon([&] { return inner->value("key-99") == "1"; }));
   const std::vector<std::string> sets = inner->sets();
   const auto second = std::find(sets.begin() + 1, sets.end(), "heartbeat");
-  // At most one queued call, the one in progress, may precede the heartbeat.
+  // At most one key is written before the heartbeat: the one whose call was in progress.
   CHECK(second - sets.begin() <= 2);
 }
 

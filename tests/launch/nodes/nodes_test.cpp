@@ -144,8 +144,9 @@ TEST_CASE("an attempt in which a node takes no part ends") {
   TwoNodes nodes(kMeet + "[ $TORCHELASTIC_RESTART_COUNT$RANK = 03 ] && exit 7; exec sleep 60");
   RestartPolicy policy;
   policy.max_restarts = 5;
-  // While node 0 decides about a restart, the user ends node 1. The launcher of node 1 is stopped
-  // first, so that it reports nothing else.
+  // While node 0 decides about a restart, this callback simulates that the user ends node 1. It
+  // stops the launcher of node 1, so that this launcher sends nothing else, and then writes its
+  // report to the store.
   policy.newest_step = [&]() -> std::optional<int64_t> {
     ::kill(nodes.pid(1), SIGSTOP);
     FolderStore store(nodes.store());

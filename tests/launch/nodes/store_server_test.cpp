@@ -1,5 +1,5 @@
-// Store of the launcher, queried by the launchers of other nodes and by unknown clients. Tests with
-// the clients of c10d are in tests/runtime/store_server_test.cpp.
+// The launcher's store serves the launchers of other nodes and unknown clients. Tests with the
+// clients of c10d are in tests/runtime/store_server_test.cpp.
 #include "am/launch/nodes/store_server.h"
 
 #include <arpa/inet.h>

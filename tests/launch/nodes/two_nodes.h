@@ -1,4 +1,4 @@
-// Two launchers that share a store, each in a separate process, as on two machines.
+// Two launchers, each in a separate process, that share a store and simulate two machines.
 #pragma once
 
 #include <sys/wait.h>
@@ -140,7 +140,7 @@ class TwoNodes {
   std::array<Node, 2> nodes_;
 };
 
-// Script that is a barrier of all four ranks: no rank ends before all have started.
+// Shell commands that are a barrier of all four ranks: they end when all ranks have started.
 inline const std::string kMeet =
     "touch $DIR/up-$TORCHELASTIC_RESTART_COUNT-$RANK; "
     "for r in 0 1 2 3; do until [ -e $DIR/up-$TORCHELASTIC_RESTART_COUNT-$r ]; do sleep 0.01; "

@@ -1,5 +1,5 @@
-// Verdict that node 0 sends to the other launchers: it contains the cause in full, and the kind of
-// exit of all other ranks.
+// The verdict, which node 0 sends to the other launchers, contains the cause in full and the kind
+// of exit of all other ranks.
 #include "am/launch/nodes/verdict.h"
 
 #include <catch2/catch.hpp>
@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t kPerNode = 2;
 
-// Returns the result of the launcher of node `node_rank` for these exits.
+// Returns the result that the launcher of node `node_rank` computes from these exits.
 JobResult judged(std::vector<RankExit> ranks, int64_t node_rank = 0) {
   JobResult result;
   result.exit_status = 1;
@@ -53,7 +53,8 @@ JobResult heard_by(int64_t node, const JobResult& all) {
   return result;
 }
 
-// Returns the description that node 0 would print if it had the node rank `node`.
+// Returns the description that the launcher of node `node` would print if it had the exits of all
+// ranks.
 std::string described_by(int64_t node, JobResult all) {
   all.node_rank = node;
   return describe(all);

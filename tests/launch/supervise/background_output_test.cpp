@@ -41,8 +41,8 @@ struct Pipe {
   std::array<int, 2> fds = {-1, -1};
 };
 
-// Numbers from the output of a reader: x characters that arrived, x characters that notes report as
-// missed, and notes.
+// Counts in the output that a reader received: x characters that arrived, x characters that notes
+// report as missed, and the notes (one per gap).
 struct Heard {
   size_t shown = 0;
   size_t missed = 0;
@@ -77,7 +77,7 @@ TEST_CASE("text arrives whole and in order") {
 
 TEST_CASE("a reader that pauses holds up nobody, and hears what it missed") {
   const bool nonblocking = GENERATE(false, true);
-  const bool thread_wakes = GENERATE(false, true);  // before all data are written
+  const bool thread_wakes = GENERATE(false, true);  // the writer thread runs between two writes
   const Pipe pipe;
   if (nonblocking) ::fcntl(pipe.fds[1], F_SETFL, O_NONBLOCK);
   ::fcntl(pipe.fds[1], F_SETPIPE_SZ, 4096);
@@ -96,8 +96,8 @@ TEST_CASE("a reader that pauses holds up nobody, and hears what it missed") {
   output.write("again\n");
   CHECK(output.flush(5s));
   seen += pipe.read(at_most);
-  // The thread wrote once or twice in between, so there are one or two gaps. Each gap is reported
-  // at its position, and the reported gaps and the output together account for every byte.
+  // The thread wrote once or twice in between, so one or two gaps are reported. Each note is at the
+  // position of its gap, and the output and the gaps together account for every byte.
   CHECK(seen.size() < at_most + 200);
   const Heard heard = listen(seen);
   CHECK(heard.gaps >= 1);

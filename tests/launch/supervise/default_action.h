@@ -1,5 +1,5 @@
-// Gives a signal its default action for the duration of a test, because nohup and background shells
-// make processes ignore some signals.
+// Sets a signal to its default action until the object is destroyed. Without it, a signal may be
+// ignored, because nohup and background shells make processes ignore some signals.
 #pragma once
 
 #include <csignal>

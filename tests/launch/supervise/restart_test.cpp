@@ -26,7 +26,8 @@ JobResult failure(RankExit end) {
   return result;
 }
 
-// Store in memory that records requests. Its keys omit run and attempt.
+// Store in memory that counts the get() calls of each key. Keys are shortened to their last part,
+// without the run and the attempt.
 class ScriptedStore : public KeyValueStore {
  public:
   void set(const std::string& key, const std::string& value) override { values[name(key)] = value; }
@@ -84,7 +85,8 @@ TEST_CASE("what another attempt cannot mend") {
 
 TEST_CASE("a job that fails starts again, from the newest checkpoint") {
   const TemporaryFolder folder;
-  // The second attempt writes a checkpoint before it fails; the third succeeds.
+  // Every attempt fails. The second one writes a checkpoint first, from which the third one
+  // resumes.
   JobSpec job =
       shell_job(folder, 2,
                 "echo attempt $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS $FROM; "
@@ -109,8 +111,8 @@ TEST_CASE("a job that fails starts again, from the newest checkpoint") {
   CHECK(result.exit_status == 3);
   CHECK(result.restarts == 2);
   CHECK(said == std::vector<std::string>{"rank 1 restart 1 step 0", "rank 1 restart 2 step 7"});
-  // Each rank has one log for all attempts, with a line before each restart. The tail in the result
-  // is from the last attempt.
+  // Each rank has one log for all attempts, with a line before each restart. The result's tail, the
+  // last lines of output, is from the last attempt.
   const std::string log = read_file(folder / "logs/rank-1.log");
   CHECK_THAT(log, Catch::StartsWith("attempt 0 of 2 start\n--- restart 1 of 2, ") &&
                       Catch::Contains(" ---\nattempt 1 of 2 start\n--- restart 2 of 2, ") &&

@@ -17,7 +17,7 @@ using namespace am::launch;
 
 namespace {
 
-// Sends the signal to this process, and waits until another thread has handled it.
+// Sends the signal to this process, and waits up to 5 seconds until `handled` returns true.
 template <typename Handled>
 bool send(int signal, Handled handled) {
   ::kill(::getpid(), signal);
@@ -133,7 +133,7 @@ std::atomic<pid_t> g_handled_by = 0;
 
 void note_thread(int) { g_handled_by = ::gettid(); }
 
-// Installs a handler like a foreign library does: without an alternate stack.
+// Installs a signal handler without an alternate stack, as a foreign library does.
 class ForeignHandler {
  public:
   explicit ForeignHandler(int signal) : signal_(signal), old_(::signal(signal, note_thread)) {

@@ -1,4 +1,4 @@
-// Attention by blocks compared with full scores: values, gradients, and saved bytes.
+// Compares attention by blocks with attention by full scores: values, gradients, and saved bytes.
 #include "am/nn/attention/blocked.h"
 
 #include <ATen/ATen.h>

@@ -1,6 +1,6 @@
-// Attention by flash kernels (support/flash_stand_in.cpp) compared with attention by blocks: a
-// block of queries and a block of keys at any positions, and whole sequences; values, log-sum-exps
-// and all gradients.
+// Compares attention by flash kernels (support/flash_stand_in.cpp) with attention by blocks, for a
+// block of queries and a block of keys at any positions, and for whole sequences: values,
+// log-sum-exps and all gradients.
 #include "am/nn/attention/flash.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,5 @@
-// dispatch, deal and combine: tokens' rows sorted by expert, and the sum of each token's rows.
+// Tests dispatch and deal, which sort the rows and the weights of tokens by expert, and combine,
+// which sums each token's rows.
 #include "am/nn/experts/dispatch.h"
 
 #include <ATen/ATen.h>
@@ -36,7 +37,7 @@ TEST_CASE("padding of experts changes no result and no gradient") {
     const at::Tensor routing_weights = routing.clone().set_requires_grad(true);
     std::vector<at::Tensor> rows = dispatch(x, placed);
     const std::vector<at::Tensor> weights = deal(routing_weights, placed);
-    for (size_t e = 0; e < rows.size(); ++e) {  // experts whose output for 0 is not 0
+    for (size_t e = 0; e < rows.size(); ++e) {  // these experts do not map padding to zeros
       rows[e] = (rows[e] * static_cast<double>(e + 2) + 1.0) * weights[e].unsqueeze(1);
     }
     const at::Tensor out = combine(rows, placed);
@@ -85,7 +86,7 @@ TEST_CASE("what is dispatched is each token's, and its gradient is the sum of it
   for (int64_t e = 0; e < kExperts; ++e) {
     const at::Tensor tokens = ids.eq(e).any(-1).nonzero().squeeze(1);
     CHECK(at::equal(rows[static_cast<size_t>(e)], x.index_select(0, tokens)));
-    if (e == 1) continue;  // this expert's rows are not read
+    if (e == 1) continue;  // the loss does not read this expert's rows
     const at::Tensor pull = at::randn({tokens.size(0), kWidth}, dtype);
     sum = sum + (rows[static_cast<size_t>(e)] * pull).to(at::kDouble).sum();
     pulled.index_add_(0, tokens, pull.to(at::kDouble));

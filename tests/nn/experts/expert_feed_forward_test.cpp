@@ -1,4 +1,5 @@
-// A feed-forward of experts compared with its definition as a sum over tokens.
+// Compares a feed-forward of experts with its definition: for each token, a weighted sum over its
+// experts.
 #include "am/nn/experts/expert_feed_forward.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,4 @@
-// A router's scores, choices and weights, compared with ATen's operators one by one.
+// Compares a router's scores, choices and weights with those of single ATen operators.
 #include "am/nn/experts/router.h"
 
 #include <ATen/ATen.h>

@@ -1,4 +1,5 @@
-// Experts stacked in one tensor, with biases, compared with their definition as a sum over tokens.
+// Compares experts stacked in one tensor, with biases, with their definition: for each token, a
+// weighted sum over its experts.
 #include "am/nn/experts/stacked.h"
 
 #include <ATen/ATen.h>

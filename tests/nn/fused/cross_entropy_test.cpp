@@ -1,4 +1,4 @@
-// The fused cross-entropy compared with ATen's: values and gradients, over shapes, dtypes and
+// Compares the fused cross-entropy with ATen's: values and gradients, over shapes, dtypes and
 // slices of the vocabulary.
 #include "am/nn/fused/cross_entropy.h"
 

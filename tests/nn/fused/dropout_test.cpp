@@ -1,4 +1,4 @@
-// Dropout and noise on a device equal the CPU's kernels bitwise.
+// Tests that dropout and noise on a device equal those of the CPU's kernels bitwise.
 #include "am/nn/fused/dropout.h"
 
 #include <ATen/ATen.h>

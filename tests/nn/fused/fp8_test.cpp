@@ -1,4 +1,4 @@
-// Products in FP8 compared with torchao's, and their use in linear layers.
+// Compares products in FP8 with torchao's, and tests their use in linear layers.
 #include "am/nn/fused/fp8.h"
 
 #include <ATen/ATen.h>

@@ -1,6 +1,6 @@
-// The code around ATen's GPU kernels for RMSNorm, run on the host and compared with the host's
-// kernels; and the loss, which processes more logits at a time on a GPU. ATen has a host kernel for
-// RMSNorm's forward only, so this file registers one for backward.
+// Runs the code around ATen's GPU kernels for RMSNorm on the host and compares it with the host's
+// own kernels. ATen has a host kernel for RMSNorm's forward only, so this file registers one for
+// backward. Also tests the loss, which processes more logits at a time on a GPU.
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
 #include <torch/library.h>
@@ -83,7 +83,7 @@ TEST_CASE("rms norm by a GPU's kernels is the host's up to its rounding") {
 TEST_CASE("the loss reads more logits at a time on a GPU") {
   static std::atomic<int> exponentials = 0;
   const auto pieces = [] {
-    const at::Tensor logits = at::zeros({9, 1 << 20}, at::kHalf);  // half has no host kernels
+    const at::Tensor logits = at::zeros({9, 1 << 20}, at::kHalf);  // half has no fused kernels
     exponentials = 0;
     nn::fused::cross_entropy_sum(logits, at::zeros({9}, at::kLong), {});
     return exponentials.load();

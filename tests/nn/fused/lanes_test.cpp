@@ -1,5 +1,5 @@
-// Vectors of every width for which kernels are compiled, also of widths that this processor's
-// registers do not have.
+// Tests vectors of every width for which kernels are compiled, including widths beyond this
+// processor's registers.
 #include "am/nn/fused/lanes.h"
 
 #include <catch2/catch.hpp>

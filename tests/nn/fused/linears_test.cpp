@@ -1,5 +1,5 @@
-// Linear layers with weights stored as [in, out], with several outputs in one matrix, or fused with
-// the preceding activation; also partially rotated heads and dropout.
+// Tests linear layers with weights stored as [in, out], with several outputs in one matrix, or
+// fused with the preceding activation; also partially rotated heads and dropout.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -116,21 +116,6 @@ TEST_CASE("a slice that nobody uses gives its rows a gradient of zero") {
   CHECK(weight.grad().narrow(0, 5, 4).eq(0).all().item<bool>());
 }
 
-at::Tensor by_aten(model::Activation activation, const at::Tensor& x) {
-  switch (activation) {
-    case model::Activation::kSilu:
-      return at::silu(x);
-    case model::Activation::kGeluTanh:
-      return at::gelu(x, "tanh");
-    case model::Activation::kRelu:
-      return at::relu(x);
-    case model::Activation::kRelu2:
-      return at::relu(x).square();
-    default:
-      return at::gelu(x);
-  }
-}
-
 TEST_CASE("an activation with the product behind it") {
   at::manual_seed(15);
   for (const auto activation :
@@ -147,7 +132,7 @@ TEST_CASE("an activation with the product behind it") {
               return fused::activated_linear(in[0], in[1], in[2], activation, {.in_out = in_out});
             },
             [&](const Tensors& in) {
-              const at::Tensor active = by_aten(activation, in[0]);
+              const at::Tensor active = test::by_aten(activation, in[0]);
               return at::linear(active, in_out ? in[1].t() : in[1], in[2]);
             },
             inputs, {2, 3, 9});

@@ -1,5 +1,5 @@
-// The fused operators compared with composites of ATen's operators: values and gradients, over
-// shapes, dtypes and strides; and the bytes they save for backward.
+// Compares the fused operators with composites of ATen's operators: values and gradients, over
+// shapes, dtypes and strides. Also checks the bytes that they save for backward.
 #include "support/operators.h"
 
 #include <ATen/ATen.h>
@@ -96,9 +96,7 @@ TEST_CASE("fused gated activations are the composite ones") {
     return fused::gated(in[0], in[1], activation);
   };
   const Operator composite = [activation](const Tensors& in) {
-    if (activation == Activation::kRelu) return at::relu(in[0]) * in[1];
-    if (activation == Activation::kRelu2) return at::relu(in[0]).square() * in[1];
-    return at::gelu(in[0], activation == Activation::kGeluTanh ? "tanh" : "none") * in[1];
+    return test::by_aten(activation, in[0]) * in[1];
   };
   for (const at::ScalarType dtype : kDtypes) {
     for (const auto& shape : std::vector<std::vector<int64_t>>{{1}, {3, 17}, {5, 7, 64}}) {
@@ -125,7 +123,7 @@ TEST_CASE("the clamped activation of neighbours is the composite one") {
     for (const int64_t width : {1, 5, 8, 12, 16, 17, 31, 100}) {
       INFO(at::toString(dtype) << " " << width);
       at::Tensor pairs = (at::randn({3, 2 * width}) * 2.0).to(dtype);
-      pairs[0][0] = clamp.limit;  // at the limit the gradient is not clipped
+      pairs[0][0] = clamp.limit;  // a value at the limit has a gradient
       pairs[1][1] = -clamp.limit;
       const at::Tensor entering = at::randn({3, width}).to(dtype);
       const test::Outcome wanted = run(composite, {pairs}, entering);

@@ -1,5 +1,5 @@
-// float32 products from bfloat16 parts. On a processor without a matrix unit, only the fallback
-// products are tested.
+// Tests float32 products that are computed from bfloat16 parts. On a processor without a matrix
+// unit, only the fallback products are tested.
 #include "am/nn/fused/split_product.h"
 
 #include <ATen/ATen.h>

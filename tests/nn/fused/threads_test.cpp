@@ -1,4 +1,4 @@
-// The fused operators return equal results on one thread and on several.
+// Tests that the fused operators return equal results on one thread and on several.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 

@@ -1,5 +1,5 @@
-// Channels in shared memory: segments and their addresses, waits for peers, peers whose process
-// dies, and the task queue.
+// Tests channels in shared memory: segments and their addresses, waits for peers, peers whose
+// process dies, and the task queue.
 #include "am/runtime/shared_memory/channel.h"
 
 #include <fcntl.h>

@@ -1,4 +1,4 @@
-// Messages through shared memory: how far a sender can run ahead, which end copies, cancelled
+// Tests messages through shared memory: how far a sender can run ahead, which end copies, cancelled
 // messages, and errors if the other end is missing. The tests common to all transports are in
 // rank_channel_test.cpp.
 #include "am/runtime/shared_memory/mailbox.h"

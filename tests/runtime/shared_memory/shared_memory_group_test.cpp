@@ -1,4 +1,4 @@
-// Collectives through shared memory: the results equal those of Gloo; error cases.
+// Tests collectives through shared memory: the results equal those of Gloo, and errors.
 #include "am/runtime/shared_memory/shared_memory_group.h"
 
 #include <ATen/ATen.h>
