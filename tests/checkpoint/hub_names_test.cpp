@@ -152,6 +152,38 @@ TEST_CASE("experts in two tensors of a layer are found one by one") {
   check(minimax, {"w1", "w3", "w2"}, ".block_sparse_moe.");
 }
 
+TEST_CASE("experts, routers and correction biases are found under transformers' names of them") {
+  using Renamings = std::map<std::string, std::string>;
+  const auto check = [](const Json& more, const Renamings& renamings) {
+    const model::Inventory inventory = model::build_inventory(config_of(with(kSizes, more)));
+    const Stored hub = random_parameters(inventory);
+    Stored stored;
+    size_t renamed = 0;
+    for (const auto& [name, value] : hub) {
+      std::string in_memory = name;
+      for (const auto& [from, to] : renamings) {
+        const size_t at = in_memory.find(from);
+        if (at == std::string::npos) continue;
+        in_memory.replace(at, from.size(), to);
+        ++renamed;
+      }
+      stored[in_memory] = value;
+    }
+    CHECK(renamed >= renamings.size());
+    check_reads(MadeUpFile(stored), inventory, hub);
+  };
+  check({{"model_type", "granitemoe"}, {"num_local_experts", 4}},
+        {{".input_linear.weight", ".experts.gate_up_proj"},
+         {".output_linear.weight", ".experts.down_proj"},
+         {".router.layer.", ".router."}});
+  check({{"model_type", "ernie4_5_moe"},
+         {"num_key_value_heads", 1},
+         {"moe_num_experts", 4},
+         {"moe_k", 2},
+         {"moe_intermediate_size", 4}},
+        {{".mlp.moe_statics.", ".mlp.gate.moe_statics."}});
+}
+
 TEST_CASE("a head is found under transformers' name of it") {
   const model::Inventory inventory =
       model::build_inventory(config_of(with(kSizes, {{"model_type", "gpt_neox"}})));

@@ -100,8 +100,9 @@ TEST_CASE("experts") {
   check_operator(
       "stacked experts",
       [=](const Tensors& in) {
-        const nn::StackedExperts stacked = {linear_of("gate_up", in[2], in[3]),
-                                            linear_of("down", in[4], in[5]), clamp};
+        nn::StackedExperts stacked = {linear_of("gate_up", in[2], in[3]),
+                                      linear_of("down", in[4], in[5]), clamp};
+        stacked.gate_up.in_out = stacked.down.in_out = true;
         return of_stack(in, [&](const Tensors& rows, const Tensors& weights) {
           Tensors wide;
           for (const at::Tensor& each : weights) wide.push_back(each.to(at::kFloat));

@@ -1,5 +1,6 @@
-// Compares GPU kernels, run on the host, with float64: random shapes, unaligned rows, outputs
-// filled with NaN between inaccessible pages, and tensors of more than 2^31 elements.
+// Compares GPU kernels, run on the host, with results in float64: random shapes, unaligned rows and
+// tensors of more than 2^31 elements. Inaccessible pages surround the tensors, and outputs begin as
+// NaN.
 #include <ATen/ATen.h>
 #include <sys/mman.h>
 #include <unistd.h>

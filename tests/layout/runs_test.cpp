@@ -1,4 +1,5 @@
-// Compares the plans and models that am-run supports with README's lists.
+// Compares the families that am-run supports with the list in README and with the rules' texts, and
+// tests which configs are refused.
 #include "am/layout/runs.h"
 
 #include <algorithm>
@@ -83,6 +84,11 @@ TEST_CASE("a config that would be computed wrongly is refused") {
   CHECK(limits_of("mixtral", "\"router_jitter_noise\": 0.0", "\"router_jitter_noise\": 0.1") ==
         Names{"router_jitter_noise = 0.1"});
   CHECK(limits_of("gpt_oss").empty());
+  CHECK(limits_of("granitemoe").empty());
+  CHECK(limits_of("hunyuan_v1_moe").empty());
+  CHECK(limits_of("ernie4_5_moe").empty());
+  CHECK(limits_of("ernie4_5_moe", "\"use_bias\": false", "\"use_bias\": true") ==
+        Names{"experts with biases"});
 }
 
 }  // namespace am::layout

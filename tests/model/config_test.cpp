@@ -202,6 +202,41 @@ TEST_CASE("gpt-oss without details of its rope has the one of its class") {
   CHECK(parse(with(oss, {{"swiglu_alpha", 1.5}})).activation_alpha == 1.5);
 }
 
+TEST_CASE("hunyuan's experts per token are one number, or a list of equal numbers") {
+  const Json moe = {{"model_type", "hunyuan_v1_moe"},
+                    {"vocab_size", 64},
+                    {"hidden_size", 32},
+                    {"intermediate_size", 16},
+                    {"num_hidden_layers", 2},
+                    {"num_attention_heads", 4},
+                    {"head_dim", 8},
+                    {"num_experts", 4}};
+  const auto taking = [&](const Json& taken) { return with(moe, {{"moe_topk", taken}}); };
+  CHECK(parse(moe).moe->experts_per_token == 1);
+  CHECK(parse(taking(3)).moe->experts_per_token == 3);
+  CHECK(parse(taking(Json::array({3, 3}))).moe->experts_per_token == 3);
+  CHECK(parse(taking(Json::array({3, 3}))).moe->shared_width == 16);
+  CHECK(rules(taking(Json::array({3, 2}))) == Ids{"model.value"});
+  CHECK(rules(taking(Json::array({3}))) == Ids{"model.value"});
+  CHECK(rules(taking(Json::array({0, 0}))) == Ids{"model.value"});
+  CHECK(rules(taking(Json::array({5, 5}))) == Ids{"model.experts"});
+}
+
+TEST_CASE("ERNIE 4.5's experts are in every n-th layer of a range") {
+  const Json ernie = {
+      {"model_type", "ernie4_5_moe"}, {"vocab_size", 64},       {"hidden_size", 32},
+      {"intermediate_size", 16},      {"num_hidden_layers", 5}, {"num_attention_heads", 4}};
+  const auto layers = [&](const Json& changes) { return parse(with(ernie, changes)).moe->layers; };
+  using Layers = std::vector<bool>;
+  CHECK(layers(Json::object()) == Layers{false, true, true, true, true});
+  CHECK(layers({{"moe_layer_interval", 2}}) == Layers{false, true, false, true, false});
+  CHECK(layers({{"moe_layer_start_index", 0}, {"moe_layer_end_index", 2}}) ==
+        Layers{true, true, true, false, false});
+  CHECK(parse(ernie).moe->shared_width == 2 * 1536);
+  CHECK(parse(with(ernie, {{"use_bias", true}})).head_bias);
+  CHECK(rules(with(ernie, {{"moe_norm_min", 0.5}})) == Ids{"model.value"});
+}
+
 TEST_CASE("longrope has a factor for each pair, or is refused") {
   const auto scaled = [](const Json& factors) {
     return with(llama(), {{"rope_scaling",

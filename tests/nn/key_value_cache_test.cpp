@@ -17,7 +17,7 @@
 namespace am::nn {
 namespace {
 
-// A fixture of transformers on one rank.
+// A model of tests/data/hf on one rank.
 struct Model {
   explicit Model(const std::string& family)
       : view(frameworks::open_tensor_source(std::string(AM_TEST_DATA) + "/hf/" + family +
@@ -36,30 +36,17 @@ TEST_CASE("logits behind a cache of keys are those of the whole sequence", "[nn]
   const at::NoGradGuard no_grad;
   std::optional<fused::PassForGpu> gpu;  // if set, flash attention runs where it can
   if (GENERATE(false, true)) gpu.emplace();
-  // The families cover windows, sinks, soft caps, low-rank keys, learned and long positions,
-  // experts and biases.
-  for (const std::string family : {"llama",
-                                   "mistral",
-                                   "gemma2",
-                                   "gemma3_text",
-                                   "gpt_oss",
-                                   "deepseek_v3",
-                                   "gpt2",
-                                   "falcon",
-                                   "phi",
-                                   "phi3-longrope",
-                                   "qwen3-yarn",
-                                   "mixtral",
-                                   "smollm3",
-                                   "olmo3",
-                                   "exaone4",
-                                   "minimax_m2",
-                                   "gpt_neox",
-                                   "glm",
-                                   "cohere2",
-                                   "granite",
-                                   "hunyuan_v1_dense",
-                                   "opt"}) {
+  // The families cover sliding windows, attention sinks, soft caps, latent attention, learned
+  // position embeddings, LongRoPE, experts and biases.
+  for (const std::string family : {"llama",         "mistral",    "gemma2",
+                                   "gemma3_text",   "gpt_oss",    "deepseek_v3",
+                                   "gpt2",          "falcon",     "phi",
+                                   "phi3-longrope", "qwen3-yarn", "mixtral",
+                                   "smollm3",       "olmo3",      "exaone4",
+                                   "minimax_m2",    "gpt_neox",   "glm",
+                                   "cohere2",       "granite",    "hunyuan_v1_dense",
+                                   "opt",           "granitemoe", "ernie4_5_moe",
+                                   "hunyuan_v1_moe"}) {
     INFO(family);
     Model model(family);
     Decoder& decoder = model.decoder();

@@ -127,7 +127,7 @@ void check_in_halves(const std::string& family, const HalvesSetting& setting, bo
 TEST_CASE("inputs first and weights later give the bits of both at once", "[weight_pass]") {
   const std::string family =
       GENERATE("llama", "llama-bias", "gemma2", "gpt2", "phi3", "phi-tied", "falcon", "olmo2",
-               "qwen3_moe", "qwen2_moe", "gpt_oss", "deepseek_v3", "mixtral");
+               "qwen3_moe", "qwen2_moe", "gpt_oss", "deepseek_v3", "mixtral", "granitemoe");
   const auto mode = GENERATE(ActivationCheckpointing::kOff, ActivationCheckpointing::kFull,
                              ActivationCheckpointing::kSelective, ActivationCheckpointing::kMlp);
   INFO(family << ", checkpointing " << static_cast<int>(mode));
@@ -137,7 +137,8 @@ TEST_CASE("inputs first and weights later give the bits of both at once", "[weig
 }
 
 TEST_CASE("under autocast, and in float64, too", "[weight_pass]") {
-  const std::string family = GENERATE("llama", "gpt2", "phi3", "gpt_oss", "qwen3_moe");
+  const std::string family =
+      GENERATE("llama", "gpt2", "phi3", "gpt_oss", "qwen3_moe", "granitemoe");
   const auto mode = GENERATE(ActivationCheckpointing::kOff, ActivationCheckpointing::kFull);
   INFO(family << ", checkpointing " << static_cast<int>(mode));
   check_in_halves(family, {.checkpointing = mode, .autocast = at::kBFloat16}, false);

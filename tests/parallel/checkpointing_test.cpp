@@ -88,10 +88,10 @@ test::Curve five_steps(const std::string& layout, int64_t ranks, int64_t micro_b
 }  // namespace
 
 TEST_CASE("checkpointing changes no bit of a gradient") {
-  const std::string family =
-      GENERATE("llama", "mistral", "qwen2", "qwen3", "llama-bias", "gemma2", "olmo2", "phi", "phi3",
-               "gpt2", "falcon", "falcon-7b", "falcon-rw", "mixtral", "qwen2_moe", "qwen3_moe",
-               "deepseek_v2-dense", "deepseek_v3-dense", "deepseek_v2", "deepseek_v3", "gpt_oss");
+  const std::string family = GENERATE(
+      "llama", "mistral", "qwen2", "qwen3", "llama-bias", "gemma2", "olmo2", "phi", "phi3", "gpt2",
+      "falcon", "falcon-7b", "falcon-rw", "mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v2-dense",
+      "deepseek_v3-dense", "deepseek_v2", "deepseek_v3", "gpt_oss", "granitemoe");
   for (const auto& layout : layouts()) {
     if (!test::runs(plan_text(family, layout, "false"), layout.ranks)) continue;
     const Gradients wanted = first_gradients(family, layout, "false");

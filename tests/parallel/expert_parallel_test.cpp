@@ -17,8 +17,8 @@ void check_experts(const test::GradientCase& one) {
 }  // namespace
 
 TEST_CASE("any family's experts lie on several ranks") {
-  const std::string family =
-      GENERATE("mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v2", "deepseek_v3", "gpt_oss");
+  const std::string family = GENERATE("mixtral", "qwen2_moe", "qwen3_moe", "deepseek_v2",
+                                      "deepseek_v3", "gpt_oss", "granitemoe", "ernie4_5_moe");
   check_experts({.family = family, .mesh = "ep_size = 2\n"});
   check_experts({.family = family,
                  .mesh = "tp_size = 2\nep_size = 2\n",

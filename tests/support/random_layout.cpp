@@ -22,8 +22,8 @@ class Draw {
  public:
   explicit Draw(std::mt19937_64& random) : random_(random) {}
 
-  // Returns a number in [0, end). Does not use std's distributions, which differ between standard
-  // libraries.
+  // Returns a number in [0, end). Does not use the distributions of std, because they differ
+  // between standard libraries.
   int64_t below(int64_t end) {
     return static_cast<int64_t>(random_() % static_cast<uint64_t>(end));
   }
@@ -125,7 +125,10 @@ model::ModelConfig draw_model(Draw& draw, std::string& name) {
                                  "nemotron",
                                  "granite",
                                  "hunyuan_v1_dense",
-                                 "opt"});
+                                 "opt",
+                                 "granitemoe",
+                                 "ernie4_5_moe",
+                                 "hunyuan_v1_moe"});
   Diagnostics found;
   model::ModelConfig config = model::load_config(data_path(cat("hf/", family)), found).value();
   config.num_hidden_layers = 2 + draw.below(6);
@@ -156,7 +159,7 @@ struct DrawnAxes {
 };
 
 // Draws one long axis: dp_shard or dp_replicate over 5, 7 or 8 ranks, tp over all key-value heads,
-// or ep over all experts. Axes that long are rare in combination with other axes.
+// or ep over all experts. draw_axes() otherwise draws several axes, among which long ones are rare.
 DrawnAxes draw_long_axis(Draw& draw, const model::ModelConfig& config) {
   DrawnAxes axes;
   const int64_t ranks = draw.any<int64_t>({5, 7, 8});

@@ -48,8 +48,8 @@ std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const layout:
 
 using Send = std::function<void(const std::string& what, int64_t bytes, int64_t times)>;
 
-// Number of elements, with padding, that one rank stores: of parameters sharded over dp_shard_cp
-// (`dense`), and of experts' parameters, which are sharded over ep_shard.
+// Elements, with padding, that one rank stores. `dense` counts parameters sharded over dp_shard_cp;
+// `experts` counts the parameters of experts, sharded over ep_shard.
 struct Pieces {
   int64_t dense = 0, experts = 0;
 };

@@ -225,6 +225,20 @@ TEST_CASE("a correction bias falls for experts that more tokens took, by the rat
   });
 }
 
+TEST_CASE("a correction bias that is stored as one row moves by the rate, too") {
+  const config::Plan plan = test::parse(
+      cat("[model]\npath = \"hf/ernie4_5_moe\"\n[train]\nseq_len = 16\n", test::float32_fsdp2(3)));
+  const std::vector<double> counts = {3, 4, 2, 0, 6, 3};
+  const at::Tensor wanted = at::tensor({0.0, -0.5, 0.5, 0.5, -0.5, 0.0}, at::kFloat).view({1, 6});
+  runtime::run_ranks(3, [&](const runtime::World& world) {
+    test::RankModel rank(plan, world);
+    train::move_correction_biases(*rank.model, counts, 0.5);
+    const at::Tensor moved =
+        rank.model->full_parameter("model.layers.1.mlp.moe_statics.e_score_correction_bias");
+    if (world.rank() == 0) CHECK(at::equal(moved, wanted));
+  });
+}
+
 TEST_CASE("correction biases are saved, and go on from there") {
   const auto plan_of = [](int64_t steps, int64_t ranks) {
     config::Plan plan =

@@ -65,6 +65,12 @@ std::string_view rope_key(const model::ModelConfig& config) {
   return "model_type";
 }
 
+// Returns the config key that describes the biases of the feed-forward.
+std::string_view mlp_bias_key(const model::ModelConfig& config) {
+  constexpr std::string_view kOfAll = "use_bias";
+  return find_json_key(config.text, config.file, kOfAll).line > 0 ? kOfAll : "mlp_bias";
+}
+
 void add_limits(const config::FSDP2Config& config, PlanLimits& limits) {
   limits.add(config.enable_async_tensor_parallel && !config::computes_on_host(config.backend),
              "strategy.enable_async_tensor_parallel", "asynchronous tensor parallelism on GPUs",
@@ -117,7 +123,8 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
                "am-run supports only clip_qkv = null");
   }
   if (config.moe && config.mlp_bias) {
-    limits.add("mlp_bias", "experts with biases", "am-run supports only mlp_bias = false");
+    const std::string_view key = mlp_bias_key(config);
+    limits.add(key, "experts with biases", cat("am-run supports only ", key, " = false"));
   }
   if (config.moe && config.moe->jitter > 0.0) {
     limits.add("router_jitter_noise", cat("router_jitter_noise = ", config.moe->jitter),

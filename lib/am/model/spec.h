@@ -138,7 +138,9 @@ struct ModuleSpec {
   std::vector<Slice> slices = {};  // slices of a fused matrix; empty: the matrix is not fused
   int64_t grain = 1;   // tp may cut `out` only at multiples of this, for example of a head's width
   int64_t copies = 1;  // number of experts that have this module; 1 outside of routed experts
-  bool stacked = false;  // the matrices of all experts are one tensor [copies, ...]
+  // The weight has a leading dim [copies, ...]: the matrices of all experts are one tensor, or a
+  // vector is stored as one row.
+  bool stacked = false;
   NormKind norm = NormKind::kRms;
   double eps = 0.0;
   Init init = Init::kNormal;

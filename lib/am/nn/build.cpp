@@ -59,7 +59,8 @@ class LayerBuilder {
     if (layer_.has(Role::kExpertGateUp)) {
       all.stacked = StackedExperts{linear(Role::kExpertGateUp),
                                    linear(Role::kExpertDown),
-                                   {layer_.activation_alpha, layer_.activation_limit}};
+                                   {layer_.activation_alpha, layer_.activation_limit},
+                                   layer_.activation};
       return all;
     }
     for (int64_t i = 0; i < layer_.router->experts; ++i) {

@@ -31,13 +31,31 @@ std::optional<Place> stacked(const model::ParameterSpec& parameter,
   return Place{"gate_up_proj", {experts, 2 * rows, columns}, {*expert, first, 0}};
 }
 
-// Returns the name that transformers uses in memory for a name in files. Only the names of the MoE
-// blocks of Mixtral and MiniMax-M2, and of GPT-NeoX's head differ.
+// A part of a parameter's name in files, and the part that replaces it in memory.
+struct Renaming {
+  std::string_view in_files;
+  std::string_view in_memory;
+};
+
+// Renamings of transformers: Granite MoE's experts and router, the MoE blocks of Mixtral and
+// MiniMax-M2, the correction bias of ERNIE 4.5 MoE, and GPT-NeoX's head.
+constexpr std::array<Renaming, 6> kRenamings = {{
+    {".block_sparse_moe.input_linear.weight", ".block_sparse_moe.experts.gate_up_proj"},
+    {".block_sparse_moe.output_linear.weight", ".block_sparse_moe.experts.down_proj"},
+    {".block_sparse_moe.router.layer.", ".block_sparse_moe.router."},
+    {".block_sparse_moe.", ".mlp."},
+    {".mlp.moe_statics.", ".mlp.gate.moe_statics."},
+    {"embed_out.", "lm_head."},
+}};
+
+// Returns the name that transformers uses in memory for a name in files. The first renaming whose
+// part occurs in the name is applied.
 std::string in_memory(std::string name) {
-  constexpr std::string_view kBlock = ".block_sparse_moe.", kHead = "embed_out.";
-  const size_t at = name.find(kBlock);
-  if (at != std::string::npos) name.replace(at, kBlock.size(), ".mlp.");
-  if (starts_with(name, kHead)) name.replace(0, kHead.size(), "lm_head.");
+  for (const Renaming& each : kRenamings) {
+    const size_t at = name.find(each.in_files);
+    if (at == std::string::npos) continue;
+    return name.replace(at, each.in_files.size(), each.in_memory);
+  }
   return name;
 }
 

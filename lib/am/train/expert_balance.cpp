@@ -40,8 +40,11 @@ void move_correction_biases(parallel::ParallelModel& model, std::span<const doub
     const std::span<const double> of_layer = counts.subspan(first, static_cast<size_t>(experts));
     const at::Tensor taken_E = at::tensor(at::ArrayRef<double>(of_layer.data(), of_layer.size()));
     const at::Tensor step_E = (taken_E.mean() - taken_E).sign_().mul_(rate);
-    owned.value.add_(
-        step_E.narrow(0, owned.box.offset[0], owned.box.shape[0]).to(owned.value.options()));
+    at::Tensor step = step_E.view(owned.shape);  // [E] or [1, E]
+    for (size_t dim = 0; dim < owned.shape.size(); ++dim) {
+      step = step.narrow(static_cast<int64_t>(dim), owned.box.offset[dim], owned.box.shape[dim]);
+    }
+    owned.value.add_(step.to(owned.value.options()));
   });
 }
 

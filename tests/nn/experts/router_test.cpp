@@ -85,6 +85,24 @@ TEST_CASE("an expert that always has all the weight teaches the router nothing")
   CHECK(at::equal(weight.grad(), at::zeros({6, 8})));  // exactly 0, without rounding errors
 }
 
+TEST_CASE("a correction bias changes which experts are chosen, and not their weights") {
+  at::manual_seed(10);
+  const Score score = GENERATE(Score::kSoftmax, Score::kSigmoid);
+  const bool is_row = GENERATE(false, true);  // [1, E] instead of [E]
+  const at::Tensor x = at::randn({64, 8}, at::kDouble), weight = at::randn({6, 8}, at::kDouble);
+  const at::Tensor correction = at::randn({6}, at::kDouble);
+  Router router{gate_of(weight), {.experts = 6, .top_k = 2, .score = score}};
+  router.correction = std::make_shared<Parameter>(
+      Parameter{"correction", is_row ? correction.view({1, 6}) : correction});
+  const Routing routing = router(x);
+  const at::Tensor logits = at::linear(x, weight);
+  const at::Tensor scores = score == Score::kSoftmax ? logits.softmax(-1) : logits.sigmoid();
+  const at::Tensor ids = std::get<1>((scores + correction).topk(2, -1));
+  CHECK_FALSE(at::equal(ids, std::get<1>(scores.topk(2, -1))));
+  CHECK(at::equal(routing.ids_Nk, ids));
+  CHECK(at::allclose(routing.weights_Nk, scores.gather(-1, ids)));
+}
+
 TEST_CASE("a router given a choice weighs that one") {
   at::manual_seed(8);
   const at::Tensor x = at::randn({5, 4}), weight = at::randn({6, 4});

@@ -148,6 +148,18 @@ std::optional<double> read_switchable(ConfigReader& reader, std::string_view key
   return reader.has(key) ? reader.number(key, kLeast, kMost) : fallback;
 }
 
+void read_granite_factors(ConfigReader& reader, ModelConfig& config) {
+  constexpr double kLeast = 1e-9;
+  constexpr double kMost = 1e9;
+  const auto factor = [&](std::string_view key) {
+    return reader.number(key, kLeast, kMost).value_or(1.0);
+  };
+  config.embedding_scale = factor("embedding_multiplier");
+  config.attention_scale = factor("attention_multiplier");
+  config.residual_scale = factor("residual_multiplier");
+  config.logit_scale = 1.0 / factor("logits_scaling");
+}
+
 ModuleSpec matrix(Role role, std::string_view name, int64_t out, int64_t in, bool bias) {
   const RoleTraits traits = traits_of(role);
   ModuleSpec module;

@@ -84,6 +84,10 @@ void read_sparse_layers(ConfigReader& reader, ModelConfig& config);
 std::optional<double> read_switchable(ConfigReader& reader, std::string_view key,
                                       std::optional<double> fallback);
 
+// Reads Granite's factors of the embeddings, the attention scores, the outputs of attention and
+// feed-forward, and the logits. A missing factor is 1.
+void read_granite_factors(ConfigReader& reader, ModelConfig& config);
+
 // Functions that make modules. They derive a module's kind, input space, output space and
 // initialisation from its role.
 

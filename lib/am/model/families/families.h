@@ -45,5 +45,8 @@ extern const Family kNemotron;
 extern const Family kGranite;
 extern const Family kHunyuanV1Dense;
 extern const Family kOpt;
+extern const Family kGraniteMoe;
+extern const Family kErnie45Moe;
+extern const Family kHunyuanV1Moe;
 
 }  // namespace am::model

@@ -6,19 +6,10 @@
 namespace am::model {
 namespace {
 
-constexpr double kLeast = 1e-9;
-constexpr double kMost = 1e9;
-
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
-  const auto factor = [&](std::string_view key) {
-    return reader.number(key, kLeast, kMost).value_or(1.0);
-  };
-  config.embedding_scale = factor("embedding_multiplier");
-  config.attention_scale = factor("attention_multiplier");
-  config.residual_scale = factor("residual_multiplier");
-  config.logit_scale = 1.0 / factor("logits_scaling");
+  read_granite_factors(reader, config);
 }
 
 }  // namespace

@@ -6,14 +6,15 @@
 namespace am::model {
 namespace {
 
-constexpr std::array<const Family*, 40> kFamilies = {
-    &kLlama,    &kMistral,    &kMixtral,        &kQwen2,      &kQwen2Moe, &kQwen3,
-    &kQwen3Moe, &kGemma,      &kGemma2,         &kGemma3Text, &kPhi,      &kPhi3,
-    &kOlmo2,    &kDeepseekV2, &kDeepseekV3,     &kGptOss,     &kGpt2,     &kFalcon,
-    &kSmollm3,  &kOlmo3,      &kOlmoe,          &kSeedOss,    &kExaone4,  &kGlm4Moe,
-    &kDots1,    &kMinimaxM2,  &kStarcoder2,     &kStablelm,   &kGptNeox,  &kHelium,
-    &kErnie45,  &kGlm,        &kGlm4,           &kCohere,     &kCohere2,  &kArcee,
-    &kNemotron, &kGranite,    &kHunyuanV1Dense, &kOpt};
+constexpr std::array<const Family*, 43> kFamilies = {
+    &kLlama,       &kMistral,    &kMixtral,        &kQwen2,      &kQwen2Moe,   &kQwen3,
+    &kQwen3Moe,    &kGemma,      &kGemma2,         &kGemma3Text, &kPhi,        &kPhi3,
+    &kOlmo2,       &kDeepseekV2, &kDeepseekV3,     &kGptOss,     &kGpt2,       &kFalcon,
+    &kSmollm3,     &kOlmo3,      &kOlmoe,          &kSeedOss,    &kExaone4,    &kGlm4Moe,
+    &kDots1,       &kMinimaxM2,  &kStarcoder2,     &kStablelm,   &kGptNeox,    &kHelium,
+    &kErnie45,     &kGlm,        &kGlm4,           &kCohere,     &kCohere2,    &kArcee,
+    &kNemotron,    &kGranite,    &kHunyuanV1Dense, &kOpt,        &kGraniteMoe, &kErnie45Moe,
+    &kHunyuanV1Moe};
 
 }  // namespace
 

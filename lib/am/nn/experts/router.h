@@ -34,8 +34,8 @@ struct SequenceBalance {
 struct Router {
   Linear gate;  // linear layer with a weight [E, D]
   model::RouterSpec spec;
-  // Correction [E], which is added to the scores for the choice but not for the weights, and is not
-  // trainable (DeepSeek-V3, 2024). Null if the family has none.
+  // Correction [E] or [1, E], which is added to the scores for the choice but not for the weights,
+  // and is not trainable (DeepSeek-V3, 2024). Null if the family has none.
   ParameterPtr correction = {};
   // Whether tokens are routed round-robin, whatever their scores, for measurements of time and
   // memory that must not depend on the routing (Megatron-LM's --moe-router-force-load-balancing).

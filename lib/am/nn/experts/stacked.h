@@ -1,5 +1,6 @@
-// Experts whose matrices are stacked in one tensor per projection, stored [E, in, out], with
-// biases; elements of gate and up are interleaved (gpt-oss).
+// Experts whose matrices are stacked in one tensor per projection. gpt-oss stores [E, in, out],
+// has biases, and interleaves the elements of gate and up. Granite MoE stores [E, out, in], has no
+// biases, and the rows of gate precede those of up.
 //
 // Forward and backward read an expert's matrix as a view of the stacked tensor, without a copy.
 // Backward writes the expert's gradient in place into the stacked gradient: zeros if no token was
@@ -10,19 +11,24 @@
 
 #include <vector>
 
+#include "am/model/spec.h"
 #include "am/nn/fused/clamped.h"
 #include "am/nn/layers.h"
 
 namespace am::nn {
 
 struct StackedExperts {
-  Linear gate_up;  // weight [E, D, 2F], bias [E, 2F]
-  Linear down;     // weight [E, F, D], bias [E, D]
-  fused::Clamp clamp;
+  // Weights [E, D, 2F] and [E, F, D] if in_out is set, otherwise [E, 2F, D] and [E, D, F]; biases
+  // [E, 2F] and [E, D], or none.
+  Linear gate_up;
+  Linear down;
+  fused::Clamp clamp;  // for kClampedSilu
+  // kClampedSilu, with interleaved elements of gate and up, or an activation of gated.h.
+  model::Activation activation = model::Activation::kClampedSilu;
 
   // Returns each expert's output [R_e, D] for its rows [R_e, D] and their weights, [R_e] in float32
   // or wider. Keeps rows, gate and up, and weights, like separate experts (weighed_down.h); gate
-  // and up are one product, which a recomputed segment computes again. `unread` is described in
+  // and up are one operator, which a recomputed segment computes again. `unread` is described in
   // weighed_down.h.
   std::vector<at::Tensor> products(const std::vector<at::Tensor>& rows,
                                    const std::vector<at::Tensor>& weights, bool unread) const;

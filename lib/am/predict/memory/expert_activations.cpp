@@ -57,18 +57,26 @@ BackwardBytes stacked_backward(const ActivationContext& context, const layout::L
   const auto gradient = [&](const layout::LocalModule& module) {
     return module.trains ? module.numel * context.compute_bytes : 0.0;
   };
-  const auto of_expert = [&](const layout::LocalModule& module, double left) {
+  // Number of products that compute an expert's gate and up, each with a part of the matrix.
+  const double parts = layer.spec().activation == model::Activation::kClampedSilu ? 1.0 : 2.0;
+  // Bytes for the gradient of a part of one expert's matrix, and for the copy of the transposed
+  // left side of its product.
+  const auto of_expert = [&](const layout::LocalModule& module, double cut) {
     if (!module.trains) return 0.0;
-    return module.numel / experts * p + transposed_copy(context, of_one / context.tokens * left);
+    const double left = module.spec->in_out ? module.in : module.out / cut;
+    return module.numel / experts / cut * p +
+           transposed_copy(context, of_one / context.tokens * left);
   };
   const double of_rows = all_rows.all * hidden * p;
   const double all =
       hidden_bytes(context, hidden) + of_rows + again_bytes(all_rows, 2.0 * width * p);
   const double in_down = (rows - of_one) * 2.0 * width * p +
                          std::max(4.0 * of_one * width * p,
-                                  of_one * (3.0 * width + hidden) * p + of_expert(down, width)) +
+                                  of_one * (3.0 * width + hidden) * p + of_expert(down, 1.0)) +
                          gradient(down) + narrow(down);
-  const double in_wide = of_expert(wide, hidden) + narrow(wide);
+  // The gradients of an expert's rows by gate and by up are added.
+  const double second = parts > 1.0 ? of_one * hidden * p : 0.0;
+  const double in_wide = std::max(of_expert(wide, parts), second) + narrow(wide);
   // walk_step() (step_walk.cpp) adds the layer's largest gradient of one parameter at `first` and
   // `later`. Here the largest is the gradient of the gate and up weights. It is not live at
   // `first`, so it is subtracted from `first`.

@@ -123,8 +123,9 @@ void LayerActivations::measure_casts() {
   // If the down projection has an adapter (LoRA), the cast copy of its weight is not kept, because
   // the recomputation casts the weight again (nn/decoder_layer.cpp).
   const double again = layer_[Role::kDown].rank > 0.0 ? layer_.numel({Role::kDown}) : 0.0;
-  // The router's weight is not cast, because the router computes in float32 (nn/experts/router.h).
-  const double wide = layer_.numel({Role::kRouter});
+  // The router's weight and correction are not cast, because the router computes in float32
+  // (nn/experts/router.h).
+  const double wide = layer_.numel({Role::kRouter, Role::kRouterCorrection});
   at(layout::Saved::kCastAttentionOut) = cast_weights_bytes(context_, out);
   at(layout::Saved::kCastFeedForward) = cast_weights_bytes(context_, feed_forward - again);
   at(layout::Saved::kCastOthers) =
