@@ -1,6 +1,7 @@
 #include "calibrate/fit.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <set>
@@ -15,6 +16,7 @@ namespace {
 
 using am::predict::Constant;
 using am::predict::ConstantSpec;
+using am::predict::GpuFactors;
 using am::predict::kConstants;
 using am::predict::PipelineOrder;
 using am::predict::spec_of;
@@ -26,27 +28,38 @@ constexpr double kSpreadOfRuns = 0.07;
 constexpr double kBend = 1.5;
 // Standard deviations that the priors assume for the logarithms of fitted factors. kSpreadOfCompute
 // is for the compute rates of an implementation. kSpreadOfHost is for the host overhead of an
-// implementation or a site. kSpreadOfSource is for all times that one source reports.
+// implementation, a site or a GPU. kSpreadOfSource is for all times that one source reports.
 constexpr double kSpreadOfCompute = 0.12;
 constexpr double kSpreadOfHost = 0.7;
 constexpr double kSpreadOfSource = 0.04;
+// Spreads of a GPU's factors: on a GPU that nobody has measured, the rates of a similar GPU may be
+// wrong by half.
+struct GpuFactorSpread {
+  std::string_view key;
+  double GpuFactors::*member;
+  double spread;
+};
+constexpr std::array<GpuFactorSpread, 3> kGpuFactorSpreads = {{
+    {"compute", &GpuFactors::compute, 0.5},
+    {"host", &GpuFactors::host, kSpreadOfHost},
+    {"links", &GpuFactors::links, 0.5},
+}};
 
-// The vector x of fitted parameters: logarithms of cost constants and of factors. Each
-// implementation has two factors and each site (cluster of a published run) has one. Each source of
-// runs has a factor too, because all of its runs may be a little faster or slower than other runs.
-// Parameters::to() converts x to constants, without the factors of sources.
+// A fitted parameter: the logarithm of a positive member of CostConstants.
+struct Slot {
+  std::function<double&(CostConstants&)> member;
+  double prior = 1.0;   // expected value of the member
+  double spread = 1.0;  // standard deviation of log(member / prior)
+};
+
+// The vector x of fitted parameters: the slots, and the logarithm of a factor for each source of
+// runs, because all of its runs may be a little faster or slower than other runs. Parameters::to()
+// converts x to constants, without the factors of sources.
 class Parameters {
  public:
-  explicit Parameters(const RunList& runs) {
-    std::set<std::string> names;
-    for (const MeasuredRun* run : runs) {
-      names.insert(std::string(run->workload.implementation->name));
-    }
-    implementations_.assign(names.begin(), names.end());
-    std::set<std::string> sites;
-    for (const MeasuredRun* run : runs) sites.insert(run->workload.site);
-    sites.erase("");
-    sites_.assign(sites.begin(), sites.end());
+  // `base`: constants that are not fitted.
+  Parameters(std::vector<Slot> slots, const RunList& runs, CostConstants base)
+      : slots_(std::move(slots)), base_(std::move(base)) {
     std::set<std::string> sources;
     for (const MeasuredRun* run : runs) sources.insert(source_of(*run));
     sources_.assign(sources.begin(), sources.end());
@@ -55,59 +68,88 @@ class Parameters {
   // Returns the index in x of the factor of the run's source.
   size_t place_of_source(const MeasuredRun& run) const {
     const auto at = std::lower_bound(sources_.begin(), sources_.end(), source_of(run));
-    return first_source() + static_cast<size_t>(at - sources_.begin());
+    return slots_.size() + static_cast<size_t>(at - sources_.begin());
   }
 
-  std::vector<double> from(const CostConstants& constants) const {
+  std::vector<double> from(CostConstants constants) const {
     std::vector<double> x;
-    for (const double value : constants.values) x.push_back(std::log(value));
-    for (const std::string& name : implementations_) {
-      x.push_back(std::log(constants.of(name).compute));
-      x.push_back(std::log(constants.of(name).host));
-    }
-    for (const std::string& name : sites_) x.push_back(std::log(constants.at(name)));
+    for (const Slot& slot : slots_) x.push_back(std::log(slot.member(constants)));
     x.resize(x.size() + sources_.size(), 0.0);
     return x;
   }
 
   CostConstants to(const std::vector<double>& x) const {
-    CostConstants constants;
-    for (size_t i = 0; i < kConstants; ++i) constants.values[i] = std::exp(x[i]);
-    for (size_t i = 0; i < implementations_.size(); ++i) {
-      const size_t at = kConstants + 2 * i;
-      constants.implementations[implementations_[i]] = {std::exp(x[at]), std::exp(x[at + 1])};
-    }
-    const size_t first = kConstants + 2 * implementations_.size();
-    for (size_t i = 0; i < sites_.size(); ++i) constants.sites[sites_[i]] = std::exp(x[first + i]);
+    CostConstants constants = base_;
+    for (size_t i = 0; i < slots_.size(); ++i) slots_[i].member(constants) = std::exp(x[i]);
     return constants;
   }
 
   // Returns the distance of x[i] from its prior, in units of the prior's spread.
   double pull(const std::vector<double>& x, size_t i) const {
-    if (i < kConstants) {
-      const ConstantSpec& spec = spec_of(static_cast<Constant>(i));
-      return (x[i] - std::log(spec.prior)) / spec.spread;
-    }
-    return x[i] / spread(i);
+    const double prior = i < slots_.size() ? std::log(slots_[i].prior) : 0.0;
+    return (x[i] - prior) * stiffness(i);
   }
   double stiffness(size_t i) const {
-    if (i < kConstants) return 1.0 / spec_of(static_cast<Constant>(i)).spread;
-    return 1.0 / spread(i);
+    return 1.0 / (i < slots_.size() ? slots_[i].spread : kSpreadOfSource);
   }
 
  private:
-  size_t first_source() const { return kConstants + 2 * implementations_.size() + sites_.size(); }
-  double spread(size_t i) const {
-    const size_t at = i - kConstants;
-    if (i >= first_source()) return kSpreadOfSource;
-    const bool compute = at < 2 * implementations_.size() && at % 2 == 0;
-    return compute ? kSpreadOfCompute : kSpreadOfHost;
-  }
-
-  std::vector<std::string> implementations_;
-  std::vector<std::string> sites_;
+  std::vector<Slot> slots_;
   std::vector<std::string> sources_;
+  CostConstants base_;
 };
+
+// Returns the different names of the runs, sorted.
+std::set<std::string> names_of(const RunList& runs,
+                               const std::function<std::string(const MeasuredRun&)>& name) {
+  std::set<std::string> names;
+  for (const MeasuredRun* run : runs) names.insert(name(*run));
+  return names;
+}
+
+// Returns the parameters of a fit of everything: the cost constants, two factors for each
+// implementation and one for each site (cluster of a published run).
+Parameters all_constants(const RunList& runs) {
+  std::vector<Slot> slots;
+  for (size_t i = 0; i < kConstants; ++i) {
+    const ConstantSpec& spec = spec_of(static_cast<Constant>(i));
+    slots.push_back({[i](CostConstants& all) -> double& { return all.values[i]; }, spec.prior,
+                     spec.spread});
+  }
+  for (const std::string& name : names_of(runs, [](const MeasuredRun& run) {
+         return std::string(run.workload.implementation->name);
+       })) {
+    const auto factors = [name](CostConstants& all) -> auto& { return all.implementations[name]; };
+    slots.push_back({[factors](CostConstants& all) -> double& { return factors(all).compute; }, 1.0,
+                     kSpreadOfCompute});
+    slots.push_back(
+        {[factors](CostConstants& all) -> double& { return factors(all).host; }, 1.0, kSpreadOfHost});
+  }
+  for (const std::string& name :
+       names_of(runs, [](const MeasuredRun& run) { return run.workload.site; })) {
+    if (name.empty()) continue;
+    slots.push_back({[name](CostConstants& all) -> double& {
+                       return all.sites.try_emplace(name, 1.0).first->second;
+                     },
+                     1.0, kSpreadOfHost});
+  }
+  return {std::move(slots), runs, CostConstants()};
+}
+
+// Returns the parameters of a fit of the GPUs of the runs; all other constants are those of `base`.
+Parameters factors_of_gpus(const RunList& runs, const CostConstants& base) {
+  std::vector<Slot> slots;
+  for (const std::string& name :
+       names_of(runs, [](const MeasuredRun& run) { return run.gpu.name; })) {
+    for (const auto& [key, member, spread] : kGpuFactorSpreads) {
+      slots.push_back({[name, member](CostConstants& all) -> double& {
+                         return all.gpus[name].*member;
+                       },
+                       1.0, spread});
+    }
+  }
+  return {std::move(slots), runs, base};
+}
 
 // Returns the solution of a * x = b by Cholesky decomposition. `a` is a symmetric positive definite
 // matrix, row-major.
@@ -168,7 +210,8 @@ std::vector<Prepared> prepare(const RunList& runs) {
 
 class ConstantsFit {
  public:
-  explicit ConstantsFit(const RunList& runs) : runs_(prepare(runs)), parameters_(runs) {
+  ConstantsFit(const RunList& runs, Parameters parameters)
+      : runs_(prepare(runs)), parameters_(std::move(parameters)) {
     for (Prepared& run : runs_) run.source = parameters_.place_of_source(*run.run);
   }
 
@@ -295,6 +338,21 @@ double quantile(std::vector<double> values, double share) {
   return values[below] + (values[above] - values[below]) * (at - static_cast<double>(below));
 }
 
+// Sets the number of runs and the errors of runs that are held out of `fit_to`.
+void set_held_out(const RunList& runs, const FitFunction& fit_to, Calibration& calibration) {
+  const auto sizes = [](std::vector<double> errors) {
+    for (double& error : errors) error = std::abs(error);
+    return errors;
+  };
+  calibration.runs = static_cast<double>(runs.size());
+  const auto folds = sizes(held_out_errors(runs, fold_of_layout, fit_to));
+  calibration.time_median = quantile(folds, 0.5);
+  calibration.time_90 = quantile(folds, 0.9);
+  const auto sources = sizes(held_out_errors(runs, source_of, fit_to));
+  calibration.time_median_unseen = quantile(sources, 0.5);
+  calibration.time_90_unseen = quantile(sources, 0.9);
+}
+
 }  // namespace
 
 RunList timed(const MeasuredRuns& runs) {
@@ -306,7 +364,11 @@ RunList timed(const MeasuredRuns& runs) {
 }
 
 CostConstants fit(const RunList& runs, const CostConstants* start) {
-  return ConstantsFit(runs).run(start != nullptr ? *start : CostConstants());
+  return ConstantsFit(runs, all_constants(runs)).run(start != nullptr ? *start : CostConstants());
+}
+
+CostConstants fit_gpus(const RunList& runs, const CostConstants& base) {
+  return ConstantsFit(runs, factors_of_gpus(runs, base)).run(base);
 }
 
 std::vector<double> log_errors(const RunList& runs, const CostConstants& constants) {
@@ -317,7 +379,7 @@ std::vector<double> log_errors(const RunList& runs, const CostConstants& constan
 
 std::vector<double> held_out_errors(const RunList& runs,
                                     const std::function<std::string(const MeasuredRun&)>& part,
-                                    const CostConstants& start) {
+                                    const FitFunction& fit_to) {
   std::map<std::string, std::vector<size_t>> parts;
   for (size_t i = 0; i < runs.size(); ++i) parts[part(*runs[i])].push_back(i);
   std::vector<double> errors(runs.size(), 0.0);
@@ -328,7 +390,7 @@ std::vector<double> held_out_errors(const RunList& runs,
     }
     RunList own;
     for (const size_t i : held_out) own.push_back(runs[i]);
-    const std::vector<double> found = log_errors(own, fit(others, &start));
+    const std::vector<double> found = log_errors(own, fit_to(others));
     for (size_t i = 0; i < held_out.size(); ++i) errors[held_out[i]] = found[i];
   }
   return errors;
@@ -364,34 +426,62 @@ Calibration calibrate(const MeasuredRuns& runs) {
   const RunList list = timed(runs);
   Calibration calibration;
   calibration.constants = fit(list);
-  calibration.runs = static_cast<double>(list.size());
-  const auto sizes = [](std::vector<double> errors) {
-    for (double& error : errors) error = std::abs(error);
-    return errors;
-  };
-  const auto folds = sizes(held_out_errors(list, fold_of_layout, calibration.constants));
-  calibration.time_median = quantile(folds, 0.5);
-  calibration.time_90 = quantile(folds, 0.9);
-  const auto sources = sizes(held_out_errors(list, source_of, calibration.constants));
-  calibration.time_median_unseen = quantile(sources, 0.5);
-  calibration.time_90_unseen = quantile(sources, 0.9);
+  set_held_out(list, again(calibration.constants), calibration);
   return calibration;
 }
 
+Calibration calibrate_gpus(const MeasuredRuns& runs) {
+  const RunList list = timed(runs);
+  Calibration calibration = am::predict::default_calibration();
+  calibration.constants = fit_gpus(list, calibration.constants);
+  set_held_out(list, again_of_gpus(), calibration);
+  return calibration;
+}
+
+FitFunction again(const CostConstants& start) {
+  return [start](const RunList& runs) { return fit(runs, &start); };
+}
+
+FitFunction again_of_gpus() {
+  return [](const RunList& runs) {
+    return fit_gpus(runs, am::predict::default_calibration().constants);
+  };
+}
+
+namespace {
+
+std::string number(double value) { return am::format_general(value, 5); }
+
+std::string held_out_toml(const Calibration& calibration) {
+  std::string text = "\n# |log(predicted / measured)| of runs that were held out\n[held_out]\n";
+  for (const auto& [name, figure] : am::predict::kHeldOut) {
+    text += am::cat(name, " = ", number(calibration.*figure), "\n");
+  }
+  return text;
+}
+
+}  // namespace
+
 std::string to_toml(const Calibration& calibration) {
-  const auto number = [](double value) { return am::format_general(value, 5); };
-  std::string text =
-      "# Constants of the time model, fitted to measured runs by scripts/calibrate.\n\n"
-      "[constants]\n";
+  std::string text = "# The time model, fitted to measured runs by scripts/calibrate.\n";
+  if (!calibration.constants.gpus.empty()) {
+    text += "# All other constants are those that are built in.\n";
+    text += held_out_toml(calibration);
+    for (const auto& [name, factors] : calibration.constants.gpus) {
+      text += am::cat("\n[gpu.\"", name, "\"]\n");
+      for (const GpuFactorSpread& each : kGpuFactorSpreads) {
+        text += am::cat(each.key, " = ", number(factors.*each.member), "\n");
+      }
+    }
+    return text;
+  }
+  text += "\n[constants]\n";
   for (size_t i = 0; i < kConstants; ++i) {
     const ConstantSpec& spec = spec_of(static_cast<Constant>(i));
     text += am::cat(spec.name, " = ", number(calibration.constants.values[i]), "  # ", spec.meaning,
                     "; prior ", number(spec.prior), "\n");
   }
-  text += "\n# |log(predicted / measured)| of runs that were held out\n[held_out]\n";
-  for (const auto& [name, figure] : am::predict::kHeldOut) {
-    text += am::cat(name, " = ", number(calibration.*figure), "\n");
-  }
+  text += held_out_toml(calibration);
   for (const auto& [name, factors] : calibration.constants.implementations) {
     text += am::cat("\n[implementation.", name, "]\ncompute = ", number(factors.compute),
                     "\nhost = ", number(factors.host), "\n");

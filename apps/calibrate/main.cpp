@@ -119,12 +119,13 @@ std::optional<MeasuredRuns> read_runs(const Options& options, am::Diagnostics& f
   return found.ok() ? std::optional(std::move(runs)) : std::nullopt;
 }
 
-std::vector<Section> fitted_sections(const RunList& runs, const CostConstants& constants) {
+std::vector<Section> fitted_sections(const RunList& runs, const CostConstants& constants,
+                                     const FitFunction& fit_to) {
   return {by_part("step time, fitted", runs, log_errors(runs, constants), kind_of),
           by_part("step time, 5-fold cross-validation over layouts", runs,
-                  held_out_errors(runs, fold_of_layout, constants), kind_of),
+                  held_out_errors(runs, fold_of_layout, fit_to), kind_of),
           by_part("step time, cross-validation leaving one source out", runs,
-                  held_out_errors(runs, source_of, constants), source_of)};
+                  held_out_errors(runs, source_of, fit_to), source_of)};
 }
 
 int run(const Options& options, const am_apps::Output& output) {
@@ -138,11 +139,13 @@ int run(const Options& options, const am_apps::Output& output) {
     sections.push_back(by_part("step time, by the constants as they are", list,
                                log_errors(list, constants), kind_of));
   } else {
-    const Calibration calibration = calibrate(*runs);
+    const bool own = !options.rows.empty();
+    const Calibration calibration = own ? calibrate_gpus(*runs) : calibrate(*runs);
     if (!options.output.empty()) {
       am::write_file_atomically(options.output, to_toml(calibration));
     }
-    sections = fitted_sections(list, calibration.constants);
+    sections = fitted_sections(list, calibration.constants,
+                               own ? again_of_gpus() : again(calibration.constants));
   }
   sections.push_back(memory_section(*runs));
   const auto [impossible, fitting] = wrong_verdicts(*runs);

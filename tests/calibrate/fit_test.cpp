@@ -1,4 +1,5 @@
-// Fits the time model to measured runs, and tests the errors of the built-in constants.
+// Fits the time model to runs with simulated times, and bounds the errors of predictions for the
+// built-in runs.
 #include "calibrate/fit.h"
 
 #include <catch2/catch.hpp>
@@ -6,6 +7,7 @@
 #include <filesystem>
 
 #include "am/base/file.h"
+#include "am/cluster/hardware.h"
 #include "am/predict/time/step_time.h"
 #include "calibrate/measured_memory.h"
 
@@ -32,6 +34,34 @@ TEST_CASE("fitting finds the constants that made the runs") {
   const CostConstants found = fit(list);
   CHECK(summary(log_errors(list, found)).nine_in_ten < 0.02);
   CHECK(found[Constant::kGemmHopper] == Approx(0.66).epsilon(0.05));
+}
+
+TEST_CASE("six runs on a GPU that nobody measured mend it, and move no other GPU") {
+  const Calibration& built_in = default_calibration();
+  CostConstants truth = built_in.constants;
+  truth.gpus["gh200"] = {.compute = 1.9, .host = 1.4, .links = 1.2};
+  Diagnostics found;
+  const auto gh200 = cluster::find_gpu("gh200", {}, {}, found);
+  REQUIRE(gh200);
+  const MeasuredRuns measured = built_in_runs();
+  std::vector<MeasuredRun> made;
+  for (const MeasuredRun& run : measured) {
+    const bool fits = run.seconds && run.gpu.name == "h100-sxm" && !run.test_job;
+    if (!fits || made.size() >= 60) continue;
+    made.push_back(run);
+    made.back().gpu = *gh200;
+    made.back().source = "mine";
+    made.back().seconds = estimate_step_time(run.workload, *gh200, truth).seconds;
+  }
+  REQUIRE(made.size() == 60);
+  RunList six, others;
+  for (size_t i = 0; i < made.size(); ++i) (i % 10 == 0 ? six : others).push_back(&made[i]);
+  REQUIRE(six.size() == 6);
+  const CostConstants mended = fit_gpus(six, built_in.constants);
+  CHECK(summary(log_errors(others, built_in.constants)).median > 0.3);
+  CHECK(summary(log_errors(others, mended)).median < 0.06);
+  const RunList all = timed(measured);
+  CHECK(log_errors(all, mended) == log_errors(all, built_in.constants));
 }
 
 TEST_CASE("the constants that are built in predict the runs that are built in") {
@@ -69,6 +99,24 @@ TEST_CASE("a calibration survives its file") {
   CHECK(read->constants.of("nemo").host == 1.2);
   CHECK(read->constants.at("ours") == 1.5);
   CHECK(read->runs == 12);
+  CHECK(read->time_90 == 0.25);
+}
+
+TEST_CASE("a calibration of GPUs keeps all built-in constants") {
+  Calibration calibration = default_calibration();
+  calibration.constants.gpus["my-gpu"] = {.compute = 1.5, .host = 0.8, .links = 2.0};
+  calibration.time_90 = 0.25;
+  const auto file = std::filesystem::temp_directory_path() / "am_gpu_calibration_test.toml";
+  write_file_atomically(file, to_toml(calibration));
+  Diagnostics found;
+  const auto read = load_calibration(file, {}, found);
+  std::filesystem::remove(file);
+  REQUIRE(read.has_value());
+  CHECK(read->constants.values == default_calibration().constants.values);
+  CHECK(read->constants.of_gpu("my-gpu").compute == 1.5);
+  CHECK(read->constants.of_gpu("my-gpu").host == 0.8);
+  CHECK(read->constants.of_gpu("my-gpu").links == 2.0);
+  CHECK(read->constants.of_gpu("h100-sxm").links == 1.0);
   CHECK(read->time_90 == 0.25);
 }
 

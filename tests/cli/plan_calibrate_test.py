@@ -1,6 +1,7 @@
-"""scripts/calibrate: the fit of the time model to measured runs, and the use of its file by
-am-plan."""
+"""scripts/calibrate fits the time model to measured runs, and am-plan uses the resulting file."""
 
+import csv
+import math
 import unittest
 
 from cli_support import BIN, MODELS, SOURCE, PlanCase, run_tool
@@ -27,7 +28,8 @@ class Calibrate(PlanCase):
                          'implementation = "torchtitan"\ncalibration = "mine.toml"\n')
         rate = self.json("cost", plan)["tokens_per_second_per_gpu"]
         self.assertAlmostEqual(rate / 3992, 1.0, delta=0.15)
-        # A file named on the command line lies in the current folder, not beside the plan.
+        # A relative path on the command line is relative to the current folder, not to the plan's
+        # folder.
         (self.folder / "plans").mkdir()
         elsewhere = self.plan('[mesh]\nworld_size = 8\ntp_size = 1\n[train]\nseq_len = 8192\n[cluster]\n'
                               'gpu = "h100-sxm"\n', name="plans/plan.toml")
@@ -42,6 +44,16 @@ class Calibrate(PlanCase):
         self.assertIn("step time, by the constants as they are", report)
         self.assertIn("runs that fitted but are predicted not to fit: 0\n", report)
         self.assertIn("runs that ran out of memory but are predicted to fit: 0\n", report)
+
+    def test_the_batch_of_each_built_in_run_is_the_published_one(self):
+        with open(SOURCE / "scripts/measurements/runs.csv", encoding="utf-8") as file:
+            published = {row["id"]: row["gbs"] for row in csv.DictReader(file)}
+        with open(SOURCE / "plans/measured/runs.csv", encoding="utf-8") as file:
+            runs = list(csv.DictReader(file))
+        self.assertGreater(len(runs), 600)
+        for run in runs:
+            sizes = [float(run[key] or 1) for key in ("micro_batch", "micro_batches", "dp_replicate", "dp_shard")]
+            self.assertEqual(math.prod(sizes), float(published[run["id"]]), run["id"])
 
     def test_rows_say_which_cell_is_wrong(self):
         table = self.write("rows.csv", "config,gpu,implementation,seq_len,format,tp\n"

@@ -81,11 +81,12 @@ class CalibrationReader {
   using Reading = void (CalibrationReader::*)(const config::Member& member);
 
   void read_section(const config::Member& section) {
-    constexpr std::array<std::pair<std::string_view, Reading>, 4> kSections = {{
+    constexpr std::array<std::pair<std::string_view, Reading>, 5> kSections = {{
         {"constants", &CalibrationReader::constant},
         {"held_out", &CalibrationReader::held_out},
         {"sites", &CalibrationReader::site},
         {"implementation", &CalibrationReader::implementation},
+        {"gpu", &CalibrationReader::gpu},
     }};
     for (const auto& [name, reading] : kSections) {
       if (section.key != name || !section.value.is_table()) continue;
@@ -151,19 +152,35 @@ class CalibrationReader {
     }
   }
 
+  void gpu(const config::Member& member) {
+    if (!member.value.is_table()) return unknown(member);
+    GpuFactors& factors = calibration_.constants.gpus[member.key];
+    for (const config::Member& inner : member.value.members) {
+      double* factor = inner.key == "compute" ? &factors.compute
+                       : inner.key == "host"  ? &factors.host
+                       : inner.key == "links" ? &factors.links
+                                              : nullptr;
+      if (factor == nullptr) {
+        unknown(inner);
+      } else if (const auto value = positive(inner)) {
+        *factor = *value;
+      }
+    }
+  }
+
   Calibration& calibration_;
   Diagnostics& found_;
 };
 
+// Returns `base` with the constants of the file.
 std::optional<Calibration> parse_calibration(std::string_view text, const std::string& file,
-                                             Diagnostics& found) {
+                                             Calibration base, Diagnostics& found) {
   const int before = found.errors();
   const auto root = config::read_toml(text, file, found);
   if (!root) return std::nullopt;
-  Calibration calibration;
-  CalibrationReader(calibration, found).read(*root);
+  CalibrationReader(base, found).read(*root);
   if (found.errors() > before) return std::nullopt;
-  return calibration;
+  return base;
 }
 
 }  // namespace
@@ -185,11 +202,17 @@ double CostConstants::at(std::string_view site) const {
   return found == sites.end() ? 1.0 : found->second;
 }
 
+const GpuFactors& CostConstants::of_gpu(std::string_view name) const {
+  static const GpuFactors kUnknown;
+  const auto found = gpus.find(name);
+  return found == gpus.end() ? kUnknown : found->second;
+}
+
 const Calibration& default_calibration() {
   static const Calibration calibration = [] {
     Diagnostics found;
     auto parsed =
-        parse_calibration(cluster::measured_file("constants.toml"), "constants.toml", found);
+        parse_calibration(cluster::measured_file("constants.toml"), "constants.toml", {}, found);
     AM_ASSERT(parsed.has_value(), "the calibration that is built in is valid");
     return *parsed;
   }();
@@ -199,7 +222,7 @@ const Calibration& default_calibration() {
 std::optional<Calibration> load_calibration(const std::filesystem::path& file, const Span& where,
                                             Diagnostics& found) {
   try {
-    return parse_calibration(read_file(file), file.string(), found);
+    return parse_calibration(read_file(file), file.string(), default_calibration(), found);
   } catch (const Error& error) {
     found.error("cluster.calibration", where, error.what(), "paths are relative to the plan file");
     return std::nullopt;

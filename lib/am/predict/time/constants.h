@@ -86,16 +86,26 @@ struct ImplementationFactors {
   double host = 1.0;     // factor of the time of kernel launches and of kStepSeconds
 };
 
+// Factors by which a GPU differs from the constants of its generation; 1 for GPUs that no calibration
+// of the user names.
+struct GpuFactors {
+  double compute = 1.0;  // factor of the time of matmuls, attention and memory traffic
+  double host = 1.0;     // factor of the time of kernel launches
+  double links = 1.0;    // factor of the time of transfers over links and network
+};
+
 struct CostConstants {
   std::array<double, kConstants> values;
   std::map<std::string, ImplementationFactors, std::less<>> implementations;
   // Site (cluster of a published run) -> factor of the time of kernel launches and of kStepSeconds.
   std::map<std::string, double, std::less<>> sites;
+  std::map<std::string, GpuFactors, std::less<>> gpus;  // by Gpu::name
 
   CostConstants();  // sets the priors
   double operator[](Constant constant) const { return values[static_cast<size_t>(constant)]; }
   const ImplementationFactors& of(std::string_view implementation) const;
   double at(std::string_view site) const;
+  const GpuFactors& of_gpu(std::string_view name) const;
 };
 
 // Result of a fit: the constants, and the prediction errors for runs that were held out of the fit.
@@ -121,8 +131,8 @@ inline constexpr std::array<std::pair<std::string_view, double Calibration::*>, 
 
 // Returns the built-in calibration.
 const Calibration& default_calibration();
-// Reads a file written by scripts/calibrate. Adds a diagnostic "cluster.calibration" for each error
-// in the file.
+// Reads a file written by scripts/calibrate. Constants that the file does not have are those of
+// default_calibration(). Adds a diagnostic "cluster.calibration" for each error in the file.
 std::optional<Calibration> load_calibration(const std::filesystem::path& file, const Span& where,
                                             Diagnostics& found);
 

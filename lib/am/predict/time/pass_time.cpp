@@ -74,12 +74,19 @@ void PassTimes::set_rates() {
     traffic_ *= c(Constant::kNarrowTraffic);
   }
   if (workload_.implementation->eager) traffic_ *= c(Constant::kEagerTraffic);
+  const GpuFactors& factors = c_.of_gpu(gpu_.name);
+  for (double* rate : {&rate_, &bf16_rate_, &attention_rate_}) *rate /= factors.compute;
+  traffic_ *= factors.compute;
+  host_ *= factors.host;
 }
 
 void PassTimes::set_links() {
   const bool ampere = gpu_.generation() == cluster::GpuGeneration::kAmpere;
   link_ = c(ampere ? Constant::kLinkAmpere : Constant::kLink) * gpu_.link_bandwidth;
   network_ = c(Constant::kNetwork) * gpu_.nic_bandwidth;
+  const double links = c_.of_gpu(gpu_.name).links;
+  link_ /= links;
+  network_ /= links;
   // If a job uses only a fraction of each node's GPUs, it is assumed to use the same fraction of
   // each link domain.
   const double used =
