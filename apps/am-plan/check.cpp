@@ -2,6 +2,7 @@
 #include "am/rules/check.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "am/base/text.h"
@@ -10,6 +11,7 @@
 #include "am/frameworks/framework_rules.h"
 #include "am/job/job.h"
 #include "am/term/caret.h"
+#include "am/term/finding_formats.h"
 #include "am/term/printable.h"
 #include "commands.h"
 #include "plan_input.h"
@@ -89,6 +91,37 @@ am::Json to_json(const std::string& path, const Verdict& verdict, const std::str
   return json;
 }
 
+struct CheckOptions {
+  std::string format = "text";
+};
+
+// Returns the catalogue of rules as SARIF describes it.
+std::vector<am::term::FindingRule> finding_rules() {
+  std::vector<am::term::FindingRule> rules;
+  for (const am::rules::Rule* rule : am::frameworks::every_rule()) {
+    rules.push_back({rule->id, rule->summary, rule->explain});
+  }
+  return rules;
+}
+
+// Prints the findings about all plans in a format for other programs.
+int run_for_program(const PlanOptions& options, const std::string& format) {
+  std::vector<am::Diagnostics> found;
+  int status = am_apps::kFine;
+  for (const std::string& path : options.files) {
+    found.push_back(judge(path, options).found);
+    status = std::max(status, am_apps::status_of(found.back()));
+  }
+  if (format == "sarif") {
+    am_apps::print(am::term::sarif(found, finding_rules(), AM_VERSION));
+    return status;
+  }
+  for (const am::Diagnostics& each : found) {
+    am_apps::print(format == "gcc" ? am::term::gcc_text(each) : am::term::github_text(each));
+  }
+  return status;
+}
+
 int run_check(const PlanOptions& options, const Output& output) {
   am::Json plans = am::Json::array();
   bool ok = true;
@@ -127,8 +160,23 @@ Run declare_check(CLI::App& command, SharedOptions& shared) {
   add_flag(command, "--plan-only",
            "Check only the layout: do not report what this version of am-run cannot run",
            shared.plan.plan_only);
+  auto options = std::make_shared<CheckOptions>();
+  add_option(command,
+             {.name = "--format",
+              .value = "FORMAT",
+              .help = "Print findings for people (text), for programs (json, as --json; sarif), as "
+                      "annotations of GitHub Actions (github), or one per line as gcc does (gcc)",
+              .choices = {"text", "json", "sarif", "github", "gcc"}},
+             options->format);
   add_overrides(command, shared);
-  return [&shared](const Output& output) { return run_check(shared.plan, output); };
+  return [&shared, options](const Output& output) {
+    if (options->format == "text" || options->format == "json") {
+      Output chosen = output;
+      chosen.json = output.json || options->format == "json";
+      return run_check(shared.plan, chosen);
+    }
+    return run_for_program(shared.plan, options->format);
+  };
 }
 
 }  // namespace

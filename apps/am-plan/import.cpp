@@ -7,7 +7,6 @@
 
 #include "am/base/file.h"
 #include "am/base/text.h"
-#include "am/config/model_names.h"
 #include "am/frameworks/exchange.h"
 #include "am/rules/check.h"
 #include "am/term/printable.h"
@@ -78,7 +77,7 @@ std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, s
                                                  am::Diagnostics& found) {
   if (options.model.empty()) return std::nullopt;
   try {
-    return am::model::load_config(am::config::model_path(options.model), found);
+    return load_named_model(options.model, found);
   } catch (const am::Error& error) {
     problem =
         am::cat("the model's sizes in the file were not compared with --model: ", error.what());

@@ -5,7 +5,6 @@
 
 #include "am/base/text.h"
 #include "am/base/units.h"
-#include "am/config/model_names.h"
 #include "am/model/config.h"
 #include "am/model/family.h"
 #include "am/model/flops.h"
@@ -13,6 +12,7 @@
 #include "am/term/table.h"
 #include "commands.h"
 #include "options.h"
+#include "plan_input.h"
 #include "text.h"
 
 namespace am_plan {
@@ -151,7 +151,7 @@ std::string report(const am::model::ModelConfig& config, const am::model::Invent
 
 int run_model(const ModelOptions& options, const Output& output) {
   am::Diagnostics found;
-  const auto config = am::model::load_config(am::config::model_path(options.config), found);
+  const auto config = load_named_model(options.config, found);
   if (!config.has_value()) return am_apps::refuse(found, output);
   am_apps::print_diagnostics(found, output);
   const am::model::Inventory inventory = am::model::build_inventory(*config);

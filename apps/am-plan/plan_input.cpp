@@ -56,7 +56,12 @@ std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
                                  options.plugins);
   } catch (const am::Error& error) {
     const std::string help = error.hint().empty() ? near_file(path) : error.hint();
-    found.error("plan.file", am::Span{path, 0, 0, 1, {}}, error.what(), help);
+    // The diagnostic names the file already.
+    std::string message = error.what();
+    if (const std::string name = path + ": "; am::starts_with(message, name)) {
+      message.erase(0, name.size());
+    }
+    found.error("plan.file", am::Span{path, 0, 0, 1, {}}, message, help);
     return std::nullopt;
   }
 }
@@ -90,6 +95,16 @@ std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::O
   }
   return PlanInput{*std::move(file->plan), *std::move(file->checked.model),
                    *std::move(file->checked.layout)};
+}
+
+std::optional<am::model::ModelConfig> load_named_model(const std::string& given,
+                                                       am::Diagnostics& found) {
+  try {
+    return am::model::load_config(am::config::model_path(given), found);
+  } catch (const am::Error& error) {
+    if (!error.hint().empty()) throw;
+    throw am::Error(error.kind(), error.what(), am::config::model_hint(given));
+  }
 }
 
 std::string model_seen_from(const std::filesystem::path& plan, const std::string& model) {

@@ -32,6 +32,12 @@ std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
 std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::Output& output,
                                     int& status);
 
+// Loads the config of the model that the command line names by a path or a name. Returns nothing
+// after errors, which are added to `found`. Throws Error with the nearest name as its hint if there
+// is no such model.
+std::optional<am::model::ModelConfig> load_named_model(const std::string& given,
+                                                       am::Diagnostics& found);
+
 // Converts the value of --model, `model`, to the value of model.path for the plan file `plan`. A
 // relative path on the command line refers to the working directory, but a relative path in a plan
 // refers to the plan's folder.

@@ -111,7 +111,7 @@ TEST_CASE("bytes that are not UTF-8 are escapes from which Python makes the byte
   const Json plain = {{"a", {1, 2.5, nullptr}}, {"b\n", "\"\u00e9"}};
   for (const int indent : {-1, 1, 2})
     CHECK(dump_json_bytes(plain, indent) == dump_json(plain, indent));
-  // Line breaks do not depend on whether a byte is not UTF-8.
+  // Indentation and line breaks are equal with and without bytes that are not UTF-8.
   Json with = plain;
   with["c"] = "\xff";
   Json without = plain;
@@ -152,7 +152,7 @@ TEST_CASE("diagnostics carry the agreed fields") {
   CHECK(dump_json(to_json(found), -1) ==
         R"([{"rule":"tp.heads","severity":"error","file":"p.toml","line":3,"column":5,)"
         R"("message":"wrong","help":"1 or 2"},{"rule":"x.y","severity":"warning","file":"",)"
-        R"("line":0,"column":0,"message":"hm","help":""}])");
+        R"("line":null,"column":null,"message":"hm","help":""}])");
 }
 
 TEST_CASE("a whole number is one of 64 bits, or refused") {

@@ -1,4 +1,4 @@
-"""am-plan check: every violated rule, each with its place, in one run."""
+"""am-plan check reports every violated rule, with its place in the plan, in one run."""
 
 import os
 import unittest
@@ -40,18 +40,43 @@ class CheckTest(PlanCase):
         self.assertEqual((judged["ok"], judged["runs"]), (False, False))
         self.assertIn("1 error", self.am_plan("check", plan, status=1).out)
         self.assertEqual(self.diagnostics(plan, "--plan-only", status=0), [])
-        # With implementation = "torchtitan", only the layout is checked.
+        # With implementation = "torchtitan", am-run's limits are not errors: only the layout is
+        # checked.
         other = self.plan(text + "[cluster]\nimplementation = \"torchtitan\"\n")
         judged = self.json("check", other)["plans"][0]
         self.assertEqual((judged["ok"], judged["runs"]), (True, False))
         self.assertEqual(judged["unsupported"], ["asynchronous tensor parallelism on GPUs"])
-        # Another framework's rules do not include am-run's limits.
+        # The verdict of another framework does not consider am-run's limits.
         judged = self.json("check", plan, "--dialect", "torchtitan")["plans"][0]
         self.assertNotIn("runs", judged)
         # am-plan still predicts memory and time of the refused plan.
         self.am_plan("memory", plan)
         self.am_plan("cost", plan)
         self.assertIn("--plan-only", self.am_plan("explain", "runtime.unsupported").out)
+
+    def test_findings_for_other_programs(self):
+        good = self.plan(GOOD, name="good.toml")
+        bad = self.plan("[mesh]\nworld_size = 6\ntp_size = 3\n", name="bad.toml")
+        item = self.diagnostics(bad)[0]
+        place = f"{bad}:{item['line']}:{item['column']}"
+        out = self.am_plan("check", good, bad, "--format", "gcc", status=1).out
+        self.assertIn(f"{place}: error: {item['message']} [{item['rule']}]\n{place}: note: {item['help']}\n", out)
+        self.assertNotIn("good.toml", out)
+        out = self.am_plan("check", good, bad, "--format", "github", status=1).out
+        self.assertIn(f"::error file={bad},line={item['line']},col={item['column']},", out)
+        log = self.json("check", good, bad, "--format", "sarif", status=1)
+        results = log["runs"][0]["results"]
+        self.assertEqual([each["ruleId"] for each in results], self.rules(bad))
+        place = results[0]["locations"][0]["physicalLocation"]
+        self.assertEqual(place["artifactLocation"]["uri"], str(bad))
+        self.assertEqual(place["region"]["startLine"], item["line"])
+        described = log["runs"][0]["tool"]["driver"]["rules"][results[0]["ruleIndex"]]
+        self.assertEqual(described["id"], item["rule"])
+        self.assertEqual(self.json("check", bad, "--format", "json", status=1), self.json("check", bad, status=1))
+        for format in ("gcc", "github"):
+            self.assertEqual(self.am_plan("check", good, "--format", format).out, "")
+            self.am_plan("check", self.folder / "absent.toml", "--format", format, status=2)
+        self.am_plan("check", good, "--format", "xml", status=2)
 
     def test_a_good_plan(self):
         result = self.am_plan("check", self.plan(GOOD))
@@ -80,7 +105,7 @@ class CheckTest(PlanCase):
         self.assertIn(f"{plan}:5:11: error[tp.kv_heads]: tp_size = 12 does not divide", result.out)
         self.assertIn("    5 | tp_size = 12\n      |           ^^\nhelp: tp_size = 1, 2 or 4\n",
                       result.out)
-        self.assertEqual(result.err, "")  # a pager or a file gets the findings with the summary
+        self.assertEqual(result.err, "")  # findings and summary are both on stdout, for pagers and files
         self.assertIn("plan.toml: 1 error, 2 warnings", result.out)
 
     def test_loader_and_rules_report_in_one_run(self):
@@ -178,9 +203,9 @@ class CheckTest(PlanCase):
 
 
 class DialectTest(PlanCase):
-    """--dialect NAME: the verdict of another framework."""
+    """--dialect NAME checks the plan by the rules of another framework."""
 
-    WIDE = "[mesh]\nworld_size = 16\ntp_size = 16\nranks_per_node = 16\n"  # ranks share the eight key/value heads
+    WIDE = "[mesh]\nworld_size = 16\ntp_size = 16\nranks_per_node = 16\n"  # 16 tp ranks share eight key/value heads
 
     def test_each_judges_by_its_own_rules(self):
         plan = self.plan(self.WIDE)
@@ -246,10 +271,16 @@ class BadFilesTest(PlanCase):
         for path in (self.folder / "absent.toml", self.folder):
             answer = self.json("check", path, status=2)
             item = answer["plans"][0]["diagnostics"][0]
-            self.assertIn(str(path), item["message"])
+            self.assertEqual((item["file"], item["line"], item["column"]), (str(path), None, None))
             result = self.am_plan("check", path, status=2)
-            self.assertIn(str(path), result.err)
+            self.assertEqual(result.err.count(str(path)), 1)
             self.assertNotIn("terminate", result.err)
+
+    def test_a_file_of_a_similar_name_is_named(self):
+        self.plan(GOOD)
+        for wrong in ("plan.tom", "plann.toml"):
+            result = self.am_plan("check", wrong, status=2, cwd=self.folder)
+            self.assertIn("did you mean plan.toml?", result.out + result.err)
 
     def test_other_plans_are_checked_all_the_same(self):
         answer = self.json("check", self.folder / "absent.toml", self.plan(GOOD), status=2)
@@ -286,7 +317,7 @@ class BadFilesTest(PlanCase):
             result = self.am_plan(*arguments, status=status)
             self.assertFalse(set("\u202e\u2066\u009b\x1b") & set(result.out + result.err), result)
         message = self.json("model", "\u202enone", status=2)["diagnostics"][0]["message"]
-        self.assertIn("\u202enone", message)  # programs get the name unchanged
+        self.assertIn("\u202enone", message)  # --json contains the name unchanged
 
     def test_what_never_ends_is_refused_by_its_kind(self):
         pipe = self.folder / "pipe"
@@ -295,9 +326,9 @@ class BadFilesTest(PlanCase):
         os.mkfifo(self.folder / "piped" / "config.json")
         for path, kind in ((pipe, "a pipe"), ("/dev/zero", "a device"), (self.folder, "a folder")):
             result = self.am_plan("check", path, status=2, timeout=60)
-            self.assertIn(f"{path}: cannot read: it is {kind}", result.err)
+            self.assertIn(f"{path}: error[plan.file]: cannot read: it is {kind}", result.err)
             result = self.am_plan("import", path, "--from", "deepspeed", status=2, timeout=60)
-            self.assertIn(f"{path}: cannot read: it is {kind}", result.err)
+            self.assertIn(f"{path}: error[plan.file]: cannot read: it is {kind}", result.err)
         for path, kind in (("/dev/zero", "a device"), ("piped", "a pipe")):
             plan = self.write("plan.toml", f'[model]\npath = "{path}"\n[mesh]\nworld_size = 1\n')
             item = self.diagnostics(plan)[0]

@@ -1,4 +1,5 @@
-"""am-plan model and memory: exact counts, and exact bytes of states."""
+"""am-plan model prints exact counts of parameters, and am-plan memory prints exact bytes of
+parameters, gradients and optimizer states."""
 
 import csv
 import json
@@ -62,6 +63,10 @@ class ModelTest(PlanCase):
         self.assertIn('did you mean "llama"', result.err)
         self.assertEqual(self.json("model", file)["parameters"], 1235814400)
 
+    def test_a_misspelt_name_of_a_model_names_the_nearest(self):
+        for command in (("model", "llama-3.1-8c"), ("search", "--model", "llama-3.1-8c", "--gpus", "8")):
+            self.assertIn('did you mean "llama-3.1-8b"?', self.am_plan(*command, status=2, cwd=self.folder).err)
+
     def test_the_text_part_of_a_multimodal_config(self):
         text = json.loads((MODELS / "gemma-3-4b" / "config.json").read_text())
         file = self.write("config.json", json.dumps(
@@ -117,7 +122,7 @@ class MemoryTest(PlanCase):
 
     def test_states_are_exact(self):
         plan = self.plan("[mesh]\nworld_size = 1\n[train]\nseq_len = 128\n" + self.FLOAT32, model="llama-3.1-8b")
-        answer = self.json("memory", plan)  # at the update, when all gradients exist
+        answer = self.json("memory", plan)  # the peak is in the optimizer's update, when all gradients exist
         parts = answer["components"]
         self.assertEqual(set(parts), {"parameters", "gradients", "optimizer", "activations",
                                       "logits", "unsharded", "communication", "other"})
@@ -132,7 +137,7 @@ class MemoryTest(PlanCase):
         longer = self.json("memory", plan, "--set", "train.seq_len=2048")["components"]
         self.assertEqual(longer["parameters"], base["parameters"])
         self.assertGreater(longer["activations"], 1.9 * base["activations"])
-        long = ("--set", "train.seq_len=16384")  # the peak is then in the head's backward
+        long = ("--set", "train.seq_len=16384")  # with long sequences, the peak is in the head's backward
         whole = self.json("memory", plan, *long)["components"]["logits"]
         cut = self.json("memory", plan, *long, "--set", "mesh.tp_size=8")["components"]["logits"]
         self.assertEqual(whole, 16384 * 128256 * 2)
@@ -181,7 +186,7 @@ class MemoryTest(PlanCase):
         result = self.am_plan("memory", self.plan("[mesh]\nworld_size = 8\n"))
         lines = [line for line in result.out.splitlines() if line.startswith(
             ("parameters", "gradients", "optimizer", "activations"))]
-        self.assertEqual(len(lines), 3)  # no gradients at the peak
+        self.assertEqual(len(lines), 3)  # three of the four: gradients do not exist at the peak
         for line in lines:
             self.assertIn(" GiB", line)
         self.assertNotIn(" 0.00 GiB", result.out)

@@ -31,6 +31,16 @@ TEST_CASE("the first word completes to commands", "[inspect]") {
         Strings{"count", "grep", "head", "plot", "select", "sort", "tail", "where"});
 }
 
+TEST_CASE("fields of the rows complete behind a pipe", "[inspect]") {
+  CHECK(offered("stats | sort n") == Strings{"name", "nan", "norm", "numel"});
+  CHECK(offered("stats *norm* | head 3 | where no") == Strings{"norm"});
+  CHECK(offered("ls | select ") == Strings{"bytes", "dtype", "name", "shape"});
+  CHECK(offered("stats | plot m") == Strings{"max", "mean", "min"});
+  CHECK(offered("collectives 0 | sort se") == Strings{"seconds_ago", "sequence"});  // nested rows
+  CHECK(offered("info | sort ").empty());
+  CHECK(offered("nosuch | sort ").empty());
+}
+
 TEST_CASE("parameters complete segment by segment, in natural order", "[inspect]") {
   CHECK(offered("show mo") == Strings{"model."});
   CHECK(offered("show model.") == Strings{"model.layers.", "model.norm."});

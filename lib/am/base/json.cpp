@@ -287,8 +287,9 @@ Json to_json(const Diagnostic& diagnostic) {
   out["rule"] = diagnostic.rule;
   out["severity"] = to_string(diagnostic.severity);
   out["file"] = diagnostic.span.file;
-  out["line"] = diagnostic.span.line;
-  out["column"] = diagnostic.span.column;
+  const auto place = [](int at) { return at > 0 ? Json(at) : Json(nullptr); };
+  out["line"] = place(diagnostic.span.line);
+  out["column"] = place(diagnostic.span.column);
   out["message"] = diagnostic.message;
   out["help"] = diagnostic.help;
   return out;

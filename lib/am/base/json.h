@@ -53,6 +53,7 @@ std::string dump_json(const SortedJson& json, int indent = 2);
 std::string dump_json_bytes(const Json& json, int indent = 2);
 
 // Returns {"rule","severity","file","line","column","message","help"}, or a list of such objects.
+// Line and column count from 1, and are null for a finding that is about no place in its file.
 Json to_json(const Diagnostic& diagnostic);
 Json to_json(const Diagnostics& diagnostics);
 

@@ -95,4 +95,10 @@ fs::path model_path(const fs::path& given) {
   return find_model(given.string()).value_or(given);
 }
 
+std::string model_hint(std::string_view given) {
+  const auto near = nearest(given, builtin_models());
+  return cat(near ? cat("did you mean \"", *near, "\"? ") : std::string(),
+             "give a Hugging Face config.json or its folder, or a model's name");
+}
+
 }  // namespace am::config

@@ -22,5 +22,7 @@ std::optional<std::filesystem::path> find_model(std::string_view name);
 std::filesystem::path model_path(const std::filesystem::path& given);
 // Returns the names of the built-in configs, sorted; empty if none are installed.
 std::vector<std::string> builtin_models();
+// Returns a hint for a text that names no model: the nearest built-in name, and what may be given.
+std::string model_hint(std::string_view given);
 
 }  // namespace am::config

@@ -14,7 +14,8 @@ constexpr std::string_view kShared =
     "{results: [Answer], not_run?: [string] (commands behind the one that failed), diagnostics?: "
     "[Diagnostic] (of the plan), error?: Error (of the target)};Diagnostic = {rule: string, "
     "severity: 'error' | 'warning' | 'note', file: string, "
-    "line: integer, column: integer, message: string, help: string};Entry = {command: string, "
+    "line: integer | null, column: integer | null, message: string, help: string};Entry = "
+    "{command: string, "
     "input: string (as it was typed), ok: boolean};Error = {message: string, help: string};Failed "
     "= {..Entry, error: Error};Mesh = {dims: [string] (from outer to inner), sizes: "
     "[integer]};Moments = {name: string, numel: integer, min: number | null, max: number | null, "
@@ -57,7 +58,50 @@ JsonTypes fields_of(const Command& command) {
   return types;
 }
 
+// Returns the type that a name stands for, and any other type unchanged.
+const JsonType& resolved(const JsonType& type, const JsonNames& names) {
+  return type.kind == JsonType::Kind::kName ? resolved(names.at(type.word), names) : type;
+}
+
+// Adds the keys of an object type, with those of the types that it includes, except `left_out`.
+void add_keys(const JsonType& object, const JsonNames& names, std::string_view left_out,
+              std::vector<std::string>& keys) {
+  for (const JsonField& field : object.fields) {
+    if (field.key == "..") {
+      add_keys(resolved(field.type, names), names, left_out, keys);
+    } else if (field.key != "*" && field.key != left_out) {
+      keys.push_back(field.key);
+    }
+  }
+}
+
+// Returns the type of the objects in a list; null if the type is not a list of objects.
+const JsonType* items_of(const JsonType& type, const JsonNames& names) {
+  const JsonType& list = resolved(type, names);
+  if (list.kind != JsonType::Kind::kList) return nullptr;
+  const JsonType& item = resolved(list.parts.front(), names);
+  return item.kind == JsonType::Kind::kObject ? &item : nullptr;
+}
+
 }  // namespace
+
+std::vector<std::string> row_keys(const Command& command) {
+  const JsonTypes types = fields_of(command);
+  const JsonType& answer = resolved(types.type, types.names);
+  std::vector<std::string> keys;
+  for (const JsonField& field : answer.fields) {
+    const JsonType* row = items_of(field.type, types.names);
+    if (row == nullptr) continue;
+    add_keys(*row, types.names, command.nested_rows, keys);
+    for (const JsonField& inner : row->fields) {
+      const bool nested = !command.nested_rows.empty() && inner.key == command.nested_rows;
+      const JsonType* entry = nested ? items_of(inner.type, types.names) : nullptr;
+      if (entry != nullptr) add_keys(*entry, types.names, {}, keys);
+    }
+    break;
+  }
+  return keys;
+}
 
 std::string help_text(const Command& command) {
   const JsonTypes types = fields_of(command);

@@ -29,7 +29,7 @@
 namespace am::inspect {
 
 // Kind of the operands of a command; determines what the Tab key completes.
-enum class Operand { kNone, kParameter, kModule, kText, kPath, kCommand };
+enum class Operand { kNone, kParameter, kModule, kText, kPath, kCommand, kField };
 
 struct Option {
   std::string_view name;  // name with dashes, for example "--tokens"

@@ -9,6 +9,7 @@
 #include "am/base/error.h"
 #include "am/base/home.h"
 #include "am/base/text.h"
+#include "am/inspect/answers.h"
 #include "am/inspect/words.h"
 
 namespace am::inspect {
@@ -73,6 +74,7 @@ void add_operands(const Command& command, std::string_view word, const SessionFa
     case Operand::kCommand:
       add_starting(command_names(), word, out);
       break;
+    case Operand::kField:  // complete() offers the fields of the rows before the pipe
     case Operand::kNone:
     case Operand::kText:
       break;
@@ -95,6 +97,9 @@ struct Typed {
   const Command* command = nullptr;  // null if the text names no command yet
   const Option* option = nullptr;    // option whose value is being typed; may be null
   bool first = false;                // the word being typed is the command's name
+  // The command whose rows the pipe passes on; null if the text has no pipe, or an unknown command
+  // before it.
+  const Command* source = nullptr;
   bool behind_pipe = false;
   std::string word;
 };
@@ -116,6 +121,7 @@ std::optional<Typed> typed(std::string_view line) {
   const std::string& current = stages.back();
   Typed typed;
   typed.behind_pipe = stages.size() > 1;
+  if (typed.behind_pipe) typed.source = command_of(stages.front());
   // If the operands are an expression, the word being typed begins after an open parenthesis. For
   // other commands, parentheses are ordinary characters of a word, for example of a path.
   const Command* command = command_of(current);
@@ -169,6 +175,12 @@ Completion complete(std::string_view line, const SessionFacts& facts) {
   } else if (now->command != nullptr && starts_with(now->word, "--")) {
     for (const Option& option : now->command->options) {
       add_starting({std::string(option.name)}, now->word, candidates);
+    }
+  } else if (now->command != nullptr && now->behind_pipe) {
+    const bool names_fields =
+        now->command->completes == Operand::kField || now->command->of_rows != nullptr;
+    if (names_fields && now->source != nullptr) {
+      add_starting(row_keys(*now->source), now->word, candidates);
     }
   } else if (now->command != nullptr) {
     add_operands(*now->command, now->word, facts, candidates);

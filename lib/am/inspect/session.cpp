@@ -11,8 +11,11 @@ namespace am::inspect {
 namespace {
 
 // Returns a hint for an unknown name `word`: the nearest name, or names that contain `word`, for
-// example "there are a, b and 3 more".
+// example "there are a, b and 3 more". The hint for a redirection or a short option, as shells have
+// them, is the command or the help to use.
 std::string suggest(std::string_view word, const std::vector<std::string>& names) {
+  if (starts_with(word, ">")) return "`output FILE` writes the next answers to a file";
+  if (starts_with(word, "-")) return "options begin with `--`; `help ls` lists those of `ls`";
   if (const auto near = nearest(word, names)) return cat("did you mean ", *near, "?");
   std::vector<std::string> containing;
   for (const std::string& name : names) {

@@ -67,11 +67,8 @@ std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnosti
   try {
     return model::load_config(plan.resolve(plan.model.path), found);
   } catch (const Error& error) {
-    const auto near = nearest(plan.model.path, config::builtin_models());
     found.error("model.path", plan.span("model.path"), error.what(),
-                cat(near ? cat("did you mean \"", *near, "\"? ") : std::string(),
-                    "give a Hugging Face config.json or its folder, relative to the plan, or a "
-                    "model's name"));
+                cat(config::model_hint(plan.model.path), "; paths are relative to the plan"));
     return std::nullopt;
   }
 }

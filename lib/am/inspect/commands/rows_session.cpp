@@ -6,7 +6,7 @@ namespace am::inspect {
 namespace {
 
 constexpr Option kFileOptions[] = {kReplaceFile};
-constexpr Option kSortOptions[] = {{"--up", "", "smallest numbers first; texts in reverse"}};
+constexpr Option kSortOptions[] = {{"--up", "", "numbers in ascending order, texts from Z to A"}};
 constexpr Option kCompareOptions[] = {{"--svg", "FILE", "also write the picture"}, kReplaceFile};
 constexpr Option kWatchOptions[] = {{"--times", "K", "number of samples (default 20)"}};
 
@@ -60,6 +60,7 @@ constexpr Command kSessionRows[] = {
      .help = "KEY is a field of the answer's JSON or the title of a column; rows without it come "
              "last.\n"
              "Example:  stats | sort norm | head 3",
+     .completes = Operand::kField,
      .words = {1, 1},
      .options = kSortOptions,
      .action = BehindPipe{sort_rows}},
@@ -88,12 +89,14 @@ constexpr Command kSessionRows[] = {
              "another command: it shows which rank and file hold each part of a tensor.\n"
              "Examples:  stats | where nan > 0\n"
              "           norms | where rms >= 0.5 | sort rms",
+     .completes = Operand::kField,
      .words = {3, 3},
      .action = BehindPipe{where_rows}},
     {.name = "select",
      .operands = "KEY ..",
      .summary = "after a pipe: only these fields of each row",
      .help = "Example:  stats | select name norm",
+     .completes = Operand::kField,
      .words = {1, kAnyNumber},
      .action = BehindPipe{select_fields}},
     {.name = "count",
@@ -133,7 +136,9 @@ constexpr Command kSessionRows[] = {
          "{step: integer, max_steps: integer, phase: string, loss: number | null, step_seconds: "
          "number | null, tokens_per_second: number | null, seconds_left: number | null, goodput: "
          "number | null (of the job so "
-         "far), paused: string | null (by whom), world_size: integer, clients: [string]}",
+         "far), paused: string | null (by whom), expert_load: {max_over_mean: number, "
+         "min_over_mean: number} | null (of the last step), world_size: integer, clients: "
+         "[string]}",
      .action = InJob{}},
     {.name = "dashboard",
      .summary = "a running job, refreshed every second: loss, what each rank does, who is slow",

@@ -36,7 +36,7 @@ constexpr Option kHistOptions[] = {
     {"--bins", "N", "number of bins, 1 to 1000 (default 20)"}, kSvg, kReplaceFile};
 constexpr Option kHeatOptions[] = {
     {"--of", "mean|max|signed", "mean of magnitudes (default), largest magnitude, mean"},
-    {"--rows", "N", "rows of the picture, 1 to 1000 (default 24)"},
+    {"--rows", "N", "rows of the picture, 1 to 1000 (default: as many as fit)"},
     {"--columns", "N", "columns of the picture (default: as many as fit)"},
     kSvg,
     kReplaceFile,
