@@ -58,11 +58,8 @@ int run_search(const SearchOptions& options, const PlanOptions& plan, const Outp
   }
   if (result.layouts.empty()) return am_apps::kInvalid;
   if (!options.write.empty()) {
-    // A relative --model stays relative, so that the plan and the model can be moved together.
-    std::optional<std::string> seen;
-    if (!options.model.empty()) seen = model_seen_from(options.write, options.model);
-    am::write_file_atomically(options.write,
-                              am::config::to_short_toml(result.layouts.front().plan, seen));
+    am::write_file_atomically(
+        options.write, am::config::to_short_toml(result.layouts.front().plan, options.write));
   }
   return am_apps::kFine;
 }
@@ -130,7 +127,7 @@ Run declare_search(CLI::App& command, SharedOptions& shared) {
               .help = "Sort by step time, or by goodput after failures",
               .choices = {"step", "goodput"}},
              options->goal);
-  add_option(command, {"--hours-between-failures", "H", "Mean hours until one GPU fails"},
+  add_option(command, {"--hours-between-failures", "H", "Mean hours between failures of one GPU"},
              options->hours_between_failures);
   add_option(command,
              {"--storage-gb-per-s", "R", "GB/s at which all ranks together write checkpoints"},

@@ -12,6 +12,7 @@
 #include "am/base/text.h"
 #include "am/config/model_names.h"
 #include "am/layout/layout.h"
+#include "plan_input.h"
 
 namespace am_plan {
 namespace {
@@ -161,8 +162,8 @@ void set_work(const SearchOptions& options, const std::optional<am::config::Plan
                                                : std::string("fsdp2");
 }
 
-// Sets what the search does not vary: keys of the plan, and sizes of axes. Requires request.base
-// if there are keys.
+// Sets the limits of the search: fixed keys of the plan (--fix, which requires request.base), the
+// allowed sizes of each axis, and the headroom of memory.
 void set_limits(const SearchOptions& options, am::predict::SearchRequest& request) {
   if (!options.fixed.empty()) hold(options.fixed, request);
   const auto set_sizes = [](const std::string& list, const char* option, auto& sizes) {
@@ -193,12 +194,19 @@ std::optional<am::predict::SearchRequest> request_of(const SearchOptions& option
   const std::filesystem::path model_path = options.model.empty()
                                                ? base->resolve(base->model.path)
                                                : am::config::model_path(options.model);
-  auto model = am::model::load_config(model_path, found);
+  auto model = options.model.empty() ? am::model::load_config(model_path, found)
+                                     : load_named_model(options.model, found);
   if (!model) return std::nullopt;
   am::predict::SearchRequest request{.model = *std::move(model)};
-  request.model_path = !options.model.empty()
-                           ? std::filesystem::absolute(model_path).lexically_normal().string()
-                           : base->model.path;
+  if (options.model.empty()) {
+    request.model_path = base->model.path;
+    request.model_name = base->model.named;
+  } else if (model_path != options.model) {
+    request.model_path = model_path.string();
+    request.model_name = options.model;
+  } else {
+    request.model_path = model_seen_from(base ? base->file : std::string(), options.model);
+  }
   if (!set_hardware(options, base, request, found)) return std::nullopt;
   set_work(options, base, request);
   request.top = options.top;

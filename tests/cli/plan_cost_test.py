@@ -39,7 +39,8 @@ class CostTest(PlanCase):
                  "[pipeline]\nmicrobatches = 16\n"
         even = seconds(stages)
         self.assertGreater(seconds(stages + "split_points = [29, 30, 31]\n"), 1.5 * even)
-        # Two rounds of half as many micro-batches drain the pipeline twice.
+        # With half as many micro-batches per round, a step has two rounds, and each drains the
+        # pipeline.
         self.assertGreater(seconds(stages.replace("microbatches = 16", "microbatches = 8")), even)
 
         one = "[mesh]\nworld_size = 8\n[train]\nseq_len = 4096\n[strategy]\n"
@@ -168,7 +169,7 @@ class CostTest(PlanCase):
             return " ".join(self.am_plan("memory", plan).out.split())
         self.assertIn("nine in ten", text("torchtitan"))
         self.assertNotIn("nine in ten", text("maxtext"))
-        self.assertIn("no memory of a dense model on h100-sxm with this implementation was measured",
+        self.assertIn("no measured run recorded the memory of a dense model on h100-sxm with this implementation",
                       text("maxtext"))
 
     def test_a_strategy_that_computes_in_float32_says_so(self):
@@ -290,7 +291,7 @@ class CostTest(PlanCase):
                       "--top", 1000)
         self.assertTrue(tied["pareto"])
         sizes = {each["plan"]["mesh"]["pp_size"] for each in tied["layouts"]}
-        self.assertIn(2, sizes)  # the last stage has a copy of the embedding
+        self.assertIn(2, sizes)  # the head is tied to the embedding, so the last stage has a copy
 
     def test_search_says_what_am_run_runs(self):
         arguments = ["search", "--model", MODELS / "qwen3-30b-a3b", "--gpus", 64, "--top", 5]
@@ -300,7 +301,7 @@ class CostTest(PlanCase):
         self.assertTrue(all(each["runs"] for each in answer["layouts"]))
         self.assertTrue(any(each["plan"]["mesh"].get("ep_size", 1) > 1 for each in answer["layouts"]))
         self.assertNotIn("unsupported", self.json("check", plan)["plans"][0])
-        # If am-run cannot run the model, it runs none of the layouts.
+        # am-run refuses this model, so it runs none of the layouts.
         arguments = ["search", "--model", self.refused_model(), "--gpus", 8, "--top", 5]
         self.assertFalse(any(each["runs"] for each in self.json(*arguments)["layouts"]))
         self.assertIn("runs none of these 5; --runnable shows only", self.am_plan(*arguments).out)
@@ -345,7 +346,7 @@ class CostTest(PlanCase):
         first = answer["layouts"][0]
         self.assertAlmostEqual(self.json("cost", best)["step_seconds"], first["step_seconds"])
         self.assertEqual(self.json("memory", best)["peak_bytes"], first["peak_bytes"])
-        # With adapters and sgd a rank needs less than without.
+        # With adapters and sgd, a rank needs less memory than with full training and AdamW.
         full = self.json("search", plan, "--set", "lora.rank=0", "--set", 'optimizer.name="adamw"', "--top", "3")
         self.assertLess(first["peak_bytes"], full["layouts"][0]["peak_bytes"])
         held = self.json("search", plan, "--fix", "mesh.tp_size,train.micro_batch_size", "--top", "50")
@@ -359,6 +360,21 @@ class CostTest(PlanCase):
         self.assertEqual({layout["plan"]["strategy"]["activation_checkpointing"] for layout in held["layouts"]}, {"mlp"})
         more = self.json("search", plan, "--gpus", "128", "--top", "1")
         self.assertEqual(more["layouts"][0]["plan"]["mesh"]["world_size"], 128)
+        # In the written plan, a relative path stays a relative path, and a model's name stays a
+        # name.
+        (self.folder / "model").symlink_to(MODELS / "llama-3.2-1b")
+        (self.folder / "best").mkdir()
+        small = ("--tp", "1", "--pp", "1", "--top", "1", "--write", "best/p.toml", "--force")
+        for source, path in ((("--model", "model", "--gpus", "8"), "../model"),
+                             (("--model", "llama-3.2-1b", "--gpus", "8"), "llama-3.2-1b")):
+            self.am_plan("search", *source, *small, cwd=self.folder)
+            self.assertIn(f'path = "{path}"\n', (self.folder / "best/p.toml").read_text())
+        for name in ("model", "llama-3.2-1b"):
+            self.write("from.toml", f'[model]\npath = "{name}"\n[mesh]\nworld_size = 8\n')
+            self.am_plan("search", "from.toml", *small, cwd=self.folder)
+            path = "../model" if name == "model" else name
+            self.assertIn(f'path = "{path}"\n', (self.folder / "best/p.toml").read_text())
+            self.am_plan("check", "best/p.toml", cwd=self.folder)
         error = self.am_plan("search", plan, "--fix", "optimizer.lr", status=2).err
         self.assertIn("mesh.tp_size", error)
         self.am_plan("search", "--gpus", "8", status=2)

@@ -279,6 +279,22 @@ cluster = { gpu = "h100-sxm" }
   CHECK(to_toml(plan).find("path = \"/") != std::string::npos);
 }
 
+TEST_CASE("paths in a short plan are relative to its file, and names of models stay") {
+  Plan plan = load(R"(
+model = { path = "m/../llama" }
+data = { kind = "text", path = ["a", "/c", "../b/*.txt"], tokenizer = "bytes" }
+)");
+  const std::string text = to_short_toml(plan, "/plans/best/p.toml");
+  CHECK(text.find("path = \"../llama\"\n") != std::string::npos);
+  CHECK(text.find("path = [\"../a\", \"/c\", \"../../b/*.txt\"]\n") != std::string::npos);
+  CHECK(text.find("tokenizer = \"bytes\"\n") != std::string::npos);
+  CHECK(to_short_toml(plan).find("path = \"/plans/llama\"\n") != std::string::npos);
+  plan.model.named = "llama-3.1-8b";
+  CHECK(to_short_toml(plan, "/plans/best/p.toml").find("path = \"llama-3.1-8b\"\n") !=
+        std::string::npos);
+  CHECK(to_toml(plan).find("path = \"/plans/llama\"\n") != std::string::npos);
+}
+
 TEST_CASE("JSON has sections, keys in their order, and null for what is absent") {
   const Json json = to_json(load("model.path = \"m\"\ntrain.max_grad_norm = 1"));
   CHECK(json.begin().key() == "model");

@@ -71,8 +71,8 @@ void add_data(std::vector<FieldSpec>& out) {
            ".bin and .idx pair.");
   data.add("path", &S::path, Texts{"path or array of paths"},
            "Files, folders or globs. Required unless kind is synthetic, or there are sources. With "
-           "kind megatron also Megatron's blend, which becomes sources: weights and prefixes in "
-           "turn, or a .json file with such a list.")
+           "kind megatron the value may also be a Megatron blend, which is converted to sources: "
+           "alternating weights and prefixes, or a .json file with such a list.")
       .is_path = is_any_path;
   TableOf<DataSourceSection> source;
   using Source = DataSourceSection;

@@ -185,7 +185,10 @@ void settle_model(Plan& plan) {
   std::error_code ignored;
   const std::string& path = plan.model.path;
   if (path.empty() || std::filesystem::exists(plan.resolve(path), ignored)) return;
-  if (const auto named = find_model(path)) plan.model.path = named->string();
+  if (const auto found = find_model(path)) {
+    plan.model.named = path;
+    plan.model.path = found->string();
+  }
 }
 
 void settle_async_tensor_parallel(Plan& plan, Diagnostics& found) {

@@ -18,7 +18,8 @@
 namespace am::config {
 
 struct ModelSection {
-  std::string path;              // required: a config.json or its folder, relative to the plan
+  std::string path;   // required: a config.json or its folder, relative to the plan
+  std::string named;  // the model's name, if the plan has a name for which `path` stands; no key
   std::string weights = "auto";  // auto | none | a path
   std::string dtype = "float32";
   int64_t seed = 0;

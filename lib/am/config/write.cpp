@@ -81,16 +81,24 @@ std::string toml_value(const Json& value) {
 
 namespace {
 
-// Makes the paths in a key's value absolute, so that a resolved plan does not depend on its folder.
-void make_absolute(const Plan& plan, const FieldSpec& field, Json& value) {
+// Rewrites the paths in a key's value for a plan in the file `file`: relative paths refer to its
+// folder. If `file` is empty, makes the paths absolute, so that they do not depend on a folder.
+void move_paths(const Plan& plan, const FieldSpec& field, const std::filesystem::path& file,
+                Json& value) {
   if (field.is_path == nullptr) return;
   if (value.is_array()) {
     for (Json& item : value) {
       const bool table = item.is_object() && item.contains("path");  // as in [[data.source]]
-      make_absolute(plan, field, table ? item["path"] : item);
+      move_paths(plan, field, file, table ? item["path"] : item);
     }
   } else if (value.is_string() && field.is_path(value.get_ref<const std::string&>())) {
-    value = std::filesystem::absolute(plan.resolve(value.get<std::string>())).string();
+    const std::filesystem::path written = value.get<std::string>();
+    const auto whole = std::filesystem::absolute(plan.resolve(written.string()));
+    const bool stays_relative = !file.empty() && written.is_relative();
+    value = stays_relative ? whole.lexically_normal()
+                                 .lexically_relative(std::filesystem::absolute(file).parent_path())
+                                 .string()
+                           : whole.string();
   }
 }
 
@@ -99,8 +107,9 @@ bool is_written(const FieldSpec& field, const Plan& plan) {
 }
 
 struct Form {
-  bool absolute = false;                  // whether paths are made absolute
-  std::optional<std::string> model = {};  // the value of model.path, in place of the plan's
+  bool as_written = false;  // whether paths stay as the plan has them
+  std::filesystem::path file =
+      {};  // file of the text, for relative paths; empty: paths are absolute
   // Whether absent values are written as comments, because TOML has no null.
   bool names_absent = false;
 };
@@ -119,8 +128,12 @@ std::string written(const Plan& plan, const Form& form,
       out += cat(section.empty() ? "" : "\n", "[", field.section, "]\n");
       section = field.section;
     }
-    if (form.absolute) make_absolute(plan, field, value);
-    if (form.model && field.name() == "model.path") value = *form.model;
+    const bool is_name = field.name() == "model.path" && !plan.model.named.empty();
+    if (is_name && !form.file.empty()) {
+      value = plan.model.named;
+    } else if (!form.as_written) {
+      move_paths(plan, field, form.file, value);
+    }
     out += value.is_null() ? cat("# ", field.key, " is absent\n")
                            : cat(field.key, " = ", toml_value(value), "\n");
   }
@@ -130,24 +143,22 @@ std::string written(const Plan& plan, const Form& form,
 }  // namespace
 
 std::string to_toml(const Plan& plan) {
-  return written(plan, {.absolute = true, .names_absent = true},
-                 [&](const FieldSpec& field, const Json&) {
-                   // Omits a default max_steps that does not apply, because it would limit the
-                   // job once the plan is loaded from this text.
-                   return field.name() != "train.max_steps" || plan.max_steps_apply();
-                 });
+  return written(plan, {.names_absent = true}, [&](const FieldSpec& field, const Json&) {
+    // Omits a default max_steps that does not apply, because it would limit the
+    // job once the plan is loaded from this text.
+    return field.name() != "train.max_steps" || plan.max_steps_apply();
+  });
 }
 
-std::string to_short_toml(const Plan& plan, const std::optional<std::string>& model) {
+std::string to_short_toml(const Plan& plan, const std::filesystem::path& file) {
   const Plan defaults = default_plan(strategy_name(plan.strategy));
-  return written(
-      plan, {.absolute = true, .model = model}, [&](const FieldSpec& field, const Json& value) {
-        return field.required || field.name() == "strategy.name" || value != field.get(defaults);
-      });
+  return written(plan, {.file = file}, [&](const FieldSpec& field, const Json& value) {
+    return field.required || field.name() == "strategy.name" || value != field.get(defaults);
+  });
 }
 
 std::string to_toml(const Plan& plan, std::span<const std::string> keys) {
-  return written(plan, {}, [&](const FieldSpec& field, const Json&) {
+  return written(plan, {.as_written = true}, [&](const FieldSpec& field, const Json&) {
     return std::find(keys.begin(), keys.end(), field.name()) != keys.end();
   });
 }

@@ -5,7 +5,7 @@
 //   toml_value({{"pin_memory", true}});     // { pin_memory = true }
 #pragma once
 
-#include <optional>
+#include <filesystem>
 #include <span>
 #include <string>
 #include <string_view>
@@ -16,9 +16,10 @@
 namespace am::config {
 
 // Returns the plan as a person would write it, with its model and only those keys whose value is
-// not the default. Paths are absolute, except that model.path is written as `model` if given. The
-// text loads to the same plan.
-std::string to_short_toml(const Plan& plan, const std::optional<std::string>& model = {});
+// not the default. A text for the file `file` loads to the same plan: relative paths refer to the
+// folder of `file`, so that plan, model and data can be moved together; absolute paths and names of
+// models stay. Without `file`, paths are absolute.
+std::string to_short_toml(const Plan& plan, const std::filesystem::path& file = {});
 
 // Returns TOML with only the named keys, for example "mesh.tp_size", in the field table's order;
 // paths are as written in the plan. Skips names that the plan's strategy does not have, and absent

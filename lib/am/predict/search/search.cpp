@@ -198,8 +198,8 @@ class Search {
     if (found.step_seconds > slowest) return std::nullopt;
     found.tokens_per_second_per_gpu =
         workload.step_tokens() / found.step_seconds / workload.world();
-    found.mfu =
-        flops_per_token_ * found.tokens_per_second_per_gpu / peak_flops(workload, request_.gpu);
+    found.mfu = flops_per_token_ * found.tokens_per_second_per_gpu /
+                peak_flops(workload.format, request_.gpu);
     found.plan = space_.plan_of(candidate);
     found.runs = model_runs_ && layout::limits_of_plan(found.plan).empty();
     const bool by_formula = !runs_automesh(found.plan);

@@ -33,6 +33,7 @@ namespace am::predict {
 struct SearchRequest {
   model::ModelConfig model;
   std::string model_path;  // value of model.path in the found plans
+  std::string model_name;  // the model's name, if it was given by name; empty otherwise
   int64_t gpus = 1;
   cluster::Gpu gpu;
   std::string gpu_name;  // value of cluster.gpu in the found plans

@@ -86,6 +86,7 @@ SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& cons
     base_.file = "search.toml";
   }
   base_.model.path = request.model_path;
+  base_.model.named = request.model_name;
   base_.train.seq_len = request.seq_len;
   base_.train.global_batch_size = batch_;
   base_.cluster.gpu = request.gpu_name;
