@@ -61,14 +61,14 @@ constexpr std::array<Convention, 5> kConventions = {{
 
 double mfu_of(const Prediction& prediction, double flops) {
   return flops * prediction.tokens_per_second_per_gpu /
-         am::predict::peak_flops(prediction.workload, prediction.assumptions.gpu);
+         am::predict::peak_flops(prediction.workload.format, prediction.assumptions.gpu);
 }
 
 // Returns the number format whose peak FLOP/s the prediction uses, for example "bf16". Adds the
 // reason if the workload computes in another format.
 std::string peak_text(const Prediction& prediction) {
   const am::cluster::Gpu& gpu = prediction.assumptions.gpu;
-  const auto format = am::predict::peak_format(prediction.workload, gpu);
+  const auto format = am::predict::peak_format(prediction.workload.format, gpu);
   const std::string_view name = am::predict::name_of(format);
   if (format == prediction.workload.format) return std::string(name);
   return am::cat(name, " (", gpu.name, " has no ", am::predict::name_of(prediction.workload.format),
@@ -127,7 +127,7 @@ am::Json result(const PlanInput& input, const Prediction& prediction) {
   json["model_flops_per_token"] = prediction.flops_per_token;
   json["mfu"] = prediction.mfu;
   json["mfu_peak"] = am::predict::name_of(
-      am::predict::peak_format(prediction.workload, prediction.assumptions.gpu));
+      am::predict::peak_format(prediction.workload.format, prediction.assumptions.gpu));
   for (const Convention& convention : kConventions) {
     const double flops = convention.flops(input.model, input.plan.train.seq_len);
     json["mfu_by_convention"][convention.name] = mfu_of(prediction, flops);
@@ -178,9 +178,8 @@ std::string nearest_table(const Prediction& prediction, const am::term::Style& s
                am::cat(static_cast<int64_t>(near.run.workload.world())),
                std::string(am::predict::name_of(near.run.workload.format)),
                am::cat(static_cast<int64_t>(near.run.workload.sequence)),
-               am::cat(global_batch(near.run.workload)),
-               am::predict::step_time_text(*near.run.seconds),
-               am::cat(am::predict::step_time_text(near.predicted), error < 0 ? " (-" : " (+",
+               am::cat(global_batch(near.run.workload)), am::format_step_time(*near.run.seconds),
+               am::cat(am::format_step_time(near.predicted), error < 0 ? " (-" : " (+",
                        am::format_fixed(std::abs(100.0 * error), 0), " %)"),
                am::cat("[", number_of(near.run.source, sources), "]")});
   }
@@ -193,8 +192,8 @@ std::string nearest_table(const Prediction& prediction, const am::term::Style& s
 
 std::string interval_text(const Prediction& prediction) {
   if (!prediction.interval) return ", with an unknown error";
-  return am::cat(", between ", am::predict::step_time_text(prediction.interval->low), " and ",
-                 am::predict::step_time_text(prediction.interval->high));
+  return am::cat(", between ", am::format_step_time(prediction.interval->low), " and ",
+                 am::format_step_time(prediction.interval->high));
 }
 
 // Returns lines about the goodput under failures and the best checkpoint interval.
@@ -224,7 +223,7 @@ std::string report(const PlanInput& input, const Prediction& prediction,
   std::string text = am::cat(
       mesh_text(input.layout.mesh.sizes(), style), " of ", prediction.assumptions.gpu.name, ", ",
       prediction.workload.implementation->name, ": ",
-      style.paint(am::term::Role::kBold, am::predict::step_time_text(time.seconds)), " per step",
+      style.paint(am::term::Role::kBold, am::format_step_time(time.seconds)), " per step",
       interval_text(prediction), "\n", am::format_short_count(prediction.tokens_per_second_per_gpu),
       " tokens/s per GPU, MFU ", percent(prediction.mfu), " of the ", peak_text(prediction),
       " peak\n\n");
@@ -232,9 +231,9 @@ std::string report(const PlanInput& input, const Prediction& prediction,
   std::vector<const char*> reasons;
   for (const Part& part : parts_of(time)) {
     if (part.seconds < 5e-4 * time.seconds) continue;
-    bars.push_back({part.name, part.seconds,
-                    am::cat(am::predict::step_time_text(part.seconds), "  ",
-                            percent(part.seconds / time.seconds))});
+    bars.push_back(
+        {part.name, part.seconds,
+         am::cat(am::format_step_time(part.seconds), "  ", percent(part.seconds / time.seconds))});
     reasons.push_back(part.why);
   }
   const auto lines = am::split(am::term::bars(bars, 24, style), '\n');

@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import pickle
 import re
 import signal
 import statistics
@@ -347,9 +348,25 @@ def memory_of(check, number, name):
     check.gate(f"{name}: reserved over am-plan's", abs(reserved / predicted["reserved_bytes"] - 1), "15 %", most=0.15)
 
 
+def memory_snapshot(check):
+    """Records the allocations of one step (metrics.trace.memory), and counts those of the snapshot."""
+    plan = sized_plan(check, "snapshot", TINY, check.backend, steps=3)
+    trace = "metrics.trace={ start = 1, steps = 1, ranks = [0], memory = true }"
+    check.train("snapshot", plan, "--set", trace)
+    pictures = list((check.folder / "snapshot" / "traces").glob("*.memory.pickle"))
+    if check.dry:
+        check.row("snapshot of a step's memory", "not on CPUs")
+        return
+    recorded = sum(len(device) for picture in pictures for device in pickle.loads(picture.read_bytes())["device_traces"])
+    check.row("snapshot of a step's memory", f"{recorded} events")
+    check.gate("files of the snapshot", len(pictures), "", least=1)
+    check.gate("events of the snapshot", recorded, "", least=1)
+
+
 def memory(check):
     for number, name in enumerate(MEMORY_PLANS):
         check.attempt(name, memory_of, check, number, name)
+    check.attempt("snapshot", memory_snapshot, check)
 
 
 # ---- speed ---------------------------------------------------------------------------------------------------------------------

@@ -12,9 +12,12 @@ namespace {
 DashboardData data_of(int64_t ranks, int64_t silent, int64_t slow) {
   DashboardData data;
   data.title = "llama [dp_shard 2]";
-  data.status = {{"step", 812},        {"max_steps", 20000},   {"phase", "backward"},
-                 {"loss", 2.31452},    {"step_seconds", 1.25}, {"tokens_per_second", 12100.0},
-                 {"goodput", nullptr}, {"seconds_left", 3661}, {"paused", nullptr}};
+  data.status = {
+      {"step", 812},          {"max_steps", 20000},
+      {"phase", "backward"},  {"loss", 2.31452},
+      {"step_seconds", 1.25}, {"tokens_per_second", 12100.0},
+      {"goodput", nullptr},   {"seconds_left", 3661},
+      {"paused", nullptr},    {"expert_load", {{"max_over_mean", 1.5}, {"min_over_mean", 0.25}}}};
   Json list = Json::array();
   Json times = Json::array();
   for (int64_t rank = 0; rank < ranks; ++rank) {
@@ -94,6 +97,14 @@ TEST_CASE("a stopped and a slow rank come first, and the verdicts are shown") {
   CHECK_THAT(rows[0], Catch::Contains("stopped"));
   CHECK(rows[1].starts_with("1 "));
   CHECK(rows[2].starts_with("0 "));
+}
+
+TEST_CASE("the load of experts is shown if the model has any") {
+  DashboardData data = data_of(2, -1, -1);
+  const term::Style style{.width = 200};
+  CHECK_THAT(dashboard_text(data, 24, style), Catch::Contains(", experts 0.25x to 1.50x, "));
+  data.status["expert_load"] = nullptr;
+  CHECK_THAT(dashboard_text(data, 24, style), !Catch::Contains("experts"));
 }
 
 TEST_CASE("a job without times and without losses has a dashboard too") {

@@ -1,4 +1,4 @@
-// The status line of a job on a terminal.
+// Tests the status line of a job on a terminal.
 #include "am/observe/status_line.h"
 
 #include <catch2/catch.hpp>
@@ -49,6 +49,20 @@ TEST_CASE("step lines are drawn in place, other lines scroll above") {
   CHECK(starts_with(lines[3], "step 3/300  loss 2.5 █▅▁  norm 1.204  "));
   CHECK(lines[4].empty());
   CHECK(status.finish().empty());
+}
+
+TEST_CASE("other lines are wrapped between words, under their text") {
+  StatusLine status({.width = 40});
+  const std::string out = status.pass(
+      "data        text: 3 files of 12.1 MB through the tokenizer gpt2, 2 048 samples of 512\n"
+      "help: set data.tokenizer to a tokenizer.json whose vocabulary the model has\n");
+  std::vector<std::string> lines = split(out, '\n');
+  REQUIRE(lines.size() == 6);
+  for (const std::string& line : lines) CHECK(term::visible_width(line) <= 40);
+  CHECK(lines[0] == "data        text: 3 files of 12.1 MB");
+  CHECK(lines[1] == "            through the tokenizer gpt2,");
+  CHECK(lines[3] == "help: set data.tokenizer to a");
+  CHECK(lines[4] == "      tokenizer.json whose vocabulary");
 }
 
 TEST_CASE("the status line fits the window, and keeps step, loss and time left the longest") {

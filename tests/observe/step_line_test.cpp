@@ -50,7 +50,36 @@ TEST_CASE("a step after which there was validation says its loss") {
   StepLine line(2);
   StepMetrics metrics = sample(1, 1.0);
   metrics.validation_loss = 4.90004;
-  CHECK_THAT(line.format(metrics), Catch::Contains("/rank) | validation loss 4.9000"));
+  CHECK_THAT(line.format(metrics), Catch::Contains("/rank) | validation loss 4.9000 (ppl 134.3)"));
+  metrics.validation_losses = {{"code", 1.0}};
+  CHECK_THAT(line.format(metrics), Catch::Contains("(ppl 134.3) | code 1.0000 (ppl 2.718)"));
+}
+
+TEST_CASE("a step of a minute and longer is shown in seconds, as am-plan shows it") {
+  StepLine line(100);
+  CHECK_THAT(line.format(sample(1, 63.13)), Catch::Contains("| 63.1 s |"));
+  CHECK_THAT(line.format(sample(2, 1204.0)), Catch::Contains("| 1204 s |"));
+}
+
+TEST_CASE("a step line has the passes through the data") {
+  StepLine line(100);
+  StepMetrics metrics = sample(1, 1.0);
+  metrics.epochs = {1.257};
+  CHECK_THAT(line.format(metrics), Catch::Contains("| epoch 1.26 |"));
+  metrics.epochs = {1.257, 0.5};  // a mixture
+  CHECK_THAT(line.format(metrics), !Catch::Contains("epoch"));
+}
+
+TEST_CASE("validation and saving count for the time left") {
+  TimeLeft left;
+  left.add(/*step_seconds=*/9.0, /*other_seconds=*/0.0);  // a first step is slow
+  CHECK_FALSE(left.seconds(10));
+  left.add(1.0, 0.0);
+  CHECK(left.seconds(10).value() == Approx(10.0));
+  left.add(1.0, 0.5);
+  left.add(1.0, 3.5);  // 4 s of validation and saving in 4 steps
+  CHECK(left.seconds(10).value() == Approx(20.0));
+  CHECK(left.seconds(0).value() == 0.0);
 }
 
 TEST_CASE("nan prints as nan, whatever its sign") {

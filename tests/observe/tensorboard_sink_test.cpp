@@ -140,6 +140,47 @@ TEST_CASE("an event file's records are whole and say what was written") {
                                                            {"memory/max_active(GiB)", 1.5f}});
   CHECK(scalars(events[2]).at("mfu(%)") == 25.0f);
   CHECK(scalars(events[2]).at("validation_metrics/loss") == 1.5f);
+  CHECK(scalars(events[2]).at("validation_metrics/perplexity") == 4.4816891f);
+}
+
+TEST_CASE("an event has the metrics of experts, float16 and named validation sets") {
+  const TemporaryFolder folder;
+  TensorBoardSink sink(folder.path(), 0);
+  StepMetrics metrics = rounded_sample(7);
+  metrics.aux_loss = 0.125;
+  metrics.expert_load = {.busiest = 1.5, .idlest = 0.25};
+  metrics.loss_scale = 65536.0;
+  metrics.skipped_steps = 3;
+  metrics.validation_losses = {{"code", 0.0}};
+  metrics.peak_reserved_bytes = int64_t{1} << 31;
+  metrics.time = 1.7e9;
+  metrics.data_seconds = 0.5;
+  sink.write(metrics);
+  const auto found = scalars(read_events(sink.path()).at(1));
+  CHECK(found.at("loss_metrics/aux_loss") == 0.125f);
+  CHECK(found.at("experts/busiest") == 1.5f);
+  CHECK(found.at("experts/idlest") == 0.25f);
+  CHECK(found.at("loss_scale") == 65536.0f);
+  CHECK(found.at("skipped_steps") == 3.0f);
+  CHECK(found.at("validation_metrics/loss/code") == 0.0f);
+  CHECK(found.at("validation_metrics/perplexity/code") == 1.0f);
+  CHECK(found.at("memory/max_reserved(GiB)") == 2.0f);
+  CHECK(found.at("time_metrics/data_loading(s)") == 0.5f);
+}
+
+TEST_CASE("a text is an event of TensorBoard's text plugin") {
+  const TemporaryFolder folder;
+  TensorBoardSink sink(folder.path(), 40);
+  sink.write_text("plan", "```toml\ntp_size = 2\n```");
+  const Message event = read_events(sink.path()).at(2);
+  CHECK(as<uint64_t>(event.fields.at(2).at(0)) == 40);
+  const Message value = parse_message(parse_message(event.fields.at(5).at(0)).fields.at(1).at(0));
+  CHECK(value.fields.at(1).at(0) == "plan");
+  const Message tensor = parse_message(value.fields.at(8).at(0));
+  CHECK(as<uint64_t>(tensor.fields.at(1).at(0)) == 7);  // DT_STRING
+  CHECK(tensor.fields.at(8).at(0) == "```toml\ntp_size = 2\n```");
+  const Message plugin = parse_message(parse_message(value.fields.at(9).at(0)).fields.at(1).at(0));
+  CHECK(plugin.fields.at(1).at(0) == "text");
 }
 
 TEST_CASE("a resumed run tells TensorBoard to forget later steps") {

@@ -1,4 +1,4 @@
-// Time and memory by formula: clusters, pipelines, measured runs.
+// Tests times and memory by formula: clusters, pipelines, communication, and measured runs.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <random>
@@ -40,6 +40,7 @@ TEST_CASE("every cluster is complete, and found by its aliases") {
     CHECK(one.nic_bandwidth > 1e9);
     CHECK(!one.source.empty());
     for (const std::string& alias : one.aliases) CHECK(gpu(alias).name == name);
+    CHECK_FALSE(one.aliases.empty());
   }
   CHECK(gpu("H100-80G").name == "h100-sxm");
   CHECK(gpu("h100-sxm").bf16_flops == 989e12);
@@ -80,7 +81,7 @@ TEST_CASE("a pipeline's time is that of all its events") {
         pipeline::Durations even;
         pipeline::Durations uneven;
         for (int64_t i = 0; i < pp * virtual_stages; ++i) {
-          // The last stage has the head.
+          // The last stage contains the head.
           const double more = i + 1 == pp * virtual_stages ? 1.3 : 1.0;
           even.stages.push_back({1.0, 1.0, 1.0});
           uneven.stages.push_back({more, more, more * near_one(random)});

@@ -84,4 +84,6 @@ c10::Device share_gpu(const launch::RankEnvironment& here) {
   return opened(here.local_rank % count);
 }
 
+std::string gpu_name(c10::Device gpu) { return at::cuda::getDeviceProperties(gpu.index())->name; }
+
 }  // namespace am::cuda

@@ -4,6 +4,8 @@
 
 #include <c10/core/Device.h>
 
+#include <string>
+
 #include "am/launch/environment/environment.h"
 
 namespace am::cuda {
@@ -14,5 +16,7 @@ c10::Device own_gpu(const launch::RankEnvironment& here);
 // Returns GPU `here.local_rank` modulo the number of GPUs, for backends whose ranks may share GPUs.
 // Throws Error(kRuntime) if there is no GPU.
 c10::Device share_gpu(const launch::RankEnvironment& here);
+// Returns the GPU's name in its cudaDeviceProp.
+std::string gpu_name(c10::Device gpu);
 
 }  // namespace am::cuda

@@ -18,6 +18,7 @@ const am::runtime::CudaPlugin* am_cuda_plugin() {
       .nccl_version = AM_TEXT(NCCL_MAJOR) "." AM_TEXT(NCCL_MINOR) "." AM_TEXT(NCCL_PATCH),
       .make_nccl_engine = am::cuda::make_nccl_engine,
       .share_gpu = am::cuda::share_gpu,
+      .gpu_name = am::cuda::gpu_name,
   };
   am::tensor::register_gpu_kernels(am::cuda::compiled_kernels());
   am::tensor::register_memory_history(am::cuda::memory_history());

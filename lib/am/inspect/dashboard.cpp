@@ -24,7 +24,9 @@ Json answer_of(Interpreter& interpreter, const std::string& command) {
   return outcome.result.json;
 }
 
-// Returns, for example, "step 812 of 20 000, backward, loss 2.3145, 1.2 s per step, 5:47:51 left".
+// Returns, for example, "step 812 of 20 000, backward, loss 2.3145, 1.2 s per step, 5:47:51 left",
+// and for a model with experts also the tokens of the idlest and the busiest expert relative to the
+// mean: "experts 0.25x to 1.50x".
 std::string summary(const Json& status) {
   const double step = number_in(status, "step");
   const double last = number_in(status, "max_steps");
@@ -35,9 +37,13 @@ std::string summary(const Json& status) {
   if (const double loss = number_in(status, "loss"); !std::isnan(loss)) {
     text += cat(", loss ", format_fixed(loss, 4));
   }
-  if (!std::isnan(seconds)) text += cat(", ", format_duration(seconds), " per step");
+  if (!std::isnan(seconds)) text += cat(", ", format_step_time(seconds), " per step");
   if (const double rate = number_in(status, "tokens_per_second"); !std::isnan(rate)) {
     text += cat(", ", format_short_count(rate), " tokens per second");
+  }
+  if (const auto load = status.find("expert_load"); load != status.end() && load->is_object()) {
+    text += cat(", experts ", format_fixed(number_in(*load, "min_over_mean"), 2), "x to ",
+                format_fixed(number_in(*load, "max_over_mean"), 2), "x");
   }
   if (const double left = number_in(status, "seconds_left"); !std::isnan(left)) {
     text += cat(", ", format_duration(left), " left");
@@ -98,8 +104,8 @@ std::string rank_table(const std::vector<Row>& rows, size_t count, const term::S
       own = cat(term::pad_right(term::bar({.value = works}, kBar,
                                           term::Style{.unicode = style.unicode}, works + waits),
                                 kBar),
-                " ", format_duration(works));
-      waiting = format_duration(waits);
+                " ", format_step_time(works));
+      waiting = format_step_time(waits);
     }
     const auto number = [&](const char* key) { return number_in(row.rank, key); };
     const double step = number("step");

@@ -72,14 +72,16 @@ int64_t Status::step() const {
 Json Status::to_json() const {
   const int64_t steps = step();
   const std::lock_guard lock(mutex_);
-  Json json = {{"step", steps},      {"max_steps", max_steps_}, {"phase", phase()},
-               {"loss", nullptr},    {"step_seconds", nullptr}, {"tokens_per_second", nullptr},
-               {"goodput", nullptr}, {"seconds_left", nullptr}, {"paused", nullptr}};
+  Json json = {{"step", steps},         {"max_steps", max_steps_}, {"phase", phase()},
+               {"loss", nullptr},       {"step_seconds", nullptr}, {"tokens_per_second", nullptr},
+               {"goodput", nullptr},    {"seconds_left", nullptr}, {"paused", nullptr},
+               {"expert_load", nullptr}};
   if (last_) {
     json["loss"] = inspect::number_or_null(last_->loss);
     json["step_seconds"] = inspect::number_or_null(last_->step_seconds);
     json["tokens_per_second"] = inspect::number_or_null(last_->tokens_per_second);
     if (last_->goodput) json["goodput"] = *last_->goodput;
+    if (last_->expert_load) json["expert_load"] = observe::to_json(*last_->expert_load);
     const auto left = time_left_.seconds(max_steps_ - steps);
     if (left && steps < max_steps_) json["seconds_left"] = *left;
   }

@@ -43,8 +43,8 @@ class Status {
 
   const char* phase() const;
   // Returns an object with step, max_steps, phase, loss, step_seconds, seconds_left (until the last
-  // step, validation and saving included), tokens_per_second, goodput and paused. Values that are
-  // not known are null.
+  // step, validation and saving included), tokens_per_second, goodput, expert_load and paused.
+  // Values that are not known are null.
   Json to_json() const;
 
  private:

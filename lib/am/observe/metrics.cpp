@@ -83,6 +83,10 @@ void fill_rates(StepMetrics& metrics, int64_t world_size) {
   metrics.tokens_per_second_per_rank = metrics.tokens_per_second / static_cast<double>(world_size);
 }
 
+Json to_json(const ExpertLoad& load) {
+  return {{"max_over_mean", load.busiest}, {"min_over_mean", load.idlest}};
+}
+
 Json to_json(const StepMetrics& metrics) {
   Json json = {{"step", metrics.step},
                {"loss", metrics.loss},
@@ -105,8 +109,7 @@ Json to_json(const StepMetrics& metrics) {
   if (metrics.peak_reserved_bytes) json["peak_reserved_bytes"] = *metrics.peak_reserved_bytes;
   if (metrics.mfu) json["mfu"] = *metrics.mfu;
   if (metrics.expert_load) {
-    json["expert_load"] = {{"max_over_mean", metrics.expert_load->busiest},
-                           {"min_over_mean", metrics.expert_load->idlest}};
+    json["expert_load"] = to_json(*metrics.expert_load);
   }
   if (metrics.aux_loss) json["aux_loss"] = *metrics.aux_loss;
   if (metrics.loss_scale) json["loss_scale"] = *metrics.loss_scale;

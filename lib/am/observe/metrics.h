@@ -27,6 +27,8 @@ struct ExpertLoad {
 
   bool operator==(const ExpertLoad&) const = default;
 };
+// Returns an object with max_over_mean (busiest) and min_over_mean (idlest).
+Json to_json(const ExpertLoad& load);
 // Computes the load. `counts`: number of tokens that were routed to each expert, layer after layer,
 // with `experts` counts per layer.
 ExpertLoad expert_load(std::span<const double> counts, size_t experts);

@@ -78,8 +78,8 @@ std::vector<SlowRank> find_slow_ranks(std::span<const RankTimes> times,
 
 std::string describe(const SlowRank& slow, const std::string& host) {
   return cat("rank ", slow.rank, " (", host,
-             ") holds up the others: ", format_duration(slow.seconds), " of ", slow.kind,
-             " per step, usual: ", format_duration(slow.of_others));
+             ") holds up the others: ", format_step_time(slow.seconds), " of ", slow.kind,
+             " per step, usual: ", format_step_time(slow.of_others));
 }
 
 }  // namespace am::observe

@@ -106,8 +106,8 @@ std::string fitted_step_line(std::string_view line, const std::vector<double>& l
   std::vector<std::string> parts = parts_of(line);
   for (std::string& part : parts) part = shortened(std::move(part));
   // Parts are left out in this order until a curve of a few columns fits.
-  constexpr std::array<std::string_view, 7> kLeastFirst = {
-      "lr ", "TIME", "experts ", "mem ", "validation loss", "norm ", "eta "};
+  constexpr std::array<std::string_view, 8> kLeastFirst = {
+      "lr ", "TIME", "experts ", "mem ", "epoch ", "validation loss", "norm ", "eta "};
   constexpr int kLeastCurve = 9;
   for (const std::string_view least : kLeastFirst) {
     if (width_of(parts) + kLeastCurve <= style.width) break;

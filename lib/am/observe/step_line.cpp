@@ -15,6 +15,12 @@ std::string number_or_nan(double value, const std::string& text) {
   return std::isnan(value) ? "nan" : text;
 }
 
+// Returns a mean cross-entropy with its perplexity, for example "4.1151 (ppl 61.26)".
+std::string loss_text(double loss) {
+  return number_or_nan(
+      loss, cat(format_fixed(loss, 4), " (ppl ", format_general(std::exp(loss), 4), ")"));
+}
+
 }  // namespace
 
 void TimeLeft::add(double step_seconds, double other_seconds) {
@@ -54,19 +60,21 @@ std::string StepLine::format(const StepMetrics& metrics) {
       cat("step ", step, "/", last, " | loss ",
           number_or_nan(metrics.loss, format_fixed(metrics.loss, 4)), " | norm ",
           number_or_nan(metrics.grad_norm, format_fixed(metrics.grad_norm, 3)), " | lr ",
-          format_scientific(metrics.lr, 2), " | ", format_duration(metrics.step_seconds), " | ",
+          format_scientific(metrics.lr, 2), " | ", format_step_time(metrics.step_seconds), " | ",
           short_rate(metrics.tokens_per_second), " tok/s (",
           short_rate(metrics.tokens_per_second_per_rank), "/rank)");
   if (metrics.validation_loss) {
-    line += cat(" | validation loss ",
-                number_or_nan(*metrics.validation_loss, format_fixed(*metrics.validation_loss, 4)));
+    line += cat(" | validation loss ", loss_text(*metrics.validation_loss));
   }
   for (const auto& [name, loss] : metrics.validation_losses) {
-    line += cat(" | ", name, " ", number_or_nan(loss, format_fixed(loss, 4)));
+    line += cat(" | ", name, " ", loss_text(loss));
   }
   if (metrics.expert_load) {
     line += cat(" | experts ", format_fixed(metrics.expert_load->idlest, 2), "-",
                 format_fixed(metrics.expert_load->busiest, 2), "x");
+  }
+  if (metrics.epochs.size() == 1) {
+    line += cat(" | epoch ", format_fixed(metrics.epochs.front(), 2));
   }
   if (metrics.mfu) line += cat(" | ", format_fixed(100.0 * *metrics.mfu, 1), "% mfu");
   if (metrics.peak_memory_bytes > 0) {

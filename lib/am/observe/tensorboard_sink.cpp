@@ -6,6 +6,7 @@
 #include <bit>
 #include <cerrno>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <span>
 
@@ -28,6 +29,13 @@ constexpr uint32_t kEventSessionLog = 7;   // field type: SessionLog
 constexpr uint32_t kSummaryValue = 1;      // field type: Value, repeated
 constexpr uint32_t kValueTag = 1;          // field type: string
 constexpr uint32_t kValueSimple = 2;       // field type: float
+constexpr uint32_t kValueTensor = 8;       // field type: TensorProto
+constexpr uint32_t kValueMetadata = 9;     // field type: SummaryMetadata
+constexpr uint32_t kMetadataPlugin = 1;    // field type: PluginData
+constexpr uint32_t kPluginName = 1;        // field type: string
+constexpr uint32_t kTensorType = 1;        // field type: enum; 7 means DT_STRING
+constexpr uint32_t kTensorShape = 2;       // field type: TensorShapeProto; empty: a scalar
+constexpr uint32_t kTensorString = 8;      // field type: bytes, repeated
 constexpr uint32_t kSessionStatus = 1;     // field type: enum; 1 means START
 
 enum WireType : uint32_t { kVarint = 0, kFixed64 = 1, kBytes = 2, kFixed32 = 5 };
@@ -65,6 +73,12 @@ void append_scalar(std::string& summary, std::string_view tag, double value) {
   append_bytes(summary, kSummaryValue, scalar);
 }
 
+// Adds a scalar and its exponential, which is the perplexity if the scalar is a mean cross-entropy.
+void append_loss(std::string& summary, std::string_view set, double loss) {
+  append_scalar(summary, cat("validation_metrics/loss", set), loss);
+  append_scalar(summary, cat("validation_metrics/perplexity", set), std::exp(loss));
+}
+
 // Returns the two fields with which every event begins: wall time and step.
 std::string event_at(int64_t step) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -93,7 +107,7 @@ std::string file_name() {
 }  // namespace
 
 TensorBoardSink::TensorBoardSink(const std::filesystem::path& folder, int64_t resumed_step)
-    : path_(folder / file_name()) {
+    : path_(folder / file_name()), resumed_step_(resumed_step) {
   std::error_code reason;
   std::filesystem::create_directories(behind_own_links(folder), reason);
   if (reason) fail(folder, reason.message());
@@ -119,11 +133,10 @@ TensorBoardSink::~TensorBoardSink() {
 void TensorBoardSink::write(const StepMetrics& metrics) {
   std::string summary;
   append_scalar(summary, "loss_metrics/global_avg_loss", metrics.loss);
-  if (metrics.validation_loss) {
-    append_scalar(summary, "validation_metrics/loss", *metrics.validation_loss);
-  }
+  if (metrics.aux_loss) append_scalar(summary, "loss_metrics/aux_loss", *metrics.aux_loss);
+  if (metrics.validation_loss) append_loss(summary, "", *metrics.validation_loss);
   for (const auto& [name, loss] : metrics.validation_losses) {
-    append_scalar(summary, cat("validation_metrics/loss/", name), loss);
+    append_loss(summary, cat("/", name), loss);
   }
   append_scalar(summary, "grad_norm", metrics.grad_norm);
   append_scalar(summary, "lr", metrics.lr);
@@ -132,7 +145,42 @@ void TensorBoardSink::write(const StepMetrics& metrics) {
   append_scalar(summary, "time_metrics/end_to_end(s)", metrics.step_seconds);
   append_scalar(summary, "memory/max_active(GiB)",
                 static_cast<double>(metrics.peak_memory_bytes) / kGiB);
-  std::string event = event_at(metrics.step);
+  if (metrics.peak_reserved_bytes) {
+    append_scalar(summary, "memory/max_reserved(GiB)",
+                  static_cast<double>(*metrics.peak_reserved_bytes) / kGiB);
+  }
+  if (metrics.time > 0.0) {
+    append_scalar(summary, "time_metrics/data_loading(s)", metrics.data_seconds);
+  }
+  if (metrics.expert_load) {
+    append_scalar(summary, "experts/busiest", metrics.expert_load->busiest);
+    append_scalar(summary, "experts/idlest", metrics.expert_load->idlest);
+  }
+  if (metrics.loss_scale) append_scalar(summary, "loss_scale", *metrics.loss_scale);
+  if (metrics.skipped_steps > 0) {
+    append_scalar(summary, "skipped_steps", static_cast<double>(metrics.skipped_steps));
+  }
+  write_summary(metrics.step, summary);
+}
+
+void TensorBoardSink::write_text(std::string_view tag, std::string_view text) {
+  constexpr uint64_t kString = 7;  // DT_STRING
+  std::string plugin, metadata, tensor, value, summary;
+  append_bytes(plugin, kPluginName, "text");
+  append_bytes(metadata, kMetadataPlugin, plugin);
+  append_key(tensor, kTensorType, kVarint);
+  append_varint(tensor, kString);
+  append_bytes(tensor, kTensorShape, {});
+  append_bytes(tensor, kTensorString, text);
+  append_bytes(value, kValueTag, tag);
+  append_bytes(value, kValueTensor, tensor);
+  append_bytes(value, kValueMetadata, metadata);
+  append_bytes(summary, kSummaryValue, value);
+  write_summary(resumed_step_, summary);
+}
+
+void TensorBoardSink::write_summary(int64_t step, std::string_view summary) {
+  std::string event = event_at(step);
   append_bytes(event, kEventSummary, summary);
   write_record(event);
 }

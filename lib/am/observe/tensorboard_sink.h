@@ -1,15 +1,19 @@
-// Writes metrics to an event file of scalars, which TensorBoard displays.
+// Writes metrics to an event file, which TensorBoard displays: scalars and texts.
 //
 //   TensorBoardSink sink(run.root() / "tensorboard", resumed_step);
+//   sink.write_text("plan", "```toml\n[mesh]\ntp_size = 2\n```");
 //   sink.write(metrics);
 //
 // The tags are torchtitan's, so that runs of automesh and torchtitan appear in one chart:
 // loss_metrics/global_avg_loss, validation_metrics/loss, grad_norm, lr, throughput(tps) (per rank),
-// mfu(%), time_metrics/end_to_end(s), memory/max_active(GiB).
+// mfu(%), time_metrics/end_to_end(s), time_metrics/data_loading(s), memory/max_active(GiB),
+// memory/max_reserved(GiB). torchtitan has none for validation_metrics/loss/NAME and the
+// perplexities, experts/busiest and experts/idlest (ExpertLoad), loss_metrics/aux_loss, loss_scale
+// and skipped_steps.
 //
 // Format: records of [u64 length][u32 masked CRC-32C of the length][bytes][u32 masked CRC-32C of
 // the bytes], each a protobuf `Event`. The sink encodes protobuf without a library, because an
-// event needs only five kinds of fields.
+// event needs only a dozen fields.
 #pragma once
 
 #include <filesystem>
@@ -32,13 +36,18 @@ class TensorBoardSink : public MetricSink {
 
   void write(const StepMetrics& metrics) override;
   void flush() override;
+  // Writes a text in Markdown under `tag`, for the step after resumed_step.
+  void write_text(std::string_view tag, std::string_view text);
 
   const std::filesystem::path& path() const { return path_; }
 
  private:
   void write_record(std::string_view event);
 
+  void write_summary(int64_t step, std::string_view summary);
+
   std::filesystem::path path_;
+  int64_t resumed_step_ = 0;
   int fd_ = -1;
 };
 

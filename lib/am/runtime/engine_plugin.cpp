@@ -69,6 +69,10 @@ const CudaPlugin& load_cuda_plugin() {
   return *plugin;
 }
 
+std::string gpu_name(c10::Device device) {
+  return device.is_cuda() ? load_cuda_plugin().gpu_name(device) : std::string();
+}
+
 std::optional<CudaProblem> why_no_cuda() {
   if (auto problem = launch::why_no_gpu()) return problem;
   try {

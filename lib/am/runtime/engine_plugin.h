@@ -32,12 +32,18 @@ struct CudaPlugin {
   // Returns this rank's GPU, which other ranks may use too; see am/cuda/gpu.h. Throws
   // std::exception if there is no GPU.
   c10::Device (*share_gpu)(const launch::RankEnvironment& here);
+  // Returns the name that the driver reports for a GPU, for example "NVIDIA H200".
+  std::string (*gpu_name)(c10::Device gpu);
 };
 
 // Returns the plugin, which is loaded once per process and never unloaded. Searches beside
 // libautomesh.so, then in the dynamic linker's paths. Throws Error(kRuntime) if there is no plugin,
 // if a library is missing, or if the version differs.
 const CudaPlugin& load_cuda_plugin();
+
+// Returns the name that the driver reports for a CUDA device; empty for other devices. Throws
+// Error(kRuntime) like load_cuda_plugin().
+std::string gpu_name(c10::Device device);
 
 using launch::CudaProblem;
 

@@ -237,11 +237,12 @@ Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
     facts[field.name()] = path ? without_folders(value) : value;
   }
   // Adds max_steps if the end of the schedule follows from it, because another value then changes
-  // the learning rates.
+  // the learning rates. A wsd schedule always ends at max_steps.
   const auto& scheduler = plan.scheduler;
   if ((scheduler.name == "cosine" || scheduler.name == "linear") && scheduler.decay_steps == 0) {
     facts["scheduler.decay_steps"] = plan.train.max_steps;
   }
+  if (scheduler.name == "wsd") facts["scheduler.end"] = plan.train.max_steps;
   // Synthetic tokens need no fingerprint, because vocabulary and seed determine them.
   if (!plan.data.is_synthetic()) {
     facts["data.tokens"] = reader.tokens();

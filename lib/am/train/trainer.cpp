@@ -18,13 +18,14 @@
 #include "am/data/from_plan.h"
 #include "am/launch/supervise/wall_time.h"
 #include "am/layout/adapters.h"
-#include "am/layout/precision.h"
 #include "am/model/flops.h"
 #include "am/observe/loss_spikes.h"
 #include "am/optim/from_plan.h"
 #include "am/optim/schedule.h"
+#include "am/predict/time/prediction.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/runtime/device_error.h"
+#include "am/runtime/engine_plugin.h"
 #include "am/runtime/trace_range.h"
 #include "am/tensor/process_memory.h"
 #include "am/train/foreign_checkpoint.h"
@@ -310,12 +311,14 @@ void Trainer::fail_step(const observe::StepMetrics& metrics, const Error& error)
 }
 
 void Trainer::set_peak(const model::ModelConfig& config) {
-  if (plan_.cluster.gpu.empty() || mesh_.device().is_cpu() || mesh_.device().is_meta()) return;
+  if (mesh_.device().is_cpu() || mesh_.device().is_meta()) return;
   Diagnostics ignored;
-  const auto gpu = cluster::find_gpu(plan_.cluster.gpu, folder_of(plan_.file), {}, ignored);
+  auto gpu = cluster::find_gpu(runtime::gpu_name(mesh_.device()), {}, {}, ignored);
+  if (!gpu && !plan_.cluster.gpu.empty()) {
+    gpu = cluster::find_gpu(plan_.cluster.gpu, folder_of(plan_.file), {}, ignored);
+  }
   if (!gpu) return;
-  const bool wide = layout::resolve_precision(plan_).compute == "float32";
-  peak_flops_ = wide ? gpu->fp32_flops : gpu->bf16_flops;
+  peak_flops_ = predict::peak_flops(predict::compute_format(plan_), *gpu);
   flops_per_token_ = model::train_flops_per_token(config, plan_.train.seq_len);
 }
 

@@ -126,7 +126,8 @@ class Trainer : private StepObserver {
   // Chooses the checkpoint to resume from, if any, completes the plan, and opens the data. Called
   // before the model exists.
   void choose_resume_point(const model::ModelConfig& config);
-  // Sets the FLOPs from which the MFU is computed, if the job runs on GPUs that cluster.gpu names.
+  // Sets the FLOPs from which the MFU is computed, if the device is a GPU whose peak is known: by
+  // the driver's name, or else by cluster.gpu.
   void set_peak(const model::ModelConfig& config);
   // Creates the objects that run the model's steps.
   void add_steps();

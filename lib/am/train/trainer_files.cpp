@@ -165,8 +165,10 @@ std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   if (mesh_.rank() != 0 || nothing_to_do()) return sinks;
   sinks.push_back(std::make_unique<observe::JsonlSink>(run_.metrics_file(), first_step_));
   if (plan_.metrics.tensorboard) {
-    sinks.push_back(
-        std::make_unique<observe::TensorBoardSink>(run_.root() / "tensorboard", first_step_));
+    auto sink =
+        std::make_unique<observe::TensorBoardSink>(run_.root() / "tensorboard", first_step_);
+    sink->write_text("plan", cat("```toml\n", config::to_toml(plan_), "```"));
+    sinks.push_back(std::move(sink));
   }
   if (plan_.metrics.prometheus) {
     sinks.push_back(std::make_unique<observe::PrometheusSink>(

@@ -54,16 +54,17 @@ bool is_in_range(const StepTime& time) {
 }
 
 // Sets the interval, and `basis` if measurements are missing. The errors of a calibration are valid
-// only for the kinds of runs that were fitted. For the built-in calibration, these are the kinds of
-// the built-in runs. The user's own calibration file names only the fitted implementations, not the
-// GPUs and models of its runs.
-void set_interval(const MeasuredRuns& runs, bool own_calibration, Prediction& prediction) {
+// only for the kinds of runs that were fitted: the GPUs that the user's own calibration names, and
+// for the built-in calibration, which applies to all other GPUs, the kinds of the built-in runs.
+void set_interval(const MeasuredRuns& runs, Prediction& prediction) {
   const Workload& workload = prediction.workload;
-  const Calibration& calibration = prediction.assumptions.calibration;
+  const Calibration& chosen = prediction.assumptions.calibration;
+  const bool own_calibration = chosen.constants.gpus.contains(prediction.assumptions.gpu.name);
+  const Calibration& calibration = own_calibration ? chosen : default_calibration();
   const bool fitted = calibration.constants.implementations.contains(workload.implementation->name);
   const std::string_view who = workload.implementation->name;
   const std::string& gpu = prediction.assumptions.gpu.name;
-  bool known = fitted;
+  bool known = own_calibration || fitted;
   if (!own_calibration) {
     const Evidence evidence = timed_evidence(runs, workload, prediction.assumptions.gpu);
     known = fitted && evidence.of_this > 0;
@@ -112,9 +113,9 @@ std::optional<Assumptions> assumptions_of(const config::Plan& plan, Diagnostics&
   return assumptions;
 }
 
-ComputeFormat peak_format(const Workload& workload, const cluster::Gpu& gpu) {
+ComputeFormat peak_format(ComputeFormat format, const cluster::Gpu& gpu) {
   const ComputeFormat half = gpu.has_bfloat16() ? ComputeFormat::kBf16 : ComputeFormat::kFp16;
-  switch (workload.format) {
+  switch (format) {
     case ComputeFormat::kFp32:
       return gpu.fp32_flops > 0.0 ? ComputeFormat::kFp32 : half;
     case ComputeFormat::kFp16:
@@ -129,8 +130,8 @@ ComputeFormat peak_format(const Workload& workload, const cluster::Gpu& gpu) {
   return half;
 }
 
-double peak_flops(const Workload& workload, const cluster::Gpu& gpu) {
-  switch (peak_format(workload, gpu)) {
+double peak_flops(ComputeFormat format, const cluster::Gpu& gpu) {
+  switch (peak_format(format, gpu)) {
     case ComputeFormat::kFp32:
       return gpu.fp32_flops;
     case ComputeFormat::kFp8:
@@ -181,20 +182,14 @@ std::optional<Prediction> predict_step(const config::Plan& plan, const model::Mo
   prediction.tokens_per_second_per_gpu =
       workload.step_tokens() / prediction.time.seconds / workload.world();
   prediction.flops_per_token = model::train_flops_per_token(config, plan.train.seq_len);
-  prediction.mfu =
-      prediction.flops_per_token * prediction.tokens_per_second_per_gpu / peak_flops(workload, gpu);
+  prediction.mfu = prediction.flops_per_token * prediction.tokens_per_second_per_gpu /
+                   peak_flops(workload.format, gpu);
   if (how_many > 0) {
     const MeasuredRuns runs = built_in_runs();
-    set_interval(runs, !plan.cluster.calibration.empty(), prediction);
+    set_interval(runs, prediction);
     prediction.nearest = nearest_runs(runs, workload, gpu, calibration.constants, how_many);
   }
   return prediction;
-}
-
-std::string step_time_text(double seconds) {
-  constexpr double kMinute = 59.95, kLong = 9999.5;
-  if (!(seconds >= kMinute && seconds < kLong)) return format_duration(seconds);
-  return cat(format_fixed(seconds, seconds < 999.95 ? 1 : 0), " s");
 }
 
 }  // namespace am::predict

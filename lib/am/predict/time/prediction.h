@@ -74,14 +74,9 @@ std::optional<Prediction> predict_step(const config::Plan& plan, const model::Mo
 double distance(const Workload& a, const cluster::Gpu& gpu_a, const Workload& b,
                 const cluster::Gpu& gpu_b);
 
-// Returns the GPU's peak FLOP/s in the number format in which matmuls run.
-double peak_flops(const Workload& workload, const cluster::Gpu& gpu);
-// Returns the number format that peak_flops() assumes: the workload's, or another one if the GPU
-// has no units for it.
-ComputeFormat peak_format(const Workload& workload, const cluster::Gpu& gpu);
-
-// Formats the time of a step with three digits or more, in seconds up to some thousands, so that
-// layouts can be distinguished: "63.1 s", "1204 s".
-std::string step_time_text(double seconds);
+// Returns the GPU's peak FLOP/s for matmuls in `format`, in the number format peak_format().
+double peak_flops(ComputeFormat format, const cluster::Gpu& gpu);
+// Returns `format`, or the format in which the GPU computes instead if it has no units for it.
+ComputeFormat peak_format(ComputeFormat format, const cluster::Gpu& gpu);
 
 }  // namespace am::predict

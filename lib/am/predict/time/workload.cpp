@@ -87,10 +87,7 @@ void fill_workload(Workload& workload, const config::Plan& plan, const layout::L
   workload.compute_bytes = as_double(layout::dtype_size(precision.compute));
   workload.product_bytes = as_double(layout::dtype_size(precision.products));
   workload.reduce_bytes = as_double(layout::dtype_size(precision.reduce));
-  workload.format = workload.product_bytes == 4.0 ? ComputeFormat::kFp32 : ComputeFormat::kBf16;
-  if (config::fp8_of(plan.strategy) != config::Fp8Recipe::kNone) {
-    workload.format = ComputeFormat::kFp8;
-  }
+  workload.format = compute_format(plan);
   workload.states = states_of(plan.optimizer, layout);
   workload.sharding = sharding_of(plan.strategy);
   workload.sequence_parallel = mesh.tp > 1 && layout.tp_plan.sequence_parallel;
@@ -109,6 +106,12 @@ void fill_workload(Workload& workload, const config::Plan& plan, const layout::L
     workload.unfused_attention = named->unfused_attention;
     if (named == &cluster::automesh_implementation()) workload.context_method = plan.context.method;
   }
+}
+
+ComputeFormat compute_format(const config::Plan& plan) {
+  if (config::fp8_of(plan.strategy) != config::Fp8Recipe::kNone) return ComputeFormat::kFp8;
+  const bool wide = layout::dtype_size(layout::resolve_precision(plan).products) == 4;
+  return wide ? ComputeFormat::kFp32 : ComputeFormat::kBf16;
 }
 
 double local_vocabulary(const Workload& workload) {

@@ -109,6 +109,9 @@ Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
 void fill_workload(Workload& workload, const config::Plan& plan, const layout::Layout& layout,
                    const mesh::MeshSizes& mesh);
 
+// Returns the number format in which the plan's layers compute their matmuls.
+ComputeFormat compute_format(const config::Plan& plan);
+
 // Returns the number of rows of the vocabulary on one rank, with padding for implementations that
 // pad it.
 double local_vocabulary(const Workload& workload);

@@ -29,7 +29,7 @@ constexpr int kSpins = 400;  // number of polls, a few microseconds, before a th
 constexpr size_t kCounts = 3;
 
 using Word = std::atomic<uint32_t>;
-static_assert(Word::is_always_lock_free && sizeof(Word) == 4, "the kernel waits for 32-bit words");
+static_assert(Word::is_always_lock_free && sizeof(Word) == 4, "a futex is a 32-bit word");
 
 void sleep_while(const Word& word, uint32_t value, milliseconds most) {
   const timespec nap = {0, static_cast<int64_t>(most.count()) * 1000000};
