@@ -191,8 +191,8 @@ std::string cost_text(const Both& both, const am::term::Style& style) {
   am::term::Table table = numbers("a step");
   for (const Pair& pair : both.cost) {
     if (pair.name == "step_seconds") {
-      table.add({"time", am::predict::step_time_text(pair.a), am::predict::step_time_text(pair.b),
-                 percent(pair)});
+      table.add(
+          {"time", am::format_step_time(pair.a), am::format_step_time(pair.b), percent(pair)});
     } else if (pair.name == "mfu") {
       table.add({"MFU", am::format_fixed(100.0 * pair.a, 1) + " %",
                  am::format_fixed(100.0 * pair.b, 1) + " %", percent(pair)});

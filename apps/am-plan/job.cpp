@@ -150,7 +150,7 @@ std::string report(const PlanInput& input, const Forecast& job, const Prediction
   add("tokens",
       am::cat(am::format_short_count(job.tokens), " in ", am::format_count(std::llround(job.steps)),
               " steps of ", am::format_short_count(job.step_tokens), ", ",
-              am::predict::step_time_text(prediction.time.seconds), " each"));
+              am::format_step_time(prediction.time.seconds), " each"));
   std::string time = style.paint(am::term::Role::kBold, days_text(job.seconds / goodput));
   if (job.interval) {
     time += am::cat(", between ", days_text(job.interval->low / goodput), " and ",

@@ -11,6 +11,7 @@
 #include "am/config/optimizer.h"
 #include "am/layout/backend_choice.h"
 #include "am/layout/precision.h"
+#include "am/layout/units.h"
 #include "am/predict/memory/stage_memory.h"
 #include "am/predict/time/evidence.h"
 #include "am/predict/time/prediction.h"
@@ -175,9 +176,9 @@ std::string how_far_off(const PlanInput& input, const OnDevice& device) {
   if (am::predict::memory_evidence(runs, workload, &device.gpu).of_this > 0) {
     return "nine in ten such predictions are within 15 % of the measured memory.";
   }
-  return am::cat("the error is not known, because no memory of ",
-                 am::predict::kind_of_model(workload), " on ", device.gpu.name,
-                 " with this implementation was measured.");
+  return am::cat(
+      "the error of this prediction is not known: no measured run recorded the memory of ",
+      am::predict::kind_of_model(workload), " on ", device.gpu.name, " with this implementation.");
 }
 
 // Returns the rank's peak memory if all tokens are routed to the same experts. Returns nullopt for
@@ -270,8 +271,14 @@ std::string report(const PlanInput& input, const RankMemory& peak,
     text += am::term::beside(lines[i], parts[i].why, style, am::term::Role::kDim) + "\n";
   }
   if (peak.components.host > 0) {
+    std::vector<std::string> held;
+    if (am::layout::offloads_to_host(input.plan.strategy)) {
+      held.emplace_back("parameters, gradients and optimizer (offload_policy)");
+    }
+    if (input.plan.checkpoint.async)
+      held.emplace_back("a copy for the checkpoint (checkpoint.async)");
     text += am::cat("and ", bytes.text(peak.components.host),
-                    " of parameters, gradients and optimizer in host memory, by offload_policy\n");
+                    " in host memory: ", am::join(held, ", "), "\n");
   }
   text += advice(input, peak, bytes);
   if (const auto skewed = skewed_peak(input, peak)) {

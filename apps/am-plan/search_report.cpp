@@ -111,8 +111,8 @@ std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* t
     }
     if (mesh && mesh->ep > 1) axes += am::cat(" ep ", mesh->ep);
     table.add({axes.empty() ? "1 rank" : axes, am::cat(layout.plan.train.micro_batch_size),
-               am::predict::step_time_text(layout.step_seconds),
-               am::format_fixed(100.0 * share, 1) + " %", am::format_bytes(layout.peak_bytes),
+               am::format_step_time(layout.step_seconds), am::format_fixed(100.0 * share, 1) + " %",
+               am::format_bytes(layout.peak_bytes),
                options_text(layout.plan, names_strategy, goodput), layout.why});
   }
   return table.text(style);

@@ -131,7 +131,7 @@ term::Cell status_cell(launch::CheckStatus status, const term::Style& style) {
 }
 
 std::string table_text(const std::vector<launch::Check>& checks, const term::Style& style) {
-  term::Table table({{""}, {""}, {""}});
+  term::Table table({{""}, {""}, {"", term::Align::kWrap}});
   for (const launch::Check& check : checks) {
     const bool skipped = check.status == launch::CheckStatus::kSkipped;
     const auto role = skipped ? term::Role::kDim : term::Role::kPlain;

@@ -191,8 +191,8 @@ Parts predict(const run_folder::RunFolder& run, const Measured& measured, Diagno
   }
   if (prediction->interval) {
     notes.push_back(cat("the prediction's interval, for nine of ten such jobs: a step takes ",
-                        predict::step_time_text(prediction->interval->low), " to ",
-                        predict::step_time_text(prediction->interval->high)));
+                        format_step_time(prediction->interval->low), " to ",
+                        format_step_time(prediction->interval->high)));
   }
   return out;
 }
@@ -201,7 +201,7 @@ std::string value_text(const Part& part) {
   if (!part.value) return "-";
   switch (part.unit) {
     case Unit::kSeconds:
-      return format_duration(*part.value);
+      return format_step_time(*part.value);
     case Unit::kBytes:
       return format_bytes(std::llround(*part.value));
     case Unit::kRate:
@@ -264,7 +264,7 @@ int compare(const std::string& first, const std::string& second, const am_apps::
   for (const auto& [which, excess] : longer) {
     slower.push_back({{"part", which->key}, {"seconds", excess}});
     text += cat("longer than ", of_plan ? "planned" : "in the other run", ": ",
-                std::string(trim(which->name)), ", by ", format_duration(excess), " per step\n");
+                std::string(trim(which->name)), ", by ", format_step_time(excess), " per step\n");
   }
   for (const std::string& note : notes) text += cat("note: ", note, "\n");
   if (output.json) {

@@ -1,5 +1,5 @@
-// Console: pipes, output modes, files with commands, files that receive answers, `let`, and
-// pictures.
+// Tests the console: pipes, output modes, files with commands, files that receive answers, `let`,
+// and pictures.
 #include "am/inspect/console.h"
 
 #include <ATen/ATen.h>
@@ -56,7 +56,7 @@ TEST_CASE("pipes sort, cut, search and count rows", "[inspect]") {
   CHECK(answered(console, "ls *norm* | count")["parameters"] == Json::array({{{"count", 5}}}));
   CHECK(answered(console, "ls | head 1 | select bytes name")["parameters"] ==
         Json::array({{{"bytes", 12416}, {"name", "lm_head.weight"}}}));
-  CHECK_THAT(console.run("ls | sort bytes | head 1").result.text, Catch::Contains("12.12 KiB"));
+  CHECK_THAT(console.run("ls | sort bytes | head 1").result.text, Catch::Contains("  12416\n"));
   CHECK(console.run("loss \"A | B\"").error->message.find("pipe") == std::string::npos);
 }
 
@@ -67,8 +67,17 @@ TEST_CASE("a wrong pipe is refused before anything runs", "[inspect]") {
   CHECK_THAT(refused(console, "info | head"), Catch::Contains("prints no rows"));
   CHECK_THAT(refused(console, "ls |"), Catch::Contains("there is no command after `|`"));
   CHECK_THAT(refused(console, "ls | haed"), Catch::Contains("`head`"));
+  CHECK_THAT(refused(console, "ls | less"), Catch::Contains("these can: plot, sort, "));
+  CHECK_THAT(refused(console, "ls | foo"), Catch::Contains("these can: plot, sort, "));
   CHECK_THAT(refused(console, "head 3"), Catch::Contains("can only follow a pipe"));
   CHECK_THAT(refused(console, "ls | head x"), Catch::Contains("not a number of rows"));
+}
+
+TEST_CASE("words of a shell are refused with the command to use", "[inspect]") {
+  Console console = console_of(fixture("llama") + kModel);
+  CHECK_THAT(refused(console, "ls > x.txt"), Catch::Contains("`output FILE`"));
+  CHECK_THAT(refused(console, "ls -l"), Catch::Contains("`help ls`"));
+  CHECK_THAT(refused(console, "let 3 = lm_head.weight"), Catch::Contains("`let` needs NAME"));
 }
 
 TEST_CASE("modes write rows as CSV, Markdown and JSON", "[inspect]") {

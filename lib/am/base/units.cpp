@@ -84,4 +84,10 @@ std::string format_duration(double seconds) {
   return days > 0 ? format_fixed(days, 0) + " d " + clock.data() : clock.data();
 }
 
+std::string format_step_time(double seconds) {
+  constexpr double kMinute = 59.95, kLong = 9999.5;
+  if (!(seconds >= kMinute && seconds < kLong)) return format_duration(seconds);
+  return format_fixed(seconds, seconds < 999.95 ? 1 : 0) + " s";
+}
+
 }  // namespace am

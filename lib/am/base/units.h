@@ -19,6 +19,9 @@ std::string format_count(int64_t count);
 std::string format_short_count(double count);
 // Formats seconds, for example as "812 ms", "4.2 s" or "1:59:06".
 std::string format_duration(double seconds);
+// Formats the time of a step, or of a part of it, with three digits or more: in seconds up to some
+// thousands, so that times can be compared: "63.1 s", "1204 s".
+std::string format_step_time(double seconds);
 // Like printf's %.*f.
 std::string format_fixed(double value, int decimals);
 // Like printf's %.*g.

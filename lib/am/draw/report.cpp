@@ -161,8 +161,8 @@ std::string memory_section(const ReportInput& input) {
 
 std::string between(const predict::Prediction& prediction) {
   if (!prediction.interval) return {};
-  return cat(", between ", predict::step_time_text(prediction.interval->low), " and ",
-             predict::step_time_text(prediction.interval->high));
+  return cat(", between ", format_step_time(prediction.interval->low), " and ",
+             format_step_time(prediction.interval->high));
 }
 
 std::string time_section(const predict::Prediction& prediction) {
@@ -176,21 +176,20 @@ std::string time_section(const predict::Prediction& prediction) {
                                    {"optimizer", t.optimizer},
                                    {"fixed", t.fixed}};
   std::string text =
-      cat("<p>", predict::step_time_text(t.seconds), " per step", between(prediction), "; ",
+      cat("<p>", format_step_time(t.seconds), " per step", between(prediction), "; ",
           format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s per GPU, MFU ",
           format_fixed(100.0 * prediction.mfu, 1), " % of ", prediction.assumptions.gpu.name,
           ", run by ", prediction.workload.implementation->name, " in ",
           name_of(prediction.workload.format), ".",
           prediction.basis.empty() ? "" : cat(" ", prediction.basis, "."), "</p>\n");
-  text +=
-      stacked({{"step", parts}}, [](double seconds) { return predict::step_time_text(seconds); });
+  text += stacked({{"step", parts}}, [](double seconds) { return format_step_time(seconds); });
   if (prediction.nearest.empty()) return text;
   text += "<table><tr><th>nearest measured runs<th>GPU<th>ranks<th>measured<th>predicted</tr>\n";
   for (const predict::NearestRun& near : prediction.nearest) {
     text += cat("<tr><td>", escaped(near.run.model), " (", escaped(near.run.source), ")<td>",
                 near.run.gpu.name, "<td class=n>", near.run.workload.world(), "<td class=n>",
-                predict::step_time_text(*near.run.seconds), "<td class=n>",
-                predict::step_time_text(near.predicted), "</tr>\n");
+                format_step_time(*near.run.seconds), "<td class=n>",
+                format_step_time(near.predicted), "</tr>\n");
   }
   return text + "</table>\n";
 }
@@ -252,16 +251,15 @@ std::string pareto_picture(const ReportInput& input) {
                          "\" fill=\"none\" stroke=\"currentColor\"/>\n");
   body += text_at(kMargin + kWidth - 90, kHeight + 28,
                   cat("memory, ", format_bytes(static_cast<int64_t>(most_bytes))));
-  body += text_at(0, 18, predict::step_time_text(most_seconds));
+  body += text_at(0, 18, format_step_time(most_seconds));
   for (const predict::FoundLayout& found : search.pareto) {
     const config::MeshSection& mesh = found.plan.mesh;
-    body +=
-        cat("<circle cx=\"", number(x(static_cast<double>(found.peak_bytes))), "\" cy=\"",
-            number(y(found.step_seconds)), "\" r=\"6\" fill=\"", kColours[0], "\"><title>",
-            cat("tp ", mesh.tp_size, ", pp ", mesh.pp_size, ", cp ", mesh.cp_size, ", micro-batch ",
-                found.plan.train.micro_batch_size, ": ",
-                predict::step_time_text(found.step_seconds), ", ", format_bytes(found.peak_bytes)),
-            "</title></circle>\n");
+    body += cat("<circle cx=\"", number(x(static_cast<double>(found.peak_bytes))), "\" cy=\"",
+                number(y(found.step_seconds)), "\" r=\"6\" fill=\"", kColours[0], "\"><title>",
+                cat("tp ", mesh.tp_size, ", pp ", mesh.pp_size, ", cp ", mesh.cp_size,
+                    ", micro-batch ", found.plan.train.micro_batch_size, ": ",
+                    format_step_time(found.step_seconds), ", ", format_bytes(found.peak_bytes)),
+                "</title></circle>\n");
   }
   body += rect(x(own_bytes) - 6, y(input.prediction.time.seconds) - 6, 12, 12, kColours[1],
                "this plan");

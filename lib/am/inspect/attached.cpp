@@ -40,10 +40,11 @@ Json hello_of(const AttachOptions& options) {
 }  // namespace
 
 Json session_request(const SessionOptions& options) {
-  return {{"color", options.style.color},         {"unicode", options.style.unicode},
-          {"width", options.style.width},         {"window", options.style.window},
-          {"for_programs", options.for_programs}, {"force", options.force},
-          {"tokenizer", options.tokenizer},       {"folder", options.folder.string()}};
+  return {{"color", options.style.color},     {"unicode", options.style.unicode},
+          {"width", options.style.width},     {"window", options.style.window},
+          {"height", options.style.height},   {"for_programs", options.for_programs},
+          {"force", options.force},           {"tokenizer", options.tokenizer},
+          {"folder", options.folder.string()}};
 }
 
 SessionOptions requested_session(const Json& json) {
@@ -57,11 +58,14 @@ SessionOptions requested_session(const Json& json) {
   options.style.window = flag("window");
   options.for_programs = flag("for_programs");
   options.force = flag("force");
-  const auto width = json.find("width");
-  if (width != json.end() && width->is_number_integer()) {
-    const auto wanted = width->get<int64_t>();
-    if (wanted >= 20 && wanted <= 10000) options.style.width = static_cast<int>(wanted);
-  }
+  const auto size = [&](const char* name, int least, int& value) {
+    const auto found = json.find(name);
+    if (found == json.end() || !found->is_number_integer()) return;
+    const auto wanted = found->get<int64_t>();
+    if (wanted >= least && wanted <= 10000) value = static_cast<int>(wanted);
+  };
+  size("width", 20, options.style.width);
+  size("height", 1, options.style.height);
   const auto text = [&](const char* name) {
     const auto found = json.find(name);
     return found != json.end() && found->is_string() ? found->get<std::string>() : std::string();

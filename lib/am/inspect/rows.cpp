@@ -26,6 +26,14 @@ bool is_nested(const Json& value) {
                                          [](const Json& each) { return each.is_structured(); });
 }
 
+// Whether any row has a value under `key`: not null, and not an empty text.
+bool has_values(const Json& rows, const std::string& key) {
+  return std::any_of(rows.begin(), rows.end(), [&](const Json& row) {
+    const auto found = row.find(key);
+    return found != row.end() && !found->is_null() && *found != "";
+  });
+}
+
 double sort_value(const Json& row, const std::string& key) {
   const auto found = row.find(key);
   return found != row.end() && found->is_number() ? found->get<double>() : -INFINITY;
@@ -76,8 +84,12 @@ std::string cell_text(const Json& value, RowKind kind, int digits) {
   return dump_json(value, -1);
 }
 
-std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
-                      const term::Style& style, int digits) {
+std::string draw_rows(const Json& rows, const std::vector<RowColumn>& all, const term::Style& style,
+                      int digits) {
+  std::vector<RowColumn> columns;
+  for (const RowColumn& column : all) {
+    if (!style.window || rows.empty() || has_values(rows, column.key)) columns.push_back(column);
+  }
   std::vector<term::Column> titles;
   for (const RowColumn& column : columns) {
     // In a window, names are shortened and other texts are wrapped.
@@ -93,7 +105,10 @@ std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
       const auto found = row.find(column.key);
       const bool bad = found != row.end() && (column.key == "nan" || column.key == "inf") &&
                        found->is_number_integer() && found->get<int64_t>() > 0;
-      cells.emplace_back(found == row.end() ? "" : cell_text(*found, column.kind, digits),
+      const bool plain = !style.window && found != row.end() && found->is_number_integer();
+      cells.emplace_back(found == row.end() ? ""
+                         : plain            ? dump_json(*found, -1)
+                                            : cell_text(*found, column.kind, digits),
                          bad ? term::Role::kError : term::Role::kPlain);
     }
     table.add(std::move(cells));

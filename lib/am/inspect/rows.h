@@ -41,6 +41,8 @@ class Rows {
 // Returns the text of a table cell: "-" for null, a number with `digits` significant digits, a list
 // such as "[2, 3]". A nested value is reduced to its number of entries, for example "3 entries".
 std::string cell_text(const Json& value, RowKind kind, int digits);
+// Returns the rows as a table. In a window, columns without values are left out; elsewhere, for
+// example in a pipe, counts and bytes are plain integers.
 std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
                       const term::Style& style, int digits);
 // Returns one column per field that occurs in any row, in order of first appearance.

@@ -23,6 +23,7 @@ WorkerSetup worker_setup(const Json& json) {
   setup.session.style.color = json.at("color").get<bool>();
   setup.session.style.unicode = json.at("unicode").get<bool>();
   setup.session.style.width = json.at("width").get<int>();
+  setup.session.style.height = json.value("height", setup.session.style.height);
   setup.session.style.window = json.value("window", false);
   setup.session.for_programs = json.at("for_programs").get<bool>();
   setup.session.force = json.at("force").get<bool>();

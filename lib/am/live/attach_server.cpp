@@ -46,7 +46,7 @@ std::string status_text(const Json& json, const term::Style& style) {
   facts.emplace_back("phase", json.at("phase").get<std::string>());
   if (json.at("loss").is_number()) facts.emplace_back("loss", cat(number("loss")));
   if (json.at("step_seconds").is_number()) {
-    std::string time = format_duration(number("step_seconds"));
+    std::string time = format_step_time(number("step_seconds"));
     if (json.at("tokens_per_second").is_number()) {
       time += cat(", ", format_short_count(number("tokens_per_second")), " tokens per second");
     }

@@ -92,7 +92,7 @@ inspect::Result describe_stragglers(const Answers& answers, const term::Style& s
                                      row.at("host").get<std::string>(),
                                      cat(row.at("stage").get<int64_t>())};
     for (const char* kind : {"compute", "data", "saving", "waiting"}) {
-      cells.emplace_back(format_duration(row.at(kind).get<double>()));
+      cells.emplace_back(format_step_time(row.at(kind).get<double>()));
     }
     table.add(std::move(cells));
   }

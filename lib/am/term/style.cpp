@@ -106,6 +106,8 @@ Style Style::of(int fd, ColorMode mode) {
       is_utf8_locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG"));
   style.width = terminal_width(fd, style.width);
   style.window = has_window(fd);
+  struct winsize size {};
+  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0) style.height = size.ws_row;
   return style;
 }
 

@@ -24,6 +24,7 @@ struct Style {
   bool color = false;
   bool unicode = false;  // draw with line-drawing and block characters; otherwise with ASCII
   int width = 100;       // number of columns; drawings stay within it where possible
+  int height = 28;       // number of lines, for drawings that may have any height
   // Whether `width` is the width of a terminal window. Tables then fit into the width, with names
   // shortened; otherwise they keep full names and may be wider.
   bool window = false;

@@ -148,16 +148,18 @@ std::string coloured_row(const inspect::Grid& grid, int64_t row, const term::Sty
   return out;
 }
 
-std::string draw_heat(const inspect::Grid& grid, int64_t rows, const term::Style& style) {
+// Draws the blocks of a matrix of this size. Each line begins with the number of its first row; the
+// last line has the numbers of the first and the last column.
+std::string draw_heat(const inspect::Grid& grid, const MatrixSize& size, const term::Style& style) {
   static constexpr std::array<const char*, 5> kShades = {" ", "░", "▒", "▓", "█"};
   static constexpr std::array<const char*, 5> kLetters = {" ", ".", "+", "#", "@"};
   const auto& shades = style.unicode ? kShades : kLetters;
-  const int label = static_cast<int>(std::to_string(std::max<int64_t>(rows - 1, 0)).size());
+  const int label = static_cast<int>(std::to_string(std::max<int64_t>(size.rows - 1, 0)).size());
   const std::string edge = style.unicode ? "│" : "|";
   std::string out;
   for (int64_t row = 0; row < grid.height; ++row) {
     // First row of the matrix in this row of blocks.
-    const int64_t first = (row * rows + grid.height - 1) / grid.height;
+    const int64_t first = (row * size.rows + grid.height - 1) / grid.height;
     out += cat(term::pad_left(std::to_string(first), label), " ", edge);
     if (style.color) out += coloured_row(grid, row, style);
     for (int64_t column = 0; column < grid.width && !style.color; ++column) {
@@ -167,6 +169,11 @@ std::string draw_heat(const inspect::Grid& grid, int64_t rows, const term::Style
       out += usable ? std::string(shades.at(shade)) : style.paint(term::Role::kError, "!");
     }
     out += edge + "\n";
+  }
+  const std::string last = std::to_string(std::max<int64_t>(size.columns - 1, 0));
+  const int between = static_cast<int>(grid.width) - static_cast<int>(last.size());
+  if (between > 1) {
+    out += cat(term::repeat(" ", label + 2), term::pad_right("0", between), last, "\n");
   }
   return out;
 }
@@ -189,7 +196,9 @@ Result run_heat(Session& session, const Arguments& arguments) {
   const Picked picked = pick_one(session, arguments.words);
   if (picked.numel() == 0) throw Error(ErrorKind::kUsage, cat(picked.label, " has no elements"));
   const HeatOf of = heat_of(arguments);
-  const int64_t height = arguments.integer("--rows", 24, 1, 1000);
+  // Leaves room for the command, the legend and the next prompt.
+  const int64_t height =
+      arguments.integer("--rows", std::clamp(session.style().height - 4, 8, 1000), 1, 1000);
   const int64_t width = arguments.integer(
       "--columns", std::clamp(session.style().width - 12, 8, session.style().window ? 1000 : 96), 1,
       1000);
@@ -215,7 +224,7 @@ Result run_heat(Session& session, const Arguments& arguments) {
                  {"low", grid.low},      {"high", grid.high},
                  {"cells", cells}};
   const std::string what = kTitles.at(static_cast<size_t>(of));
-  result.text = draw_heat(grid, size.rows, session.style());
+  result.text = draw_heat(grid, size, session.style());
   result.text += term::fold(
       cat(what, " of blocks of ", format_general(static_cast<double>(size.rows) / grid.height, 4),
           " x ", format_general(static_cast<double>(size.columns) / grid.width, 4), " values; ",
