@@ -40,7 +40,7 @@ std::string dry_run_text(const Json& report, const term::Style& style) {
   }
   text += cat("\n\n", term::bars(bars, 24, style));
   if (const int64_t host = report.value("host_bytes", int64_t{0}); host > 0) {
-    text += cat(format_bytes(host), " more in host memory, by offload_policy\n");
+    text += cat(format_bytes(host), " more in host memory\n");
   }
   std::vector<std::string> phases;
   for (const Json& each : report.at("phases")) {

@@ -9,8 +9,8 @@
 namespace am {
 namespace {
 
-// Returns the object as text: "KEY;" for each key, with the numbers of "a" and the text of "t"
-// before the semicolon.
+// Returns "KEY;" for each key of the object. The semicolon follows the numbers if the key is "a",
+// and the text if the key is "t".
 std::string read_back(const std::string& text) {
   JsonCursor json(text, "f");
   std::string out;
@@ -65,7 +65,7 @@ TEST_CASE("what is no JSON, or something else, is named with its place") {
   CHECK_THAT(problem_of(R"({"b)"), Catch::Contains("the string is not closed"));
   CHECK_THAT(problem_of(R"({"t":"\u12"})"), Catch::Contains("escape"));
   CHECK_THAT(problem_of("{} {}"), Catch::Contains("text follows the first value"));
-  // Endless opening brackets are skipped without recursion.
+  // A million opening brackets are skipped without recursion.
   CHECK_THAT(problem_of("{\"b\":" + std::string(1'000'000, '[')),
              Catch::Contains("the value is cut off"));
 }

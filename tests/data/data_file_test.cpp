@@ -1,4 +1,4 @@
-// Compressed files, and the objects of JSON files.
+// Tests the decompression of files, and the splitting of JSON files into objects.
 #include "am/data/data_file.h"
 
 #include <catch2/catch.hpp>
@@ -11,7 +11,7 @@
 namespace am::data {
 namespace {
 
-// Three lines of JSON, and one more as a second member or frame, compressed by gzip and zstd.
+// Compressed forms of kLines (kGzip, kZstd), and of kMore as a further gzip member or zstd frame.
 constexpr std::string_view kGzip(
     "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xab\x56\x2a\x49\xad\x28\x51\xb2\x52\x50\x4a\xc9\x4f"
     "\x2e"

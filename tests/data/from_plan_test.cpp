@@ -46,7 +46,7 @@ TEST_CASE("batches have the plan's length and order") {
 }
 
 TEST_CASE("the tokenizer is the model folder's, bytes, or a path") {
-  CHECK(tokenizer_name(plan_of("")) == "bytes");  // the folder has none
+  CHECK(tokenizer_name(plan_of("")) == "bytes");  // the model folder contains no tokenizer
   CHECK(tokenizer_name(plan_of("[data]\ntokenizer = \"bytes\"\n")) == "bytes");
   CHECK(tokenizer_name(plan_of("[data]\ntokenizer = \"t\"\n")) == "/plans/t");
   const TemporaryFolder folder;

@@ -1,5 +1,5 @@
-// data.split_special_tokens: special tokens in the content of messages are text, those of the chat
-// template stay tokens.
+// Tests data.split_special_tokens: special tokens in the content of messages become ordinary text,
+// and those of the chat template stay special tokens.
 #include "am/data/guarded_text.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Text, conversations and token ids of Parquet files are those of the JSON Lines with the same
-// rows.
+// Tests that text, conversations and token ids of Parquet files equal those of JSON Lines with the
+// same rows.
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 const fs::path kTables = fs::path(AM_TEST_DATA) / "parquet";
 
-// Shows every key of messages and tools.
+// Chat template that prints every key of messages and tools.
 constexpr const char* kShowsAll =
     "{% for tool in tools or [] %}<tool>{{ tool | tojson }}{% endfor %}"
     "{% for m in messages %}<|{{ m.role }}|>{{ m | tojson }}<|end|>{% endfor %}"
@@ -57,7 +57,7 @@ std::vector<std::pair<std::vector<int64_t>, std::vector<bool>>> conversations(
   return all;
 }
 
-// Returns the error message of the call, without the file's path, with which the message begins.
+// Returns the error message of the call without its first part, the file's path.
 template <typename Call>
 std::string message_about(const std::string& name, const Call& call) {
   std::string message = message_of(call);

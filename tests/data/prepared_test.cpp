@@ -1,4 +1,4 @@
-// Tokens that am-run prepare writes.
+// Tests the folders of tokens that `am-run prepare` writes.
 #include "am/data/prepared.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// Samples: streams that are cut, packed examples, and conversations of which only some tokens count
-// in the loss.
+// Tests samples: streams cut into equal lengths, packed examples, and conversations of which only
+// some tokens count in the loss.
 #include "am/data/samples.h"
 
 #include <algorithm>
@@ -55,7 +55,7 @@ TEST_CASE("items are packed into the first row that has room") {
   std::mt19937 random(1);
   std::vector<int64_t> lengths(1000), free;
   for (int64_t& length : lengths) length = 1 + static_cast<int64_t>(random() % 50);
-  Rows plain;  // the definition, in quadratic time
+  Rows plain;  // first fit by its definition, in quadratic time
   for (size_t item = 0; item < lengths.size(); ++item) {
     size_t row = 0;
     while (row < free.size() && free[row] < lengths[item]) ++row;

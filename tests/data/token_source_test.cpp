@@ -44,7 +44,7 @@ std::vector<int64_t> all_tokens(const DataSpec& spec) {
   return tokens_of(*source, 0, source->size());
 }
 
-// Returns the error's kind and text when the source is opened and read completely.
+// Opens a source and reads it completely. Returns the kind and the text of the error.
 std::pair<ErrorKind, std::string> failure(const DataSpec& spec) {
   try {
     all_tokens(spec);
@@ -151,7 +151,7 @@ TEST_CASE("a token beyond the vocabulary is named when it is read") {
 
 TEST_CASE("Megatron's pair, by any of its names") {
   const TemporaryFolder folder;
-  write_bytes(folder / "m.bin", bytes_of<int32_t>({1, 2, 3, 4, 5, 99}));  // one past the index
+  write_bytes(folder / "m.bin", bytes_of<int32_t>({1, 2, 3, 4, 5, 99}));  // 99 is behind the index
   write_bytes(folder / "m.idx", megatron_index(4, 4, {2, 3}));
   for (const char* name : {"m", "m.bin", "m.idx", "*.bin"}) {
     CHECK(all_tokens(spec_of("megatron", {folder / name})) == std::vector<int64_t>{1, 2, 3, 4, 5});
@@ -368,7 +368,7 @@ TEST_CASE("token files with a header, or with wider integers, are refused") {
   DataSpec right = spec_of("tokens", {folder / "wide.bin"});
   right.token_dtype = "uint32";
   CHECK(all_tokens(right).back() == 70);
-  // Short signatures are not conclusive among integers: 0x8b1f is a valid token.
+  // Two bytes do not identify a format: 0x8b1f, gzip's signature, is also a valid token.
   write_bytes(folder / "narrow.bin", bytes_of(std::vector<uint16_t>{0x8b1f, 0x0008, 1, 2}));
   CHECK(all_tokens(spec_of("tokens", {folder / "narrow.bin"})).front() == 0x8b1f);
   write_bytes(folder / "zeros.bin", bytes_of(std::vector<uint16_t>(64)));

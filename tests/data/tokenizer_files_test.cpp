@@ -1,4 +1,5 @@
-// Tokenizer files other than tokenizer.json: what their special tokens are, and broken ones.
+// Tests tokenizers of all kinds of files: special tokens, bytes and places of tokens, files found
+// in a folder, and errors for damaged files other than tokenizer.json.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -33,12 +34,12 @@ std::string error_of(const std::string& content, const std::string& file) {
   return {};
 }
 
-// Returns a field of bytes of a protocol buffers message.
+// Returns a field of a protocol buffers message that contains bytes.
 std::string field(int number, const std::string& bytes) {
   return cat(static_cast<char>(number << 3 | 2), static_cast<char>(bytes.size()), bytes);
 }
 
-// Returns a piece of a SentencePiece model: 2 is the type of the unknown piece.
+// Returns a piece of a SentencePiece model. The type 1 is a normal piece, 2 the unknown piece.
 std::string piece(const std::string& text, int type = 1) {
   return field(1, cat(field(1, text), '\x18', static_cast<char>(type)));
 }

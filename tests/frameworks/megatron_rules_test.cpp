@@ -87,7 +87,8 @@ constexpr Row kTable[] = {
     {"megatron.schedule", schedules},
 };
 
-// Returns a random job. Half of the jobs are meant to be valid; the others have one or two errors.
+// Returns a random job. Two fifths of the jobs are meant to be valid; one or two random changes in
+// the others may violate rules.
 Job random_job(std::mt19937& random) {
   const auto one_of = [&](std::initializer_list<int64_t> values) {
     return values.begin()[random() % values.size()];

@@ -43,7 +43,7 @@ def check_entries(folders):
     return 1 if bad else 0
 
 
-# The library's constructor writes a file in the folder from which it was loaded.
+# The library's constructor creates the file was-loaded in the current folder.
 HOSTILE = r"""
 #include <fcntl.h>
 __attribute__((constructor)) static void loaded(void) { open("was-loaded", O_CREAT | O_WRONLY, 0600); }

@@ -92,7 +92,8 @@ TEST_CASE("ranks answer one after another question, and leave one answer each") 
   CHECK(two.silent.empty());
   questions.end();
   for (std::thread& thread : threads) thread.join();
-  // Keys that remain: "who" of each rank, six questions, and the last answer of each rank.
+  // The store keeps the name of each rank, five questions with the end marker, and each rank's last
+  // answer.
   CHECK(store->getNumKeys() == 3 + 6 + 3);
 }
 

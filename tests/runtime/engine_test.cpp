@@ -1,4 +1,5 @@
-// Tests the communication backends for each kind of tensor, and the messages if NCCL cannot run.
+// Tests the choice of a communication backend for each type of device, the errors if NCCL cannot
+// run, and the default settings of NCCL.
 // Tests on a GPU are in tests/cuda/nccl_test.cpp.
 #include "am/runtime/engine.h"
 

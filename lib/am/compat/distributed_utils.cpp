@@ -221,7 +221,7 @@ at::Tensor all_reduce_value(const Distributed& dist, const at::Tensor& value, ru
                             const runtime::Group* group, std::optional<c10::Device> device) {
   if (!is_distributed(dist)) return value;
   if (op == runtime::ReduceOp::kAvg && !value.is_floating_point()) {
-    throw Error(ErrorKind::kUsage, "the average of integers is not defined");
+    throw Error(ErrorKind::kUsage, "an AVG reduction needs a floating-point tensor");
   }
   const runtime::Group& ranks = group_or_world(dist, group);
   at::Tensor copy = own_copy(value, device.value_or(ranks.device()));

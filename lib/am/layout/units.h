@@ -27,9 +27,8 @@ std::vector<GatheredPart> gathered_parts(const Layout& layout, const std::vector
 // Returns, for each unit, whether its gathered parameters are freed after forward.
 //
 //   fsdp2          by default: true for all but the last layer, the head and the root, whose
-//                  parameters backward needs first (PyTorch keeps them); in a pipeline (`pp` > 1)
-//                  false for all, as in torchtitan: otherwise each micro-batch would gather them
-//                  again. If the plan sets reshard_after_forward: false for the root, and for all
+//                  parameters backward needs first; in a pipeline (`pp` > 1) false for all, as in
+//                  torchtitan: otherwise each micro-batch would gather them again. If the plan sets reshard_after_forward: false for the root, and for all
 //                  other units the plan's value, where a number means true.
 //   megatron_fsdp  true for all at level 3; below it false for all
 //   ddp            false for all

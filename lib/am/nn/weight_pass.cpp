@@ -28,7 +28,7 @@ void WeightPass::owe(const at::Tensor& weight, Product product) {
 }
 
 void WeightPass::settle() {
-  AM_ASSERT(!postpones_, "settle() runs after the postponing backward");
+  AM_ASSERT(!postpones_, "settle() is called while a backward pass postpones gradients");
   std::vector<DeferredWeightGrad> deferred = std::exchange(deferred_, {});
   for (DeferredWeightGrad& each : deferred) {
     at::Tensor gradient;

@@ -34,7 +34,7 @@ void check_quantized(const RuleContext& context, Diagnostics& found) {
   found.add(
       {"model.quantized", Severity::kNote, context.plan.span("model.path"),
        cat("the config describes weights that are quantised (", method,
-           "); the plan is for the model in model.dtype, and am-run cannot load quantised weights"),
+           "); predictions are for weights in model.dtype, and am-run cannot load quantised weights"),
        "give dequantised weights, or set weights = \"none\""});
 }
 
@@ -112,8 +112,8 @@ constexpr std::array<Rule, 13> kRules = {{
          "from them.",
      .check = nullptr},
     {.id = "model.experts",
-     .summary = "a token uses at most as many experts as there are",
-     .explain = "num_experts_per_tok is at most the number of routed experts (num_local_experts, "
+     .summary = "num_experts_per_tok is at most num_experts",
+     .explain = "num_experts_per_tok is at most num_experts (num_local_experts, "
                 "num_experts or n_routed_experts, as the family spells it).",
      .check = nullptr},
     {.id = "model.heads",
