@@ -21,7 +21,8 @@ namespace {
 struct Options {
   std::string rows;       // CSV file of measured runs; empty: the built-in runs
   std::string output;     // file for the fitted constants; empty: none is written
-  bool evaluate = false;  // evaluate the built-in constants instead of fitting new ones
+  bool evaluate = false;  // evaluate constants instead of fitting new ones
+  std::string calibration;  // file of the constants to evaluate; empty: the built-in ones
 };
 
 struct Line {
@@ -135,7 +136,13 @@ int run(const Options& options, const am_apps::Output& output) {
   const RunList list = timed(*runs);
   std::vector<Section> sections;
   if (options.evaluate) {
-    const CostConstants& constants = am::predict::default_calibration().constants;
+    auto calibration = am::predict::default_calibration();
+    if (!options.calibration.empty()) {
+      auto own = am::predict::load_calibration(options.calibration, {}, found);
+      if (!own) return am_apps::refuse(found, output);
+      calibration = *std::move(own);
+    }
+    const CostConstants& constants = calibration.constants;
     sections.push_back(by_part("step time, by the constants as they are", list,
                                log_errors(list, constants), kind_of));
   } else {
@@ -171,6 +178,9 @@ int main(int argc, char** argv) {
   app.add_flag("--evaluate", options.evaluate,
                "Do not fit: compare the constants as they are with ROWS")
       ->excludes(file);
+  app.add_option("--calibration", options.calibration,
+                 "With --evaluate: a file written by an earlier fit, instead of the built-in constants")
+      ->needs("--evaluate");
   if (const auto ended = am_apps::parse(app, argc, argv)) return *ended;
   const auto output = am_apps::Output::of(/*json=*/false, flags.color_mode());
   return am_apps::guarded("am-calibrate", output,
