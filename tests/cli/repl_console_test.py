@@ -1,8 +1,8 @@
-"""am-repl's pipes, modes and files, from the command line and over ranks."""
+"""am-repl's filters (`ls | head 2`), output modes and output files, on a checkpoint and on
+ranks."""
 
 import csv
 import io
-import json
 import re
 import os
 import subprocess
@@ -11,6 +11,7 @@ import unittest
 from pathlib import Path
 
 from answer_schema import check_answers
+from cli_support import run_tool
 
 BIN = Path(os.environ["AM_BIN_DIR"])
 DATA = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data"
@@ -61,7 +62,7 @@ class ConsoleTest(unittest.TestCase):
         lines = self.repl(MODEL, "ls | sort size | head 2").stdout.splitlines()
         self.assertEqual(lines[0].split(), columns)
         self.assertEqual(len(lines), 4)
-        self.assertEqual(lines[2].split()[-2:], ["12.12", "KiB"])
+        self.assertEqual(lines[2].split()[-1], "12416")
         (self.path / "plan.toml").write_text(PLAN)
         out = self.repl(self.path / "plan.toml", "checksum | grep norm | head 2 | select name copies").stdout
         self.assertEqual(out.splitlines()[0].split(), ["name", "copies"])
@@ -81,6 +82,41 @@ class ConsoleTest(unittest.TestCase):
                 self.assertGreaterEqual(len(piped), 2)
         names = self.repl(MODEL, "experts --of AB | sort busiest", "--tokenizer", "bytes", status=1).stderr
         self.assertIn("no experts", names)
+
+    def test_rows_are_filtered_by_a_number(self):
+        rows = check_answers(self.repl(MODEL, "stats; stats | where norm > 5.6", "--json").stdout)["results"]
+        large = [row for row in rows[0]["stats"] if row["norm"] > 5.6]
+        self.assertEqual(rows[1]["stats"], large)
+        self.assertTrue(0 < len(large) < len(rows[0]["stats"]))
+        text = self.repl(MODEL, "stats | where norm > 5.6").stdout
+        self.assertEqual([line.split()[0] for line in text.splitlines()[2:]], [row["name"] for row in large])
+
+    def in_window(self, commands, columns=120, status=0):
+        result = run_tool("am-repl", MODEL, "-c", commands, env={"COLUMNS": str(columns), "OMP_NUM_THREADS": "1"})
+        self.assertEqual(result.status, status, result)
+        return result.out
+
+    def test_equal_layers_are_one_row_in_a_window(self):
+        for command in ("ls", "stats"):
+            folded = self.in_window(command)
+            self.assertIn("model.layers.0-1.self_attn.q_proj.weight ", folded)
+            self.assertNotIn("layers.1.", folded)
+            flat = self.in_window(command + " --flat")
+            self.assertIn("model.layers.1.self_attn.q_proj.weight ", flat)
+            self.assertNotIn("layers.0-1", flat)
+            self.assertGreater(len(flat.splitlines()), len(folded.splitlines()))
+        other = self.in_window(f"same {DATA / 'hf' / 'mistral'}", status=3)
+        self.assertIn("model.layers.0-1.self_attn.q_proj.weight ", other)
+        self.assertNotIn("layers.1.", other)
+        self.assertIn("0 of 21 tensors are the same", other)
+
+    def test_the_rows_of_a_narrow_window_have_different_names(self):
+        for command in ("ls", "stats", "norms", "checksum", "plot"):
+            with self.subTest(command):
+                lines = [line.split() for line in self.in_window(command, 80).splitlines()]
+                names = [words[0] for words in lines if words and words[0].endswith(".weight")]
+                self.assertGreater(len(names), 5)
+                self.assertEqual(sorted(names), sorted(set(names)))
 
     def test_rows_of_a_list_in_each_row_are_filtered(self):
         (self.path / "plan.toml").write_text(PLAN)

@@ -1,8 +1,10 @@
 #include "am/term/table.h"
 
 #include <catch2/catch.hpp>
+#include <set>
 
 #include "am/base/error.h"
+#include "am/base/text.h"
 
 using namespace am;
 using namespace am::term;
@@ -47,6 +49,23 @@ TEST_CASE("a row with too many cells is a bug that is caught") {
   Table table({{"a"}});
   CHECK_THROWS_AS(table.add({"1", "2"}), Error);
 }
+TEST_CASE("names that are shortened stay different, and columns are left out instead") {
+  Table table({{"name"}, {"numel", Align::kRight}, {"norm", Align::kRight}});
+  for (const char* matrix : {"q_proj", "k_proj", "v_proj"}) {
+    table.add({cat("model.layers.10.self_attn.", matrix, ".weight"), "1024", "1.2345678"});
+  }
+  Style style;
+  style.window = true;
+  for (style.width = 20; style.width < 60; ++style.width) {
+    INFO(style.width);
+    std::set<std::string> names;
+    for (const std::string& line : split(table.text(style), '\n')) {
+      if (line.find("proj") != std::string::npos) names.insert(line.substr(0, line.find(' ')));
+    }
+    CHECK(names.size() == 3);
+  }
+}
+
 TEST_CASE("columns that wrap are broken between words where the table is too wide") {
   Table table({{"name", Align::kWrap}, {"bytes", Align::kRight}, {"why", Align::kWrap}});
   table.add({"short", "1 KiB", "one two three four five"});

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -13,6 +14,7 @@ namespace {
 
 constexpr int kGap = 2;
 constexpr size_t kLongestCell = 20'000;
+constexpr int kNarrowestName = 16;
 
 int longest_word(std::string_view text) {
   int longest = 0;
@@ -78,12 +80,31 @@ void Table::add(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
+// Returns the smallest width of a column of names, at least that of its title and `least`, in which
+// different names stay different when they are shortened. Examines the first rows of long tables.
+int Table::least_name_width(size_t column, int least, const Style& style) const {
+  constexpr size_t kMostNames = 200;
+  std::set<std::string_view> names;
+  for (const auto& row : rows_) {
+    if (!row.empty() && names.size() < kMostNames) names.insert(row[column].text);
+  }
+  int longest = 0;
+  for (const std::string_view each : names) longest = std::max(longest, display_width(each));
+  int width = std::max(display_width(columns_[column].title), least);
+  for (; width < longest; ++width) {
+    std::set<std::string> shown;
+    for (const std::string_view each : names) shown.insert(short_name(each, width, style));
+    if (shown.size() == names.size()) break;
+  }
+  return width;
+}
+
 // Returns the widths of the first `count` columns. If they need more than `most` columns of the
 // terminal, narrows the widest wrapping columns, first down to their longest word, then further. In
 // a window, also narrows columns of names (Align::kLeft).
 std::vector<int> Table::widths(size_t count, int most, const Style& style) const {
   constexpr int kNarrowest = 10;
-  constexpr int kFewLines = 32, kShortName = 24, kNarrowestName = 16;
+  constexpr int kFewLines = 32, kShortName = 24;
   std::vector<int> widths;
   std::vector<int> words;
   for (size_t i = 0; i < count; ++i) {
@@ -98,6 +119,7 @@ std::vector<int> Table::widths(size_t count, int most, const Style& style) const
     words.push_back(columns_[i].align == Align::kWrap ? word : width);
   }
   most -= gaps_of(count);
+  if (std::accumulate(widths.begin(), widths.end(), 0) <= most) return widths;
   // Lowers the minimum width of each column i with this alignment to `least(i)`, then narrows all
   // columns.
   const auto narrow_to = [&](Align align, const auto& least) {
@@ -109,7 +131,7 @@ std::vector<int> Table::widths(size_t count, int most, const Style& style) const
   const std::vector<int> longest = words;
   const auto word = [&](size_t i) { return longest[i]; };
   const auto name = [&](int least) {
-    return [this, least](size_t i) { return std::max(display_width(columns_[i].title), least); };
+    return [this, least, &style](size_t i) { return least_name_width(i, least, style); };
   };
   if (style.window) {
     // Texts are wrapped, but not into many lines while names could be shortened instead.

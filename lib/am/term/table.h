@@ -15,8 +15,8 @@ namespace am::term {
 
 // Alignment of a column. If the table is wider than the style's width, cells of kWrap, which are
 // left-aligned, are broken between words. If the width is that of a window, cells of kLeft are
-// shortened as names (short_name()), and if this does not suffice, the last columns are omitted. A
-// line below the table then names the omitted columns.
+// shortened as names (short_name()) as long as they stay different, and if this does not suffice,
+// the last columns are omitted. A line below the table then names the omitted columns.
 enum class Align { kLeft, kRight, kWrap };
 
 struct Column {
@@ -58,6 +58,7 @@ class Table {
   std::string text(const Style& style, int indent = 0) const;
 
  private:
+  int least_name_width(size_t column, int least, const Style& style) const;
   std::vector<int> widths(size_t count, int most, const Style& style) const;
   size_t fitting_columns(const Style& style, int indent) const;
   std::string lines(const std::vector<Cell>& cells, const std::vector<int>& widths,
