@@ -94,7 +94,8 @@ void run_prompt(inspect::Interpreter& interpreter, LineEditor& editor,
     editor.remember(text);
     for (const std::string& command :
          inspect::split_commands(std::exchange(text, {}), true).commands) {
-      interpreter.set_width(term::terminal_width(STDOUT_FILENO, output.out.width));
+      interpreter.set_window(term::terminal_width(STDOUT_FILENO, output.out.width),
+                             term::terminal_height(STDOUT_FILENO, output.out.height));
       const inspect::Outcome outcome = interpreter.run(command);
       const bool next = show(outcome, output, nullptr, {}, show_paged);
       if (outcome.result.quit) return;

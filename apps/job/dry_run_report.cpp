@@ -7,6 +7,7 @@
 #include "am/base/units.h"
 #include "am/term/bars.h"
 #include "am/term/table.h"
+#include "am/term/wrap.h"
 
 namespace am_run {
 
@@ -38,7 +39,7 @@ std::string dry_run_text(const Json& report, const term::Style& style) {
     text += cat("; am-plan predicts ", format_bytes(predicted->get<int64_t>()), " (",
                 off < 0 ? "" : "+", format_fixed(off, 1), " %)");
   }
-  text += cat("\n\n", term::bars(bars, 24, style));
+  text = cat(term::fold(text, style), "\n\n", term::bars(bars, 24, style));
   if (const int64_t host = report.value("host_bytes", int64_t{0}); host > 0) {
     text += cat(format_bytes(host), " more in host memory\n");
   }
@@ -47,7 +48,7 @@ std::string dry_run_text(const Json& report, const term::Style& style) {
     phases.push_back(cat(format_bytes(each.at("live_bytes").get<int64_t>()), " after ",
                          each.at("phase").get<std::string>()));
   }
-  text += cat("\nalive: ", join(phases, ", "), "\n");
+  text += term::fold(cat("\nalive: ", join(phases, ", "), "\n"), style);
   if (!table.empty()) text += "\n" + table.text(style);
   return text;
 }

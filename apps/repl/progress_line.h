@@ -49,9 +49,10 @@ class WatchedInterpreter : public am::inspect::Interpreter {
 
   const am::inspect::SessionFacts& facts() const override { return inner_->facts(); }
   am::inspect::Outcome run(const std::string& input) override;
-  void set_width(int columns) override {
+  void set_window(int columns, int rows) override {
     style_.width = columns;
-    inner_->set_width(columns);
+    style_.height = rows;
+    inner_->set_window(columns, rows);
   }
 
  private:

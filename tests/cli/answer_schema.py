@@ -20,7 +20,8 @@ def is_of_type(value, name):
 
 
 def problems(schema, value, root, place="answer"):
-    """Returns the violations of the schema, for the keywords that am-repl's schema uses."""
+    """Returns the violations of the schema in one list. Only the keywords that am-repl's schema
+    uses are implemented."""
     found = []
     for key, rule in schema.items():
         if key == "$ref":
@@ -66,7 +67,7 @@ def check_answers(text):
     """Returns the object that --json printed; raises an error if it violates the schema."""
     value = json.loads(text)
     found = problems(answer_schema(), value, answer_schema())
-    # The schema of the answer's own command gives clearer messages than that of all commands.
+    # The schema of an answer's own command gives clearer messages than the schema of all commands.
     for i, answer in enumerate(value.get("results", [])):
         own = answer_schema()["$defs"].get(answer.get("command"))
         if found and own and "error" not in answer and "filters" not in answer:

@@ -11,10 +11,14 @@ LONG = 1000000  # steps of a job that the test ends itself
 
 class AttachCase(RunTest):
     def start_job(self, run="run", steps=LONG, arguments=(), env=None, **plan):
-        """Starts a job whose steps are long, so that clients and other tests find a free processor."""
+        """Starts a job whose steps are slow, so that clients and other tests find a free
+        processor."""
         file = self.write_plan(plan_text(steps=steps, **plan), f"{run}.toml")
-        job = self.start(file, "--run-dir", run, "--set", "metrics.every=100000", "--fault", "slow_rank",
-                         *arguments, env=env)
+        return self.start_job_of(file, run, "--fault", "slow_rank", *arguments, env=env)
+
+    def start_job_of(self, file, run, *arguments, env=None):
+        """Starts the job of this plan and waits for its first step."""
+        job = self.start(file, "--run-dir", run, "--set", "metrics.every=100000", *arguments, env=env)
         control = self.path / run / "control" / "control.json"
         metrics = self.path / run / "metrics.jsonl"
         self.wait_for(lambda: job.poll() is not None or
@@ -62,7 +66,7 @@ class AttachCase(RunTest):
         return self.repl(run, "status")[0]
 
     def repl_errors(self, target, command, status=1):
-        """Returns am-repl's stderr if it cannot attach."""
+        """Returns the stderr of an am-repl that ends with this status."""
         result = subprocess.run([BIN / "am-repl", target, "-c", command], capture_output=True,
                                 text=True, timeout=60, cwd=self.path)
         self.assertEqual(result.returncode, status, result.stdout + result.stderr)

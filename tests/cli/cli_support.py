@@ -9,20 +9,22 @@ import os
 import signal
 import subprocess
 import tempfile
+import unicodedata
 import unittest
 from pathlib import Path
 
 BIN = Path(os.environ["AM_BIN_DIR"])
 SOURCE = Path(os.environ["AM_SOURCE_DIR"])
-SANITIZED = "AM_SANITIZED" in os.environ  # am-plan is built with sanitizers, and some 15 times slower
+SANITIZED = "AM_SANITIZED" in os.environ  # am-plan is built with sanitizers, and about 15 times slower
 long_search = unittest.skipIf(SANITIZED, "searches hundreds of thousands of layouts")
 MODELS = SOURCE / "plans" / "models"
 
 # Restores Python's handler of SIGINT. A shell starts background processes with SIGINT ignored, and
-# their children inherit that.
+# their child processes inherit this.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# A dumb terminal: no colour and plain text, the same on every machine.
+# Environment of every tool: without TERM, the output is plain text without colours, equal on every
+# machine.
 ENVIRONMENT = {"PATH": os.environ.get("PATH", ""), "LC_ALL": "C.UTF-8", "HOME": "/nonexistent"}
 
 
@@ -50,6 +52,11 @@ def run_tool(tool, *arguments, cwd=None, env=None, timeout=60):
     return Result(process)
 
 
+def display_width(line):
+    """Returns the number of columns that the line occupies on a terminal."""
+    return sum(0 if unicodedata.combining(c) else 2 if unicodedata.east_asian_width(c) in "WF" else 1 for c in line)
+
+
 class PlanCase(unittest.TestCase):
     """Tests of am-plan, each with an empty folder for its files."""
 
@@ -68,12 +75,13 @@ class PlanCase(unittest.TestCase):
         return path
 
     def plan(self, text, model="llama-3.1-8b", name="plan.toml"):
-        """Writes a plan; its [model] section takes the first two lines."""
+        """Writes a plan, and returns its path. The [model] section occupies its first two lines;
+        `text` follows."""
         return self.write(name, f'[model]\npath = "{MODELS / model}"\n{text}')
 
     def refused_model(self):
-        """Returns the folder of a config that am-plan plans and am-run refuses: a Falcon with
-        alibi."""
+        """Returns the folder of a config for which am-plan makes predictions, but which am-run
+        refuses: a Falcon with alibi."""
         config = json.loads((MODELS / "falcon-7b" / "config.json").read_text())
         self.write("refused/config.json", json.dumps({**config, "alibi": True}))
         return self.folder / "refused"

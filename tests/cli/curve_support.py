@@ -1,11 +1,11 @@
-"""Plans of every strategy and axis for which PyTorch's losses are recorded, on any backend;
+"""Plans of every strategy and mesh axis for which PyTorch's losses are recorded, on any backend.
 scripts/gpu_check trains them too."""
 
 import json
 
 from run_support import DATA, RunTest, plan_text
 
-# name: ranks, [mesh], the strategy's name, its keys, other tables.
+# name: (number of ranks, keys of [mesh], name of the strategy, its other keys, other sections)
 ROWS = {
     "fsdp2": (2, "", "fsdp2", "", ""),
     "fsdp2, accumulation": (2, "", "fsdp2", "defer_fsdp_grad_sync = false", ""),
@@ -29,7 +29,7 @@ def on_backend(text, backend):
 
 
 def row_plan(name, backend):
-    """Returns a row's plan; its losses are loop_losses()."""
+    """Returns the plan of a row of ROWS. Its expected losses are loop_losses()."""
     ranks, mesh, strategy, keys, more = ROWS[name]
     text = plan_text(more, f"world_size = {ranks}\n{mesh}", strategy)
     text = text.replace("[strategy]\n", f"[strategy]\n{keys}\n")
@@ -39,8 +39,8 @@ def row_plan(name, backend):
 
 
 def zero_bubble_plan(backend):
-    """Returns a zero-bubble plan. It needs four layers, so its model has no losses from PyTorch;
-    its losses are those of one_rank_plan()."""
+    """Returns a zero-bubble plan. The schedule needs four layers, and PyTorch's losses are not
+    recorded for a model of four layers, so the expected losses are those of one_rank_plan()."""
     schedule = 'schedule = "interleaved_zero_bubble"\nvirtual_stages = 2\nmicrobatches = 4'
     text = plan_text(f"[pipeline]\n{schedule}", "world_size = 2\npp_size = 2")
     text = text.replace("loop/model", "table_deep").replace("micro_batch_size = 2", "micro_batch_size = 1")
@@ -48,12 +48,13 @@ def zero_bubble_plan(backend):
 
 
 def one_rank_plan():
-    """Returns a plan of zero bubble's model on one rank of the host."""
+    """Returns a plan that trains zero_bubble_plan()'s model on one rank on the host."""
     return on_backend(plan_text(mesh="world_size = 1").replace("loop/model", "table_deep"), "gloo")
 
 
 def family_plan(family, backend, mesh="world_size = 1"):
-    """Returns a plan of a family's small model; its losses are family_losses(family)."""
+    """Returns a plan that trains a family's small model. Its expected losses are
+    family_losses(family)."""
     text = plan_text(mesh=mesh).replace("loop/model", f"hf/{family}").replace("lr = 1e-2", "lr = 2e-3")
     return on_backend(text, backend)
 
@@ -67,7 +68,8 @@ def family_losses(family):
 
 
 class CurveTest(RunTest):
-    """Compares a plan's losses with a curve: PyTorch's if one is recorded, else one rank's."""
+    """Compares a plan's losses with PyTorch's losses if they are recorded, otherwise with one
+    rank's."""
 
     def follow(self, text, losses, run):
         result = self.am_run(self.write_plan(text), "--run-dir", self.path / run, "--json")

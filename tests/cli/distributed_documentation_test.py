@@ -1,6 +1,7 @@
-"""Checks the tables of lib/docs/distributed.md: each row's declaration is in the header that its
-table names, each argument of Python's is an argument of it or is named in the row, and every
-public declaration of those headers has a row."""
+"""Checks the tables of lib/docs/distributed.md, in which each row compares a Python call with a
+C++ declaration. The declaration must be in the header that the table's heading names; the
+declaration or the row must name each argument of the Python call; and each public declaration of
+these headers must have a row."""
 
 import ast
 import re
@@ -9,17 +10,18 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PAGE = ROOT / "lib" / "docs" / "distributed.md"
-# Headers of which every public declaration must be in the tables.
+# Headers whose public declarations must all be in the tables.
 WHOLE = sorted(path.relative_to(ROOT / "lib").as_posix() for path in (ROOT / "lib/am/compat").glob("*.h"))
 WHOLE += ["am/parallel/strategy.h", "am/parallel/sync_ctx.h", "am/parallel/unshard.h",
           "am/config/strategy_config.h"]
-# Names that other tables of this page, or the description of plans, cover.
+# Names that this page's tables need not contain, because other tables or the description of plans
+# cover them.
 ELSEWHERE = {"TpPlanSetting", "ActivationCheckpointing", "ShardPlacement"}
 
 
 def tables(page):
-    """Returns (words in backticks of the heading, rows of three cells) of each table with such
-    rows."""
+    """Returns (words in backticks in the heading, rows of cells) of each table whose first two
+    columns are "Python" and "here"."""
     found = []
     for part in re.split(r"^## ", page, flags=re.MULTILINE)[1:]:
         heading, _, text = part.partition("\n")
@@ -32,7 +34,7 @@ def tables(page):
 
 
 def plain(text):
-    """Removes comments, line ends and insignificant spaces."""
+    """Returns the text without comments, line ends and insignificant spaces."""
     text = re.sub(r"//[^\n]*", "", text)
     text = re.sub(r"\s+", " ", text)
     return re.sub(r"\s*([(),;<>{}&*=])\s*", r"\1", text).strip()
@@ -81,11 +83,12 @@ def declarations(text):
 
 
 def arguments(python):
-    """Returns the names of a signature's arguments, or a field's own name; otherwise []."""
+    """Returns the argument names of a Python signature, or the name of a field. Returns [] for
+    anything else."""
     if re.fullmatch(r"\w+: .*|\w+ = .*", python):
         return [python.split(":")[0].split(" =")[0]]
     call = re.fullmatch(r"@?[\w.]+\((.*)\)", python)
-    if not call or re.search(r"\), \w+\.", python):  # several names
+    if not call or re.search(r"\), \w+\.", python):  # several calls in one cell
         return []
     given = ast.parse(f"def f({call.group(1)}): pass").body[0].args
     every = given.posonlyargs + given.args + given.kwonlyargs

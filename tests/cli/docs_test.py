@@ -29,7 +29,7 @@ from blocks import LANGUAGES, blocks, documents  # noqa: E402
 PROGRAMS = BIN.parent / "docs"
 WIDTH = 80
 
-# Text that differs between machines and runs, and its replacement.
+# (pattern, replacement) of texts that differ between machines and runs.
 UNSTEADY = [
     (re.compile(r"\d+:\d\d:\d\d"), "TIME"),
     (re.compile(r"\b\d+(\.\d+)? [mu]?s\b"), "TIME"),
@@ -49,7 +49,7 @@ UNSTEADY = [
 ]
 
 
-# Output of a command that is meant to fail.
+# A command may exit with a nonzero status only if its shown output matches this.
 FAILURE = re.compile(r"\berror\b|\bfailed\b|\bdiffer between ranks$")
 
 
@@ -84,7 +84,8 @@ def commands(text):
 
 
 def end_group(group, seconds=30):
-    """Ends the remaining processes of a session, and waits until they are gone."""
+    """Sends SIGTERM to the remaining processes of a process group, waits until they have ended,
+    and kills those that have not ended after `seconds`."""
     end = time.monotonic() + seconds
     try:
         os.killpg(group, signal.SIGTERM)
@@ -104,16 +105,17 @@ class Docs(PlanCase):
                        "HOME": str(self.folder), "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": ""}
         done = subprocess.Popen(["bash", "-c", command], cwd=self.folder, env=environment, start_new_session=True,
                                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
-        self.addCleanup(end_group, done.pid)  # processes left in the background
+        self.addCleanup(end_group, done.pid)  # ends what the command left in the background
         printed, _ = done.communicate(timeout=120)
         return done.returncode, printed.replace(str(self.folder), "/home/me").rstrip("\n").splitlines()
 
     def hold_console(self, block):
-        """Compares the block, or returns its text with the current output where that differs."""
+        """Runs the commands of a console block, and returns the block's text, with the current
+        output where it differs. Without AM_RECORD, a difference fails the test."""
         now = []
         for command, shown in commands(block.text):
             status, printed = self.run_command(command)
-            while shown and not shown[-1]:  # a blank line before the next command
+            while shown and not shown[-1]:  # blank lines before the next command
                 shown.pop()
             now += ["$ " + command, *(shown if matches(shown, printed) else printed)]
             if status != 0 and not any(FAILURE.search(line) for line in shown):
@@ -124,7 +126,8 @@ class Docs(PlanCase):
         return "\n".join(now) + "\n"
 
     def hold_toml(self, block):
-        """Checks a TOML block: a complete plan must pass; in a part of one, keys and values must be legal."""
+        """Checks a TOML block. A complete plan must pass the rules; in a part of a plan, keys
+        and values must be legal."""
         text = block.text
         if not re.search(r"^path = ", text, re.MULTILINE):
             section = '[model]\npath = "plans/models/llama-3.1-8b"\n'

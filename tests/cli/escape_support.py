@@ -1,4 +1,5 @@
-"""Texts that would control a terminal, the characters allowed on one, and a tool's output to one."""
+"""Texts with control characters for a terminal, patterns of the allowed control characters, and
+a tool's output to a terminal."""
 
 import os
 import pty
@@ -8,17 +9,17 @@ import subprocess
 
 from cli_support import ENVIRONMENT
 
-# Sequences that set the title, clear the screen, hide text and set a colour that the tools use too;
-# C1's CSI; characters that change the direction of text.
+# Sequences that set the title, clear the screen, hide text, and set a colour that the tools also
+# use; C1's CSI; characters that change the direction of text.
 EVIL = "x\x1b]0;pwn\x07\x1b[2J\x1b[8m\x1b[1;31m\u009b31m\u202e\u2066y"
-# For file names, which are bytes: EVIL with a byte that is not UTF-8.
+# EVIL with a byte that is not UTF-8, for file names.
 EVIL_BYTES = EVIL.encode() + b"\x9b2J"
 OURS = re.compile("\x1b\\[(0|1|2|32|34|1;31|1;33|1;36)m")
 CONTROL = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
 def on_terminal(arguments, cwd, seconds=60):
-    """Returns the tool's output to a pseudo-terminal, and its status."""
+    """Runs a tool on a pseudo-terminal and returns its output."""
     parent, child = pty.openpty()
     process = subprocess.Popen(arguments, cwd=cwd, env={**ENVIRONMENT, "TERM": "xterm"}, stdin=subprocess.DEVNULL,
                                stdout=child, stderr=child)

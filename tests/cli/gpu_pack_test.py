@@ -1,4 +1,5 @@
-"""scripts/gpu_pack's reduction of a CUDA library, on a generated ELF file."""
+"""scripts/gpu_pack removes the code of other GPU architectures from a CUDA library. The tests
+generate an ELF file."""
 
 import os
 import struct
@@ -23,7 +24,7 @@ def container(*entries):
 
 
 def elf(**sections):
-    """Returns a file with these sections, by name, with _ for the leading dot."""
+    """Returns the bytes of an ELF file with these sections: {name: content}."""
     names, texts, content = b"\0", {}, bytes(64)
     for name in [*sections, "shstrtab"]:
         texts[name] = len(names)

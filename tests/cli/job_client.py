@@ -1,4 +1,5 @@
-"""A client of a running job, without am-repl: for its tests and for scripts/bench/attachers.py."""
+"""A client of a running job that does not use am-repl, for am-repl's tests and for
+scripts/bench/attachers.py."""
 
 import json
 import socket
@@ -6,7 +7,7 @@ import struct
 
 
 class Talker:
-    """Communicates with a job by its protocol."""
+    """Exchanges messages with a job by the protocol of its control socket."""
 
     def __init__(self, run, seconds=20):
         self.socket = socket.socket(socket.AF_UNIX)
@@ -27,9 +28,13 @@ class Talker:
         text = json.dumps(message).encode()
         self.socket.sendall(struct.pack("<I", len(text)) + text)
 
+    def message(self):
+        """Waits for the job's next message and returns it."""
+        (size,) = struct.unpack("<I", self.stream.read(4))
+        return json.loads(self.stream.read(size))
+
     def reply(self, number):
         while True:
-            (size,) = struct.unpack("<I", self.stream.read(4))
-            answer = json.loads(self.stream.read(size))
+            answer = self.message()
             if answer.get("id") == number:
                 return answer["reply"]

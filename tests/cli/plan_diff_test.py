@@ -1,4 +1,4 @@
-"""am-plan diff: the changes between two plans."""
+"""am-plan diff prints the changes between two plans."""
 
 import unittest
 

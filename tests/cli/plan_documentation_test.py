@@ -82,6 +82,14 @@ class Completions(PlanCase):
         self.am_plan("completions", "tcsh", status=2)
 
 
+class Help(PlanCase):
+    def test_every_command_that_answers_takes_json(self):
+        for command in commands(self):
+            with self.subTest(command):
+                takes = "--json" in self.am_plan(command, "--help").out
+                self.assertEqual(takes, command not in ("man", "completions"))
+
+
 class Manual(PlanCase):
     def test_pages_of_all_commands(self):
         self.am_plan("man", "-o", self.folder)

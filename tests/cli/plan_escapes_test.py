@@ -42,12 +42,12 @@ class EscapesTest(PlanCase):
         return done
 
     def each_command(self, plan, out):
-        """Returns the commands that take a plan."""
+        """Returns one command line for each command that reads a plan."""
         return [["check", plan], ["check", plan, "--json"], ["check", plan, "--plan-only"],
                 ["check", plan, "--dialect", "torchtitan"], ["show", plan], ["shards", plan],
                 ["shards", plan, "--param", EVIL], ["tp", plan], ["memory", plan], ["cost", plan], ["schedule", plan],
                 ["diff", plan, plan], ["memory", plan, "--json"],
-                *([] if SANITIZED else [["report", plan, "-o", out, "--force"]]),  # it searches layouts
+                *([] if SANITIZED else [["report", plan, "-o", out, "--force"]]),  # report searches layouts
                 *(["export", plan, "--to", to]
                   for to in ("torchtitan", "megatron", "nemo-automodel", "accelerate", "deepspeed"))]
 
@@ -75,7 +75,7 @@ class EscapesTest(PlanCase):
             for command in self.each_command(plan, "page.html"):
                 with self.subTest((text, command[0])):
                     self.assert_clean(*command)
-        # Raw characters in the file, which TOML does not allow.
+        # The file contains raw control characters, which TOML does not allow.
         plan = self.evil_plan(mesh + f"[strategy]\nname = \"{EVIL}\"\n")
         self.assert_clean("check", plan)
         for command in (["check", plan, "--set", f"strategy.name={evil}"], ["check", plan, "--set", EVIL]):

@@ -1,4 +1,4 @@
-"""am-plan export and import: other frameworks' files, in both directions."""
+"""am-plan export and import: files of other frameworks are written and read."""
 
 import json
 import os
@@ -10,7 +10,7 @@ from cli_support import MODELS, SOURCE, PlanCase, run_tool
 
 FRAMEWORKS = ["torchtitan", "megatron", "nemo-automodel", "accelerate", "deepspeed"]
 EXAMPLES = sorted((SOURCE / "plans").glob("*.toml"))
-# Keys that do not affect the layout, so that it stays equal if an export loses them.
+# An export may lose these keys: without them the layout is still equal.
 OUTSIDE = ("mesh.ranks_per_node", "cluster.", "data.", "metrics.", "checkpoint.")
 
 SMALL = "[mesh]\nworld_size = 16\ntp_size = 2\npp_size = 2\n[train]\nglobal_batch_size = 32\n"

@@ -17,7 +17,7 @@ class OutputsTest(PlanCase):
         self.am_plan("export", self.good, "--to", "torchtitan", "-o", self.titan)
 
     def commands(self, file):
-        """Returns each way to write one file, by its option."""
+        """Returns one command line for each option that writes a file."""
         search = ["search", "--model", MODELS / "quickstart", "--gpus", 2, "--top", 1]
         return [["schedule", self.good, option, file] for option in ("--svg", "--trace", "--csv")] + [
             ["report", self.good, "-o", file],

@@ -1,4 +1,5 @@
-"""am-plan schedule: orders, their files, and schedules from CSV files."""
+"""am-plan schedule prints the order of a schedule's passes, writes it to files, and reads
+schedules from CSV files."""
 
 import csv
 import json

@@ -17,7 +17,8 @@ FOLDER = SOURCE / "tests" / "cli" / "sessions" / "plan"
 SESSIONS = sorted(FOLDER.glob("*.session"))
 WIDTH = 80
 
-# A diagnostic and its help each stay on one line, for editors and grep.
+# A diagnostic and its help may be wider than the terminal: each stays on one line, for editors and
+# grep.
 DIAGNOSTIC = re.compile(r"\S+:\d+:\d+: (error|warning|note)\[|help: ")
 
 

@@ -1,4 +1,5 @@
-"""am-plan show and shards: groups, pictures, and each rank's part of a parameter."""
+"""am-plan show prints the process groups and pictures of the mesh; am-plan shards prints each
+rank's part of a parameter."""
 
 import unittest
 
@@ -30,7 +31,7 @@ class ShowTest(PlanCase):
 
         plan = self.plan("[mesh]\nworld_size = 8192\ntp_size = 8\ncp_size = 4\npp_size = 4\nep_size = 16\n"
                          "dp_replicate_size = 2\n[train]\nglobal_batch_size = 256\n")
-        doubled = "--set=mesh.world_size=16384"  # doubles dp_shard
+        doubled = "--set=mesh.world_size=16384"  # doubles the size of dp_shard
         large = self.json("show", plan, doubled)
         self.assertEqual(large["groups"]["tp"], [{"first": 0, "stride": 1, "count": 8, "groups": 2048, "step": 8}])
         self.assertEqual(large["groups"]["pp"], [{"first": 0, "stride": 4096, "count": 4, "groups": 4096, "step": 1}])
@@ -44,7 +45,7 @@ class ShowTest(PlanCase):
         self.assertLess(len(self.am_plan("show", plan, "--json", "--set=mesh.world_size=131072").out), 1 << 20)
 
     def test_experts(self):
-        # The model has no experts; the mesh is still drawn.
+        # The model has no experts, but the groups of expert parallelism are shown.
         groups = self.json("show", self.plan("[mesh]\nworld_size = 8\ntp_size = 2\nep_size = 4\n"))["groups"]
         self.assertEqual(groups["ep"], [[0, 1, 2, 3], [4, 5, 6, 7]])
         self.assertEqual(groups["ep_shard"], [[0, 4], [1, 5], [2, 6], [3, 7]])
@@ -74,7 +75,7 @@ dp_cp           2       2      2  sums gradients                {0, 2} {1, 3}
         self.assertEqual({spans()[name] for name in ("tp", "dp", "dp_shard_cp")}, {1})
         self.assertEqual(spans()["pp"], 2)
         self.assertIn("; pp crosses nodes\n", self.am_plan("show", plan).out)
-        # Nodes of 6: some groups of 4 are split over nodes, some are not.
+        # With 6 ranks per node, some groups of 4 ranks are on two nodes, and others are on one.
         self.assertEqual(spans("--set", "mesh.ranks_per_node=6")["tp"], 2)
         self.assertNotIn("cross", self.am_plan("show", plan, "--set", "mesh.ranks_per_node=16").out)
 

@@ -1,4 +1,4 @@
-"""am-plan as a tool: help, statuses, colours, speed, and its libraries."""
+"""am-plan as a command-line tool: its help, exit statuses, colours, speed and linked libraries."""
 
 import json
 import re
@@ -49,6 +49,8 @@ class UsageTest(PlanCase):
         for arguments, said in [
                 (["chek", plan], "did you mean check?"),
                 (["check", plan, "--jsn"], "did you mean --json?"),
+                (["check", "--hlep"], "did you mean --help?"),
+                (["--hlep"], "did you mean --help?"),
                 (["check", plan, "--colour", "never"], "did you mean --color?"),
                 (["memory", plan, "--rnak=1"], "did you mean --rank?"),
                 (["explain", "tp.hed"], "did you mean tp.heads?"),

@@ -25,7 +25,7 @@ def replay(path, prompt, answer):
             command = line.removeprefix(prompt)
             lines += [line, *TIMES.sub("in TIME", answer(command)).splitlines()]
         elif line.startswith("#") and (not lines or lines[-1].startswith("#")):
-            lines.append(line)  # header of the session
+            lines.append(line)  # comments at the top of the session
     return "\n".join(lines) + "\n"
 
 

@@ -1,4 +1,4 @@
-"""am-repl on a run folder with a running job: it attaches, commands run between two steps on all
+"""am-repl attaches to the running job of a run folder. Commands run between two steps on all
 ranks, and training continues as if no client had attached."""
 
 import json
@@ -7,7 +7,6 @@ import re
 import shutil
 import signal
 import socket
-import struct
 import subprocess
 import unittest
 
@@ -44,18 +43,18 @@ class AttachTest(AttachCase):
             "continue", options=["--write"])
         step = looked[2]["step"]
         self.assertEqual(looked[9]["step"], step)
-        # Commands between steps of the running job, without a pause.
+        # These commands run between two steps of the job, which is not paused.
         for command in ("stats *", f"unshard {LAYER}", "hist model.norm.weight", "mesh", "step 3", "optim",
                         "set tokenizer bytes; grad *norm* --of '1 2 3'; grad *norm*"):
             self.repl("run", command)
-        # The stored checkpoint of that step gives the same answers.
+        # The checkpoint that `save` wrote at this step gives equal answers.
         self.assertTrue(looked[9]["checkpoint"].endswith(f"step-{step}"))
         rest = self.repl(looked[9]["checkpoint"], "stats *", f"print {LAYER}[0:4, :8]",
                          f"print {LAYER}[3:6, :3]", "stats optim.state", "set tokenizer bytes",
                          "logprob '3 + 4 = 7'", "grad --of '3 + 4 = 7'")
         for mine, theirs in ((looked[3], rest[0]), (looked[11], rest[3])):
             for live, stored in zip(mine["stats"], theirs["stats"], strict=True):
-                for key, value in live.items():  # sums over ranks round in another order
+                for key, value in live.items():  # the ranks' sums are added in another order
                     if key in ("mean", "std", "norm"):
                         self.assertAlmostEqual(value, stored[key], delta=1e-12 * abs(value))
                     else:
@@ -66,9 +65,9 @@ class AttachTest(AttachCase):
         self.check_gradients(looked[14], rest[6], 1e-4)
         self.assertEqual(looked[4]["values"], rest[1]["values"])
         self.assertEqual(looked[6]["values"], rest[2]["values"])
-        # The step's gradients are clipped to norm 1; metrics report the norm before clipping. The
-        # gradients equal those that am-repl computes on ranks of the plan after the same number of
-        # steps.
+        # `grad` shows gradients that are clipped to norm 1; the metrics contain the norm before
+        # clipping. The gradients equal those of another am-repl, which starts ranks from the plan
+        # and trains the same number of steps.
         losses = self.stop(job)
         self.assertGreater(len(losses), step)
         norm = self.metrics("run")[step - 1]["grad_norm"]
@@ -76,7 +75,7 @@ class AttachTest(AttachCase):
         again = self.repl("run.toml", f"step {step}", "grad")
         self.assertEqual(again[0]["loss"], losses[step - 1])
         self.check_gradients(looked[10], again[1], 1e-9)
-        # Losses and final files equal, bit by bit, those of the job without clients.
+        # Losses and final checkpoint files equal, bit by bit, those of a job without clients.
         quiet = self.write_plan(plan_text(steps=LONG, **plan), "quiet.toml")
         self.train(quiet, "quiet", "--steps", len(losses), "--no-attach",
                    "--set", "metrics.every=100000")
@@ -86,8 +85,8 @@ class AttachTest(AttachCase):
                          self.checkpoint_bytes("quiet", len(losses)))
 
     def test_gradients_are_said_to_be_of_what_they_are_of(self):
-        """One client reads gradients repeatedly, while the job trains and other clients compute
-        gradients of a text."""
+        """One client alternates between the gradients of the last step and the gradients of a
+        text, while it pauses and steps the job. Each answer names the source of its gradients."""
         job = self.start_job()
         answers = self.repl(
             "run", "set tokenizer bytes", "pause", "grad *norm*", "step 2", "grad *norm*", "grad *norm* --of '1 2 3'",
@@ -129,7 +128,7 @@ class AttachTest(AttachCase):
         held = self.status()
         self.assertIn(f"process {owner.pid}", held["paused"])
         self.assertEqual(held["phase"], "between steps")
-        # Another client may read, but not resume the job.
+        # While one client has paused the job, another one can read tensors, but not resume the job.
         answers = self.repl("run", "stats model.norm.weight", "continue", status=1)
         self.assertTrue(answers[0]["ok"])
         self.assertIn(f"paused by am-repl", answers[1]["error"]["message"])
@@ -173,7 +172,7 @@ class AttachTest(AttachCase):
         self.assertIn("needs --write", answer["error"]["message"] + answer["error"]["help"])
         self.assertFalse((self.path / "norm.npy").exists())
         answers = self.repl("run", "break when validation_loss != 1", "watch loss --times 3", "status")
-        self.assertIsNone(answers[2]["paused"])  # steps without a validation do not meet the condition
+        self.assertIsNone(answers[2]["paused"])  # a step without validation does not meet the condition
         answer = self.repl("run", "export out", status=1)[0]
         self.assertIn("--write", answer["error"]["help"])
         self.assertFalse((self.path / "out").exists())
@@ -187,7 +186,7 @@ class AttachTest(AttachCase):
         for wrong in ("x", "-1", "nan"):
             answer = self.repl("run", f"set optimizer.lr {wrong}", status=1, options=["--write"])[0]
             self.assertIn("is not a learning rate", answer["error"]["message"])
-        # With learning rate 0, no parameter changes on any rank.
+        # With learning rate 0, three steps change no parameter on any rank.
         answers = self.repl("run", "pause", "set optimizer.lr 0", "stats *", "step 3", "stats *",
                             "set digits 3", "set optimizer.lr 1e-3", "step 2", "stats *",
                             options=["--write"])
@@ -216,6 +215,17 @@ class AttachTest(AttachCase):
             talker.send(id=6, input="ls 'open")
             self.assertIn("quote", talker.reply(6)["error"]["message"])
         self.wait_for(lambda: self.status()["paused"] is None, seconds=20)
+        self.stop(job)
+
+    def test_a_condition_that_is_set_pauses_the_job_only_later(self):
+        job = self.start_job()
+        with Talker(self.path / "run") as talker:
+            for command, condition in (("break when loss < 0", "loss < 0"), ("tripwire nan > 0", "nan > 0")):
+                talker.send(id=1, input=command)
+                said = talker.reply(1)["text"]
+                self.assertIn(f"set: the job will pause after the first step where {condition}", said)
+                talker.send(id=2, input="status")
+                self.assertIsNone(talker.reply(2)["json"]["paused"])
         self.stop(job)
 
     def test_a_break_pauses_after_its_step(self):
@@ -255,7 +265,8 @@ class AttachTest(AttachCase):
         quiet = subprocess.run([BIN / "am-repl", "run", "-c", "watch step_seconds --times 500"], capture_output=True,
                                text=True, timeout=100, cwd=self.path)
         self.assertEqual(quiet.stderr.count("step_seconds"), 500)
-        # The samples are not printed again: a curve with its range ends the answer.
+        # stdout does not repeat the 500 samples, which stderr showed: the answer is a curve with
+        # its range.
         self.assertLess(len(quiet.stdout.splitlines()), 20)
         self.assertIn("step_seconds", quiet.stdout)
         self.assertNotIn("has not reached the end", quiet.stderr)
@@ -291,13 +302,13 @@ class AttachTest(AttachCase):
             self.assertIn(words, self.repl("run", command, status=1)[-1]["error"]["message"])
         client = self.attach()
         now = self.repl("run", f"norms {LAYER}")[0]["total"]["l2"]
-        # Each step changes the weights, so the condition is met.
+        # The next step changes the weights, which meets the condition.
         self.say(client, f"tripwire l2 != {now:.17g} {LAYER}")
         self.wait_for(lambda: self.status()["paused"] is not None)
         paused = self.status()
         said = client.stderr.readline()
         self.assertIn("attached", said)
-        said = client.stderr.readline()  # printed without a command
+        said = client.stderr.readline()  # the client prints it although no command was entered
         client.stdin.close()
         client.wait(timeout=30)
         self.assertIn(f"holds for {LAYER}; the job is paused for you", said)
@@ -308,15 +319,8 @@ class AttachTest(AttachCase):
     def test_the_prompt_has_the_step_that_the_job_is_at(self):
         job = self.start_job()
         self.wait_for(lambda: len(self.metrics("run")) > 5)
-        with socket.socket(socket.AF_UNIX) as client:
-            client.settimeout(20)
-            client.connect(json.loads((self.path / "run/control/control.json").read_text())["socket"])
-            client.sendall(b"AMRPC\0\0\1")
-            hello = json.dumps({"protocol": 1}).encode()
-            client.sendall(struct.pack("<I", len(hello)) + hello)
-            stream = client.makefile("rb")
-            (size,) = struct.unpack("<I", stream.read(4))
-            welcome = json.loads(stream.read(size))
+        with Talker(self.path / "run") as talker:
+            welcome = talker.message()
         (step,) = re.findall("attached to .* at step ([0-9]+)", welcome["note"])
         self.assertGreater(int(step), 5)
         (titled,) = re.findall("step ([0-9]+)", welcome["title"])
@@ -324,8 +328,11 @@ class AttachTest(AttachCase):
         with Talker(self.path / "run") as talker:
             for command in ("status", "ranks", "norms"):
                 talker.send(id=1, input=command)
-                (titled,) = re.findall("step ([0-9]+)", talker.reply(1)["title"])
+                reply = talker.reply(1)
+                (titled,) = re.findall("step ([0-9]+)", reply["title"])
                 self.assertGreaterEqual(int(titled), int(step))
+                if command == "status":
+                    self.assertLessEqual(abs(int(titled) - reply["json"]["step"]), 1)
         self.stop(job)
 
     def test_mistakes_are_answered_and_cost_nothing(self):

@@ -16,7 +16,8 @@ from run_support import BIN, DATA, RunTest, plan_text
 
 
 def safetensors(tensors, metadata=None):
-    """Returns the bytes of a file of float32 zeros."""
+    """Returns the bytes of a safetensors file of float32 zeros; `tensors`: {name: number of
+    elements}."""
     header, at = {}, 0
     if metadata:
         header["__metadata__"] = metadata
@@ -28,7 +29,8 @@ def safetensors(tensors, metadata=None):
 
 
 class Impostor:
-    """Listens at the address that a run folder gives for its job, and answers arbitrarily."""
+    """Pretends to be a run's job: writes control.json to the run folder, listens at its socket,
+    and sends arbitrary answers."""
 
     def __init__(self, run, welcome, answers=()):
         control = run / "control"
@@ -123,8 +125,8 @@ class Clean(RunTest):
                         self.assertIn(b"config.json:1:2: not JSON", done.stderr)
 
     def test_paths_of_a_run(self):
-        """A run folder, data and a plan whose names contain control characters; trained, resumed,
-        inspected."""
+        """Trains, resumes and inspects a run whose run folder, data and plan have control
+        characters in their names."""
         name = EVIL_BYTES.decode(errors="surrogateescape").replace("/", "")
         data = self.path / f"data{EVIL}.bin"
         data.write_bytes((DATA / "loop" / "tokens.bin").read_bytes())

@@ -1,5 +1,5 @@
-"""am-repl with problematic files: mistyped, inconsistent, too large, not regular files, or changed
-while in use."""
+"""am-repl on problematic files: files with wrong types or inconsistent contents, files that are
+too large or not regular, and files that change while they are open."""
 
 import ast
 import json
@@ -19,7 +19,8 @@ HF = Path(os.environ["AM_SOURCE_DIR"]) / "tests" / "data" / "hf"
 
 
 def safetensors(path, tensors, metadata=None, data=None):
-    """Writes float32 tensors, {name: shape}, with the given data or with sparse zeros."""
+    """Writes a safetensors file of float32 tensors, {name: shape}. Without `data`, the values
+    are zeros in a sparse file."""
     header, end = {}, 0
     if metadata:
         header["__metadata__"] = metadata
@@ -182,7 +183,7 @@ class TextOrFileTest(FilesCase):
         self.assertEqual(self.repl(self.model, input="loss '" + "x" * (20 << 20)).returncode, 2)
 
     def test_long_input_is_looked_at_once(self):
-        # Quadratic time on 12 MB would take minutes.
+        # If the time were quadratic in the length, 12 MB would need minutes.
         done = self.repl(self.model, input="# " + "x" * (12 << 20) + "\n" + " " * (12 << 20) + "mesh\n")
         self.assertEqual(done.returncode, 0, done.stderr)
 
@@ -321,7 +322,7 @@ class ShrinkingTest(FilesCase):
             stderr=subprocess.PIPE, text=True)
         process.stdin.write("stats model.norm.weight\n")
         process.stdin.flush()
-        for _ in range(3):  # until it has opened the file
+        for _ in range(3):  # the answer shows that the file is open
             process.stdout.readline()
         os.truncate(weights, 4000)
         out, err = process.communicate("stats\n", timeout=30)
@@ -371,7 +372,8 @@ kind = "synthetic"
         self.assertFalse((self.path / "run").exists())
 
     def forced(self, command):
-        # Memory is not at risk: the address space of these processes is limited.
+        # `ulimit -v` limits the address space, so the process fails before it fills the machine's
+        # memory.
         done = subprocess.run(["bash", "-c", f"ulimit -v 8000000; exec {BIN}/{command} --force"],
                               capture_output=True, text=True, timeout=60)
         self.assertNotEqual(done.returncode, 0)
@@ -442,8 +444,8 @@ kind = "synthetic"
 
 
 class DamagedTest(FilesCase):
-    """The remaining parts of a damaged checkpoint can be read; lost parts are reported, and exports
-    refuse them."""
+    """The intact parts of a damaged checkpoint can be read; lost tensors are reported, and
+    exports refuse them."""
 
     def setUp(self):
         super().setUp()
@@ -513,7 +515,7 @@ kind = "synthetic"
         file = self.step / "__1_0.distcp"
         with open(file, "r+b") as cut:
             cut.truncate(file.stat().st_size // 5)
-        for name in ("checkpoint.json", None):  # as am-run's checkpoint, then as PyTorch's
+        for name in ("checkpoint.json", None):  # first a checkpoint of am-run; without checkpoint.json, one of PyTorch
             self.check_the_rest(self.step, "__1_0.distcp", "bytes")
             if name:
                 (self.step / name).unlink()
@@ -552,7 +554,8 @@ kind = "synthetic"
         self.refuse(folder, "-c", "export out", says=("is damaged", names[0]))
 
     def test_one_part_of_several_is_no_model(self):
-        """A file of DCP's writer for the hub has a piece of each tensor, with its offset."""
+        """DCP's Hugging Face writer can write one file per rank, which contains a part of each
+        tensor and the offset of this part."""
         size = [4, 6]
         info = {"w": {"saved_offsets": [4, 0]}}
         safetensors(self.path / "shard-00002-model-00001-of-00001.safetensors", {"w": size},

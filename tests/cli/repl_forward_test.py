@@ -1,13 +1,15 @@
-"""am-repl's acts and experts: equal to PyTorch's hooks, at rest, under several layouts, and in a job."""
+"""am-repl's acts, experts and attention equal PyTorch's hooks: on a checkpoint, on ranks under
+several layouts, and in a job."""
 # ctest: waits
 
 import json
 import math
 import re
+import shutil
 import unittest
 
 from attach_support import AttachCase
-from run_support import DATA, FULL_PRECISION
+from run_support import DATA, FULL_PRECISION, read_safetensors, write_safetensors
 
 MODEL = DATA / "hf" / "mixtral"
 PLAN = f"""
@@ -24,7 +26,7 @@ name = "fsdp2"
 [train]
 seq_len = 16
 """
-# Written by scripts/fixtures/make_activations.py.
+# Values from PyTorch's hooks, made by scripts/fixtures/make_activations.py.
 HOOKS = json.loads((DATA / "activations.json").read_text())
 TEXT = HOOKS["text"]
 
@@ -34,7 +36,7 @@ class ForwardTest(AttachCase):
         return self.repl(target, *commands, options=["--tokenizer", "bytes", *options])
 
     def tokens(self):
-        """Writes tokens of the model's vocabulary, and returns the file."""
+        """Writes a token file with ids of the model's vocabulary, and returns its path."""
         file = self.path / "tokens.bin"
         file.write_bytes(b"".join((17 * i * i % 97).to_bytes(2, "little") for i in range(20000)))
         return file
@@ -71,15 +73,11 @@ class ForwardTest(AttachCase):
 
     def test_a_unit_with_nan_is_named_and_units_are_selected(self):
         weights = self.path / "mixtral"
-        weights.mkdir()
-        for file in MODEL.iterdir():
-            (weights / file.name).write_bytes(file.read_bytes())
-        data = bytearray((weights / "model.safetensors").read_bytes())
-        size = int.from_bytes(data[:8], "little")
-        entry = json.loads(data[8:8 + size])["model.layers.1.post_attention_layernorm.weight"]
-        begin = 8 + size + entry["data_offsets"][0]
-        data[begin:begin + 4] = b"\xff\xff\xff\xff"  # NaN
-        (weights / "model.safetensors").write_bytes(bytes(data))
+        shutil.copytree(MODEL, weights)
+        tensors = read_safetensors(MODEL / "model.safetensors")
+        dtype, shape, values = tensors["model.layers.1.post_attention_layernorm.weight"]
+        tensors["model.layers.1.post_attention_layernorm.weight"] = dtype, shape, b"\xff\xff\xff\xff" + values[4:]  # NaN
+        write_safetensors(weights / "model.safetensors", tensors)
         (acts,) = self.answers(weights, [f"acts --of '{TEXT}'"])
         self.assertEqual(acts["first_nonfinite"], "model.layers.1")
         self.assertEqual([row["nan"] > 0 for row in acts["units"]][:2], [False, False])

@@ -5,7 +5,7 @@ import json
 import subprocess
 import unittest
 
-from cli_support import BIN, SOURCE
+from cli_support import BIN, SOURCE, run_tool
 
 DATA = SOURCE / "tests" / "data"
 GREEDY = json.loads((DATA / "greedy.json").read_text())
@@ -23,6 +23,14 @@ class GenerateTest(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
                 self.assertEqual(json.loads(done.stdout)["results"][0]["tokens"], recorded["tokens"])
         self.assertGreaterEqual(len(families), 10)
+
+    def test_a_small_top_p_leaves_the_likeliest_token(self):
+        recorded = GREEDY["llama"]
+        text = f'generate "{recorded["prompt"]}" --temperature 1 --tokens {len(recorded["tokens"])}'
+        result = run_tool("am-repl", DATA / "hf" / "llama", "--json", "-c", f"{text} --top-p 0.0001; {text}")
+        narrow, free = [answer["tokens"] for answer in result.json["results"]]
+        self.assertEqual(narrow, recorded["tokens"])
+        self.assertNotEqual(free, recorded["tokens"])
 
 
 if __name__ == "__main__":

@@ -1,5 +1,5 @@
-"""am-repl on a hanging job: separate threads of the ranks report where each rank is and which rank
-it waits for, without the training threads."""
+"""am-repl on a job that hangs. Each rank answers on a thread of its own, not on its training
+thread, and reports its state and the rank for which it waits."""
 
 import os
 import signal
@@ -27,9 +27,9 @@ class HungTest(AttachCase):
     def test_a_stopped_rank_is_named_within_two_seconds(self):
         job = self.start_job()
         step = self.repl("run", "step 1")[0]["step"]
-        self.wait_for(lambda: self.status()["step"] > step + 3)  # the job has resumed
+        self.wait_for(lambda: self.status()["step"] > step + 3)  # the client has detached, so the job runs again
         process = self.freeze(1)
-        time.sleep(1.5)  # too short to count as a wait
+        time.sleep(1.5)  # longer than 1 s, the shortest wait that `ranks` reports
         begun = time.monotonic()
         ranks = self.repl("run", "ranks")[0]
         seconds = time.monotonic() - begun
@@ -41,9 +41,10 @@ class HungTest(AttachCase):
         self.assertEqual(rows[1]["state"], "stopped")
         self.assertEqual(rows[0]["state"], "answers")
         self.assertGreater(rows[0]["seconds"], 1.0)
-        # The collective that the other rank waits in, with its size and its place in the program.
+        # `collectives 0` shows the collective in which rank 0 waits, with its sequence number and
+        # size.
         last = self.repl("run", "collectives 0")[0]["ranks"][0]["collectives"]
-        (waiting,) = [each for each in last if each["waiting"]]  # others may be pending
+        (waiting,) = [each for each in last if each["waiting"]]  # other collectives may be in progress too
         self.assertEqual(f"{waiting['op']} {waiting['group']} #{waiting['sequence']}",
                          rows[0]["collective"])
         self.assertGreater(waiting["bytes"], 0)
@@ -64,7 +65,7 @@ class HungTest(AttachCase):
         endless.touch()
         job = self.start_job(env={"LD_PRELOAD": str(BIN.parent / "lib" / "loops.so"), "AM_TEST_LOOP": str(endless)})
         os.kill(self.processes_of("run")[1], signal.SIGSYS)
-        time.sleep(1.5)  # too short to count as a wait
+        time.sleep(1.5)  # longer than 1 s, the shortest wait that `ranks` reports
         self.wait_for(lambda: self.repl("run", "ranks")[0]["missing"] == [1])
         begun = time.monotonic()
         ranks = self.repl("run", "ranks")[0]
@@ -75,7 +76,7 @@ class HungTest(AttachCase):
         self.assertEqual(ranks["missing"], [1])
         self.assertIn("rank 0 waits for rank 1", ranks["text"])
         self.assertEqual([row["state"] for row in ranks["ranks"]], ["answers"] * 2)
-        # The endless function is above the job's own frames.
+        # The stack begins with the endless function; the job's own frames follow.
         self.assertIn("loop_without_an_end", "\n".join(stack[:3]))
         self.assertIn("am::train::Trainer::train_step", "\n".join(stack))
         self.assertTrue(any(each["waiting"] for each in last[0]["collectives"]))

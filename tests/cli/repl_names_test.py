@@ -1,4 +1,5 @@
-"""am-repl's answers from names only, without libtorch, equal those of am-repl-values byte by byte."""
+"""Answers that need no values of tensors: am-repl computes them without libtorch, and they equal
+those of am-repl-values byte by byte."""
 
 import os
 import shutil
@@ -18,7 +19,8 @@ ANSWERED = (
 )
 REFUSED = ("ls nothing", "ls --optimizer", "show nothing", "ls --values", "ls | sort nothing", "show", "fits nowhere", "ls --bytes", "mode xml",
            "ls | stats", "frobnicate", "show 'open", "help nothing")
-# Commands that am-repl passes to am-repl-values. Its messages are the same without am-repl.
+# Commands for which am-repl starts am-repl-values. Their output must not depend on the program that
+# was called.
 HANDED_ON = ("ls; stats nothing", "source nothing", "step", "status")
 
 
@@ -68,7 +70,7 @@ class SameAnswers(unittest.TestCase):
             self.assertEqual(*pages)
 
     def test_names_alone_need_no_libtorch(self):
-        """Runs am-repl without am-repl-values, by which it would replace itself."""
+        """Runs am-repl in a folder without am-repl-values, by which it would replace itself."""
         with tempfile.TemporaryDirectory(prefix="am-repl-test-") as name:
             alone = shutil.copy(BIN / "am-repl", name)
             folder = DATA / "hf/llama-sharded"

@@ -1,4 +1,5 @@
-"""Exports with optimizer states: training continues from each of them as if nothing had happened."""
+"""Exports with optimizer states: training that resumes from an export continues as without an
+interruption."""
 
 import json
 import unittest
@@ -6,8 +7,8 @@ import unittest
 from cli_support import run_tool
 from run_support import DATA, RunTest, plan_text
 
-# Export formats of each model. The export to OLMo-core does not support experts, and the one to
-# torchtitan does not support Mixtral.
+# Export formats of each model. The exports to OLMo-core do not support experts, and those to
+# torchtitan do not support Mixtral.
 FORMATS = {
     "llama": ("dcp", "torchtitan", "olmo", "megatron"),
     "qwen3_moe": ("dcp", "torchtitan", "megatron"),
@@ -66,8 +67,8 @@ class OptimizerTest(RunTest):
         self.train(self.plan_of("llama", more), "groups")
         _, said = self.export(self.checkpoint("groups", 2), "torchtitan", "one-group")
         self.assertIn("note: the parameters have different settings, but torchtitan uses those of tok_embeddings", said)
-        # Megatron does not decay norms either, so nothing is lost. It decays embeddings, so a note is
-        # printed if the plan does not.
+        # Like this plan, Megatron does not decay norms, so no setting is lost. Megatron decays
+        # embeddings, so a note is printed if the plan does not.
         self.assertNotIn("note:", self.export(self.checkpoint("groups", 2), "megatron", "two-groups")[1])
         self.train(self.plan_of("llama", more.replace("norm", "embed")), "embed")
         script = f"mode json; export {self.path}/again --format megatron --optimizer"
@@ -85,7 +86,7 @@ class OptimizerTest(RunTest):
             self.assertIn("lm_head.weight has the optimizer state momentum_buffer", result.err)
             self.assertFalse((self.path / "out").exists())
         folder, _ = self.export(self.checkpoint("sgd", 2), "dcp", "dcp")
-        # SGD's states have no count of updates, from which the step could be read.
+        # SGD's states contain no step count, so the exported step is 0.
         done = self.train(sgd, "sgd-after", "--resume", folder)
         self.assertIn("a checkpoint of another program at step 0", done.stdout + done.stderr)
         # That checkpoint has no states of AdamW.

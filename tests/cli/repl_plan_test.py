@@ -1,4 +1,5 @@
-"""am-repl on a plan: it starts the ranks, holds the sharded model, and reports failures of a rank."""
+"""am-repl on a plan starts the plan's ranks, which hold the sharded model, and reports a rank's
+failure."""
 
 import json
 import os
@@ -37,7 +38,7 @@ def children_of(pid):
     for stat in Path("/proc").glob("[0-9]*/stat"):
         try:
             text = stat.read_text()
-        except OSError:  # it has just ended
+        except OSError:  # the process has just ended
             continue
         if int(text.rsplit(")", 1)[1].split()[1]) == pid:
             found.append(int(stat.parent.name))
@@ -51,7 +52,7 @@ def listening_sockets(pids):
         for link in Path(f"/proc/{pid}/fd").iterdir():
             try:
                 inodes.add(os.readlink(link))
-            except FileNotFoundError:  # closed meanwhile
+            except FileNotFoundError:  # the socket or process is already gone
                 continue
     found = []
     for table in ("/proc/net/tcp", "/proc/net/tcp6"):
@@ -94,7 +95,7 @@ class PlanTest(unittest.TestCase):
         self.addCleanup(self.end, process)
         process.stdin.write("memory\n")
         process.stdin.flush()
-        for _ in range(4):  # titles, a line, two ranks
+        for _ in range(4):  # the four lines of `memory`: titles, a rule, two ranks
             process.stdout.readline()
         return process
 
@@ -114,7 +115,7 @@ class PlanTest(unittest.TestCase):
             self.hold_against_checkpoint()
         show, unshard = self.results("-c", "show model.layers.1.mlp.up_proj.weight; unshard model.layers.1")
         self.assertEqual([shard["rank"] for shard in show["shards"]], [2, 3])
-        self.assertEqual([rank["unsharded_bytes"] > 0 for rank in unshard["after"]], [False, False, True, True])  # gathered over tp
+        self.assertEqual([rank["unsharded_bytes"] > 0 for rank in unshard["after"]], [False, False, True, True])  # stage 1, over tp
 
     def hold_against_checkpoint(self):
         commands = "stats; loss 'ABC DEF'; logprob HELLO; generate AB --tokens 5"
@@ -140,7 +141,7 @@ class PlanTest(unittest.TestCase):
     def test_nobody_outside_of_the_machine_can_reach_a_session(self):
         process = self.start()
         addresses = listening_sockets([process.pid, *children_of(process.pid)])
-        self.assertTrue(addresses)  # the store's address
+        self.assertTrue(addresses)  # the address of the rendezvous store
         loopback = "0100007F:"
         self.assertEqual([a for a in addresses if not a.startswith(loopback)], [])
 

@@ -7,8 +7,10 @@ import time
 import unittest
 from pathlib import Path
 
+from cli_support import display_width
 from repl_terminal import BIN, MODEL, PROMPT, Terminal, TerminalCase
 
+COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 PLAN = f"""
 [model]
 path = "{MODEL}"
@@ -59,6 +61,42 @@ class PromptTest(TerminalCase):
             terminal.expect(re.escape(PROMPT))
         self.assertGreater(widest[1], 101)
         self.assertGreater(widest[2], 81)
+        self.end(terminal)
+
+    def drawn(self, terminal, command):
+        """Returns the answer as the terminal receives it, with its escape sequences."""
+        terminal.text = ""
+        terminal.type(command + "\r")
+        while not terminal.text.partition("\n")[2].endswith(PROMPT):
+            self.assertTrue(terminal.read(20), terminal.text)
+        return terminal.text.partition("\n")[2].removesuffix(PROMPT)
+
+    def test_screens_fit_windows_of_all_sizes(self):
+        for env in ({}, {"NO_COLOR": "1"}, {"TERM": "dumb", "NO_COLOR": "1"}):
+            terminal = self.open(env={"PAGER": "", **env})
+            for rows, columns in ((24, 80), (40, 100), (40, 120), (50, 200)):
+                terminal.resize(rows, columns)
+                for command in ("stats", "tree", "heat lm_head.weight", "plot"):
+                    with self.subTest(env=env, columns=columns, command=command):
+                        text = self.drawn(terminal, command)
+                        plain = COLOUR.sub("", text).replace("\r\n", "\n")
+                        self.assertGreater(plain.count("\n"), 5)
+                        self.assertNotRegex(plain, "[\\x00-\\x09\\x0b-\\x1f\\x7f]")
+                        self.assertEqual([line for line in plain.split("\n") if display_width(line) > columns], [])
+                        if env:
+                            self.assertNotIn("\x1b", text)
+                        elif command == "heat lm_head.weight":
+                            self.assertIn("\x1b", text)
+            self.end(terminal)
+
+    def test_a_heat_map_is_as_high_as_the_window(self):
+        terminal = self.open(env={"PAGER": ""})
+        for rows in (24, 50):
+            with self.subTest(rows=rows):
+                terminal.resize(rows, 100)
+                lines = self.drawn(terminal, "heat lm_head.weight").count("\n") + 1  # with the prompt
+                self.assertLessEqual(lines, rows)
+                self.assertGreater(lines, rows - 5)
         self.end(terminal)
 
     def test_tab_completes_commands_and_names(self):

@@ -1,5 +1,6 @@
-"""am-repl on PyTorch jobs in Python: automesh.live. Needs a PyTorch that Python can import, the version
-that automesh was built for: AM_PYTHON names the interpreter; otherwise the one of this test."""
+"""am-repl on PyTorch jobs in Python, which use automesh.live. The tests need a Python in which
+the PyTorch version that automesh was built for can be imported: AM_PYTHON names it; by default
+it is the Python that runs the tests."""
 
 import json
 import os
@@ -24,7 +25,8 @@ PYTHON = os.environ.get("AM_PYTHON", sys.executable)
 
 
 def environment():
-    """Returns the environment in which Python finds a torch: scripts/setup --gpu installs one."""
+    """Returns the environment in which Python can import torch. Without AM_PYTHON, the torch
+    that `scripts/setup --gpu` installed is added to PYTHONPATH."""
     given = dict(os.environ)
     installed = pathlib.Path(os.environ["AM_SOURCE_DIR"]) / ".deps" / "libtorch"
     if "AM_PYTHON" not in os.environ and (installed / "torch").is_dir():
@@ -93,7 +95,7 @@ class PythonJob(AttachCase):
                     for number in range(commands):
                         client.send(id=number, input=choices.choice(QUESTIONS))
                         answered.append(client.reply(number))
-            except Exception as error:  # a thread's error must reach the test
+            except Exception as error:  # the test reports the thread's error
                 failed.append(repr(error))
 
         threads = [threading.Thread(target=ask, args=(seed,)) for seed in range(clients)]
@@ -145,7 +147,7 @@ class PythonJob(AttachCase):
         for rank in range(2):
             os.kill(self.process_of(job, rank), signal.SIGTERM)
         self.assertNotEqual(job.wait(timeout=60), 0)
-        self.assertLess(time.monotonic() - begun, 30)  # the pause itself could last for minutes
+        self.assertLess(time.monotonic() - begun, 30)  # not only after the pause, which can last for minutes
         self.assertIn("terminated", (self.path / "run/logs/rank-1.log").read_text())
 
     def test_a_model_of_transformers_is_exported_with_its_config(self):

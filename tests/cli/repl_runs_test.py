@@ -1,9 +1,12 @@
-"""Runs without weights: `metrics`, `plot` and `compare` of am-repl, and am-run ls."""
+"""Runs whose folders contain no weights: `metrics`, `plot` and `compare` of am-repl, and `ls`
+and `compare` of am-run."""
 
 import json
 import math
+import shutil
+import subprocess
 
-from cli_support import run_tool
+from cli_support import BIN, run_tool
 from run_support import SOURCE, RunTest
 
 PLAN = """[model]
@@ -96,6 +99,19 @@ class RunsTest(RunTest):
         again = self.ask("run", "-c", "plot loss --svg curves.svg", status=1)
         self.assertIn("--force", again.err)
 
+    def test_a_curve_needs_no_libtorch(self):
+        self.make_run("run", [4.0 / (i + 1) for i in range(200)])
+        self.make_run("other", [3.0 / (i + 1) for i in range(200)])
+        alone = self.path / "am-repl"  # without am-repl-values, the program with libtorch, beside it
+        shutil.copy(BIN / "am-repl", alone)
+        for runs, script in ((["run"], "metrics | plot loss"), (["run"], "plot loss grad_norm"),
+                             (["run", "other"], "compare")):
+            done = subprocess.run([alone, *runs, "-c", script], cwd=self.path, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("loss\n", done.stdout)
+        linked = subprocess.run(["ldd", alone], capture_output=True, text=True, check=True).stdout
+        self.assertNotIn("torch", linked)
+
     def test_every_line_fits_the_window(self):
         self.make_run("run", [4.0 / (i + 1) for i in range(200)])
         self.make_run("other", [3.0 / (i + 1) for i in range(200)], lr=0.1)
@@ -172,7 +188,8 @@ class RunsTest(RunTest):
             self.assertAlmostEqual(value, seconds)
         self.assertNotIn("waiting_seconds", rows)
         self.assertEqual([each["part"] for each in answer["longer"]], ["data_seconds"])
-        # A launcher may have set the number of ranks. The computation of another run takes longer.
+        # The plan of this run does not contain the number of ranks, which its launcher set. Its
+        # computation is slower than predicted and than the other run's.
         text = LLAMA_8B.replace("world_size = 8\n", "")
         slow = self.make_run("slow", [2.0] * 8, step_seconds=[3 * seconds] * 8, data_seconds=[0.0] * 8,
                              tokens_per_second=[80.0] * 8, tokens_per_second_per_rank=[10.0] * 8,
@@ -181,7 +198,7 @@ class RunsTest(RunTest):
         for other in ((), (run,)):
             answer = json.loads(run_tool("am-run", "compare", slow, *other, "--json", cwd=self.path).out)
             self.assertEqual([each["part"] for each in answer["longer"]], ["compute_seconds"])
-        # For a run without GPUs, only memory is predicted: a rank's memory on a host.
+        # For a run without GPUs, am-plan predicts only memory: that of a rank on the host.
         rows = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
         for row in rows:
             del row["peak_reserved_bytes"]

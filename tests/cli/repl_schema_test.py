@@ -1,4 +1,5 @@
-"""The JSON Schema of am-repl's answers: for every command, on a checkpoint, on ranks and in a job."""
+"""am-repl's answers to every command match its JSON Schema: on a checkpoint, on ranks and in a
+job."""
 
 import shutil
 import subprocess

@@ -1,4 +1,4 @@
-"""am-repl on checkpoints: scripts, JSON, exit statuses, bad input."""
+"""am-repl on checkpoints: scripts of commands, JSON answers, exit statuses and wrong input."""
 
 import json
 import os
@@ -158,7 +158,7 @@ class BadInputTest(ReplTest):
         empty = self.path / "empty"
         empty.mkdir()
         self.assert_fails(self.repl(empty, "-c", "ls"), 2, "safetensors", "step-N", "plan")
-        # For a folder of folders, the message names those that can be opened.
+        # If a folder contains only folders, the message names those that am-repl can open.
         self.assert_fails(self.repl(self.path, "-c", "ls"), 2, f"these can be opened: {self.path / 'llama'}")
         (self.path / "file").write_text("hello")
         self.assert_fails(self.repl(self.path / "file", "-c", "ls"), 2, "neither a plan nor weights")
@@ -177,7 +177,7 @@ class BadInputTest(ReplTest):
                         whole.replace(b'"F32"', b'"F33"', 1)):
             weights.write_bytes(content)
             self.assert_fails(self.repl(self.model, "-c", "ls"), 2, "model.safetensors")
-        weights.write_bytes(whole[:-8])  # all its names are present
+        weights.write_bytes(whole[:-8])  # the header is complete, and the last tensor is cut off
         done = self.repl(self.model, "-c", "ls")
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn("damaged: model.safetensors: it was cut off: 8 bytes", done.stderr)

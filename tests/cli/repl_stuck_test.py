@@ -1,5 +1,5 @@
-"""am-repl at a terminal during long work, or while a rank does not answer: the rank that is named,
-and the work that Ctrl-C ends."""
+"""am-repl at a terminal while a command runs long or a rank does not answer: it names the rank,
+and Ctrl-C ends the command."""
 # ctest: waits
 
 import json
@@ -30,7 +30,8 @@ class StuckTest(TerminalCase):
         return terminal.expect(re.escape("llama plan.toml [dp_shard 2]> "), timeout)
 
     def give_up_stats(self, terminal, rank):
-        """Stops the rank, and cancels a command that waits for it."""
+        """Stops the rank's process, starts a command that waits for the rank, and cancels the
+        command."""
         os.kill(rank, signal.SIGSTOP)
         terminal.type("stats\r")
         terminal.expect(WAITING, timeout=10)
@@ -51,7 +52,7 @@ class StuckTest(TerminalCase):
         terminal.type("help stats\r")
         terminal.expect("min, max, mean, std, norm", timeout=2)
         self.prompt(terminal)
-        # The rank continues, and the session with it.
+        # When the rank's process continues, the session works again.
         os.kill(ranks[1], signal.SIGCONT)
         terminal.type("mesh\r")
         terminal.expect("2 ranks")
@@ -100,7 +101,8 @@ class StuckTest(TerminalCase):
 
 
 class LongWorkTest(TerminalCase):
-    """Two billion sparse zeros: each command would take many seconds."""
+    """Commands on two billion zeros in a sparse file would each need many seconds. Ctrl-C ends
+    them."""
 
     def session(self):
         folder = Path(self.folder.name) / "large"

@@ -32,7 +32,7 @@ class Terminal:
         self.text = ""
 
     def resize(self, rows, columns):
-        """Resizes the terminal, like a window."""
+        """Sets the size of the terminal, as a terminal window does when the user resizes it."""
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
 
     def read(self, timeout):
@@ -41,7 +41,7 @@ class Terminal:
             return False
         try:
             data = os.read(self.fd, 65536)
-        except OSError:  # the other side has closed
+        except OSError:  # the program has closed the terminal
             return False
         self.text += data.decode(errors="replace")
         return bool(data)
@@ -50,7 +50,8 @@ class Terminal:
         """Waits for the pattern and drops everything up to its end; returns the text before it."""
         deadline = time.time() + timeout
         while True:
-            # After a hint, a carriage return and a column move put the cursor back.
+            # A completion hint is followed by a carriage return and a column move, which put the
+            # cursor back.
             plain = re.sub(r"\r\x1b\[[0-9]+G|\x1b\[[0-9;?]*[A-Za-z@]|\x1b[=>]", "", self.text)
             found = re.search(pattern, plain)
             if found:
@@ -81,14 +82,14 @@ class TerminalCase(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
 
     def open(self, target=MODEL, prompt=re.escape(PROMPT), env=None, folder="."):
-        """Starts am-repl and waits for its prompt; `prompt` is a pattern."""
+        """Starts am-repl and waits for its prompt. `prompt` is a regular expression."""
         terminal = Terminal([BIN / "am-repl", target], self.folder.name, env, folder)
         self.addCleanup(os.close, terminal.fd)
         terminal.expect(prompt)
         return terminal
 
     def run_command(self, terminal, text, pattern):
-        """Types a line; its output must match the pattern, followed by the prompt."""
+        """Types a line. Its output must match the pattern, and the prompt must follow."""
         terminal.type(text + "\r")
         found = terminal.expect(pattern)
         terminal.expect(re.escape(PROMPT))

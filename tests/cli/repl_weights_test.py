@@ -1,36 +1,16 @@
-"""Weights with other tools' names and layouts: wrappers, roots, indexes, adapters; and complete
-exports."""
+"""Weights with the names and layouts of other tools: wrappers ("module."), other root names,
+indexes, adapters; and complete exports."""
 
 import json
 import re
 import shutil
-import struct
 import unittest
 
 from cli_support import run_tool
-from run_support import DATA, RunTest, plan_text
+from run_support import DATA, RunTest, plan_text, read_safetensors, write_safetensors
 
 LLAMA = DATA / "hf" / "llama"
-TEXT = "loss '12 34 56 12'"  # bytes that are ids of both models
-
-
-def read_safetensors(path):
-    """Returns {name: (dtype, shape, bytes)}."""
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + size])
-    body = data[8 + size:]
-    return {name: (each["dtype"], each["shape"], body[slice(*each["data_offsets"])])
-            for name, each in header.items() if name != "__metadata__"}
-
-
-def write_safetensors(path, tensors):
-    header, offset = {}, 0
-    for name, (dtype, shape, values) in tensors.items():
-        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(values)]}
-        offset += len(values)
-    text = json.dumps(header).encode()
-    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(values for _, _, values in tensors.values()))
+TEXT = "loss '12 34 56 12'"  # its bytes are token ids of both models
 
 
 class WeightsTest(RunTest):
@@ -90,7 +70,7 @@ class WeightsTest(RunTest):
         index = json.loads(file.read_text())
         last = sorted(index["weight_map"].values())[-1]
         index["weight_map"]["mtp.fc.weight"] = last
-        # A shard in a subfolder is also inside the folder.
+        # The index may name a shard in a subfolder of the model's folder.
         (folder / "more").mkdir()
         (folder / last).rename(folder / "more" / last)
         index["weight_map"] = {name: f"more/{each}" if each == last else each for name, each in index["weight_map"].items()}
@@ -130,8 +110,8 @@ class WeightsTest(RunTest):
             self.ask(source, f"export {out} --format {form}")
             self.assertLessEqual(wanted, {each.name for each in out.iterdir()})
             self.assertEqual(self.loss(out), self.loss(source))
-        # The plan of a run names the tokenizer: an export has this tokenizer, and not that of the
-        # model's folder.
+        # The run's plan names another tokenizer than the one in the model's folder. An export
+        # contains the plan's tokenizer.
         tokenizer = self.path / "tokens" / "tokenizer.json"
         tokenizer.parent.mkdir()
         shutil.copy(source / "tokenizer.json", tokenizer)
@@ -147,7 +127,8 @@ class WeightsTest(RunTest):
 
     @staticmethod
     def byte_vocabulary():
-        """Returns the 256 letters of byte-level BPE for bytes, and a merge with the id of `?`."""
+        """Returns a byte-level BPE vocabulary: the letters of the 256 bytes with their bytes as
+        ids, except that the merge "12" has the id of `?`, and `?` has the id 256."""
         printable = [*range(33, 127), *range(161, 173), *range(174, 256)]
         letters, more = {}, 0
         for byte in range(256):
@@ -168,7 +149,8 @@ class WeightsTest(RunTest):
         result = self.am_run(merged, "--run-dir", exported)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.loss(exported / "export" / "step-2"), loss)
-        # A checkpoint exports its adapters as am-run does, merged or in PEFT's format.
+        # am-repl exports a checkpoint's adapters as am-run does: merged into the weights, or in
+        # PEFT's format.
         checkpoint = self.path / "run" / "checkpoints" / "step-2"
         self.export(checkpoint, self.path / "rested", "--merge")
         self.assertEqual((self.path / "rested/model.safetensors").read_bytes(),

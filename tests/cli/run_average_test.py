@@ -1,9 +1,8 @@
 """The moving average of the parameters: validation and exports use it, training does not."""
 
-import json
 import struct
 
-from run_support import DATA, RunTest, plan_text
+from run_support import DATA, RunTest, plan_text, read_safetensors
 
 VALIDATION = f'[validation]\nevery = 5\nsteps = 2\npath = "{DATA}/loop/tokens.bin"\n'
 EXPORT = '[checkpoint]\nexport = "hf"\nevery = 10\n'
@@ -11,18 +10,9 @@ EXPORT = '[checkpoint]\nexport = "hf"\nevery = 10\n'
 
 def tensors_of(path):
     """Returns {name: [float32 values]} of a safetensors file."""
-    data = path.read_bytes()
-    size = struct.unpack("<Q", data[:8])[0]
-    header = json.loads(data[8:8 + size])
-    body = data[8 + size:]
-    tensors = {}
-    for name, each in header.items():
-        if name == "__metadata__":
-            continue
-        assert each["dtype"] == "F32", each
-        begin, end = each["data_offsets"]
-        tensors[name] = struct.unpack(f"<{(end - begin) // 4}f", body[begin:end])
-    return tensors
+    tensors = read_safetensors(path)
+    assert {dtype for dtype, _, _ in tensors.values()} == {"F32"}
+    return {name: struct.unpack(f"<{len(values) // 4}f", values) for name, (_, _, values) in tensors.items()}
 
 
 class AverageTest(RunTest):
@@ -48,7 +38,8 @@ class AverageTest(RunTest):
         self.assertEqual([row["loss"] for row in self.metrics("average")], [row["loss"] for row in self.metrics("plain")])
         for plain, average in zip(self.validation_losses("plain"), self.validation_losses("average"), strict=True):
             self.assertGreater(abs(plain - average), 1e-4)
-        # Without the averages the two exports would be equal.
+        # The exports differ, because the second one contains the averages: the trained parameters
+        # are equal.
         plain, average = self.exported("plain"), self.exported("average")
         self.assertTrue(any(x != y for name in plain for x, y in zip(plain[name], average[name], strict=True)))
 

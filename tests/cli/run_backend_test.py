@@ -1,6 +1,6 @@
-"""The backend that am-run selects, and its messages if NCCL cannot run.
+"""The backend that am-run selects, and its error messages if NCCL cannot run.
 
-A fake driver (tests/plugins/fake_cuda_driver.cpp) shows GPUs to a process that has none.
+A fake driver (tests/plugins/fake_cuda_driver.cpp) reports GPUs on a machine that has none.
 """
 
 import os
@@ -69,7 +69,7 @@ class BackendTest(RunTest):
                                 "-DAM_WITH_CUDA=ON")
         elif "cannot be loaded" in result.stderr:
             self.assert_refused(result, "cannot open shared object file", "scripts/setup --gpu")
-        else:  # libtorch with all of CUDA detects the fake driver
+        else:  # a libtorch with CUDA loads the fake driver too, and reports no GPU
             self.assertEqual(result.returncode, 1, result.stderr)
             self.assertIn("but it sees 0 GPUs", result.stderr)
 

@@ -1,11 +1,11 @@
-"""Gradients of conversations under every layout, packed and padded, compared with transformers' (labels of -100)."""
+"""Gradients of training on conversations equal those of transformers (which ignores labels of
+-100), packed and padded, under every layout."""
 
 import json
-import struct
 import unittest
 from array import array
 
-from run_support import DATA, RunTest
+from run_support import DATA, RunTest, read_safetensors
 
 EXPECTED = json.loads((DATA / "chat" / "gradients.json").read_text())
 
@@ -48,7 +48,7 @@ LAYOUTS = {
 }
 WITH_EXPERTS = {"ep 2": {"mesh": "world_size = 2\nep_size = 2"}}
 
-# Faults (--fault), each with a layout on which the comparison must detect it.
+# Faults (--fault), and for each a layout on which the comparison must detect it.
 FAULTS = {
     "labels_of_rank": "fsdp2 3",
     "labels_of_micro_batch": "one rank",
@@ -60,17 +60,9 @@ FAULTS = {
 
 def read_tensors(file):
     """Returns the float32 tensors of a safetensors file as arrays."""
-    data = file.read_bytes()
-    (size,) = struct.unpack("<Q", data[:8])
-    header = json.loads(data[8:8 + size])
-    tensors = {}
-    for name, entry in header.items():
-        if name == "__metadata__":
-            continue
-        assert entry["dtype"] == "F32", entry
-        begin, end = entry["data_offsets"]
-        tensors[name] = array("f", data[8 + size + begin:8 + size + end])
-    return tensors
+    tensors = read_safetensors(file)
+    assert {dtype for dtype, _, _ in tensors.values()} == {"F32"}
+    return {name: array("f", values) for name, (_, _, values) in tensors.items()}
 
 
 class ChatGradientsTest(RunTest):
@@ -80,8 +72,9 @@ class ChatGradientsTest(RunTest):
         (self.path / "chat.jsonl").write_text(lines)
 
     def step(self, family, layout, packing, *arguments):
-        """Trains one step. Returns its loss and each parameter's [sum, norm] of the gradient: SGD with a rate of 1
-        subtracts the gradient from the weights."""
+        """Trains one step. Returns its loss, and [sum, norm] of each parameter's gradient, which
+        is the difference of the weights before and after: the optimizer is SGD with learning
+        rate 1."""
         name = f"run-{len(list(self.path.iterdir()))}"
         values = {"strategy": "", "micro": 1, "pipeline": "", **layout}
         plan = self.write_plan(
@@ -97,7 +90,9 @@ class ChatGradientsTest(RunTest):
         return self.metrics(name)[0]["loss"], gradients
 
     def errors(self, family, layout, packing, *arguments):
-        """Returns the largest relative errors of the loss and of a gradient, relative to the gradient's norm."""
+        """Returns the relative error of the loss, and the largest error of a gradient's norm or
+        sum. Gradient errors are relative to the norm; errors of a sum also to |sum| / norm if
+        that is larger than 1."""
         loss, gradients = self.step(family, layout, packing, *arguments)
         expected = EXPECTED["families"][family]
         worst = 0.0

@@ -1,5 +1,5 @@
-"""am-run trains on conversations: labels that do not count, packed examples, and the same curve under every
-layout."""
+"""am-run trains on conversations: only the labels of answers count, short examples are packed,
+and the loss curve is equal under every layout."""
 
 import json
 import unittest
@@ -68,7 +68,7 @@ class ChatTest(RunTest):
                     self.assertAlmostEqual(norm, expected_norm, delta=1e-5 * expected_norm)
 
     def test_packed_and_padded_examples_have_one_loss(self):
-        # All examples are in one batch, so both losses are means over the same labels.
+        # One batch contains all examples, so packed and padded losses are means over equal labels.
         batch = ["--set", "optimizer.lr=0", "--set", "train.global_batch_size={}", "--steps", "1"]
         packed_rows = int(self.losses("look", mesh="world_size = 1", steps=1)[0].stderr.split(" rows")[0].split()[-1])
         batch[3] = f"train.global_batch_size={packed_rows}"

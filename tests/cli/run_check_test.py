@@ -1,4 +1,5 @@
-"""am-run starts every plan that am-plan check accepts: plans drawn from the schema's own keys."""
+"""am-run --dry-run accepts exactly the plans that am-plan check accepts. The plans are drawn at
+random from the keys of the schema."""
 
 import json
 import random
@@ -9,7 +10,9 @@ from run_support import BIN, DATA, RunTest
 
 FAMILIES = ["llama", "mixtral", "qwen3_moe", "gemma2", "gpt2", "falcon-rw", "deepseek_v3", "gpt_oss",
             "phi3-longrope", "qwen2"]
-# Keys that depend on files or on the machine, or would make the model large.
+# Keys that are not drawn: strategy.name, which plan() writes itself; optimizer.name, autocast_dtype
+# and export; and keys whose values are paths, names, globs, lists or tables, for which value()
+# draws nothing anyway.
 LEFT_OUT = {"name", "tp_plan", "autocast_dtype", "shard_placement", "ignored_params", "path", "weights",
             "target_modules", "split_points", "dir", "resume", "no_decay", "freeze_params", "export"}
 
@@ -20,7 +23,8 @@ class Draw:
         self.sections = schema["properties"]
 
     def value(self, kind):
-        """Returns a value of the kind in a JSON schema; None if none can be drawn."""
+        """Draws a value that the JSON schema `kind` allows. Returns None for strings, lists and
+        tables."""
         if "enum" in kind:
             return self.random.choice(kind["enum"])
         if "anyOf" in kind:
@@ -67,7 +71,7 @@ class Draw:
 
 
 class CheckedPlansRun(RunTest):
-    WANTED = 12  # for each verdict
+    WANTED = 12  # number of plans of each verdict that am-run must confirm
 
     def judged(self, plan):
         done = subprocess.run([BIN / "am-plan", "check", plan, "--json"], capture_output=True, text=True)
@@ -110,7 +114,7 @@ class WrongOptions(RunTest):
             self.assertEqual(done.stderr.split("\n")[0], f"{said}")
 
     def test_an_unknown_option_is_named_though_it_has_a_value(self):
-        plan = self.path / "plan.toml"  # its content does not matter
+        plan = self.path / "plan.toml"  # the file need not exist
         unknown = "am-run: error: unknown option --frobnicate"
         self.assert_said(unknown, plan, "--frobnicate=3")
         self.assert_said(unknown, plan, "--frobnicate", "3")

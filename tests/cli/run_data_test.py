@@ -1,4 +1,5 @@
-"""Length of a job, mixtures, prepared and compressed data, the model's own tokenizer, and which checkpoints stay."""
+"""Training data and length of a job: epochs, mixtures, prepared and compressed text, the model's
+own tokenizer, and the checkpoints that are kept."""
 
 import gzip
 import json
@@ -40,7 +41,7 @@ TOKENS = f'kind = "tokens"\npath = "{DATA}/loop/tokens.bin"\n'
 
 class DataTest(RunTest):
     def run_plan(self, name, *arguments, status=0, **plan):
-        """Trains a plan in the run folder `name`; returns stderr and the lines of metrics.jsonl."""
+        """Trains a plan in the run folder `name`. Returns stderr and the lines of metrics.jsonl."""
         result = self.am_run(self.write_plan(plan_text(**plan), f"{name}.toml"), "--run-dir", name, *arguments)
         self.assertEqual(result.returncode, status, result.stderr)
         return result.stderr, self.metrics(name)
@@ -49,7 +50,8 @@ class DataTest(RunTest):
         return [line["loss"] for line in lines]
 
     def write_tokens(self, name, samples, first):
-        """Writes a token file of this number of samples of 16 tokens."""
+        """Writes a token file of `samples` samples of 16 tokens, which begins with the id
+        `first`."""
         values = [(first + 3 * i) % 60 for i in range(16 * samples + 1)]
         (self.path / name).write_bytes(b"".join(value.to_bytes(2, "little") for value in values))
 
@@ -61,7 +63,7 @@ class DataTest(RunTest):
         _, lines = self.run_plan("run", data=data, train="epochs = 2")
         self.assertEqual(len(lines), 4)  # 14 samples, 4 a step
         self.assertEqual([line["epoch"] for line in lines], [4 / 7, 8 / 7, 12 / 7, 2.0])
-        # The last step has two samples; its loss is their mean, on every layout.
+        # The last step has two samples instead of four; its loss is their mean, under every layout.
         _, two = self.run_plan("two", data=data, train="epochs = 2", mesh="world_size = 2")
         for one, other in zip(lines, two, strict=True):
             self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-5)
@@ -92,7 +94,7 @@ class DataTest(RunTest):
         self.write_tokens("v.bin", 3, 1)
         log, lines = self.run_plan("run", "--set", "optimizer.lr=0.3", data=TOKENS, train="max_steps = 60",
                                    more=validation + checkpoint)
-        self.assertIn("; 48 labels in 1 batch\n", log)  # three samples, once
+        self.assertIn("; 48 labels in 1 batch\n", log)  # each of the three samples is read once
         losses = {line["step"]: line["validation_loss"] for line in lines if "validation_loss" in line}
         best = min(losses, key=losses.get)
         last = lines[-1]["step"]
@@ -106,7 +108,7 @@ class DataTest(RunTest):
         self.assertIn(f"step-{last}", exported)
         log, lines = self.run_plan("run", "--set", "optimizer.lr=0.3", data=TOKENS, train="max_steps = 60",
                                    more=validation + checkpoint)
-        self.assertEqual(lines[-1]["step"], last)  # the checkpoint remembers that training was over
+        self.assertEqual(lines[-1]["step"], last)  # the checkpoint stores that patience ended training
 
     def test_a_trial_shorter_than_the_warm_up(self):
         more = "[scheduler]\nname = \"cosine\"\nwarmup_steps = 100\n"
@@ -166,7 +168,8 @@ weight = 0.2
     # ---- text --------------------------------------------------------------------------------------
 
     def folder_of_model(self, tokenizer=True):
-        """Copies the model without weights, with a tokenizer and its vocabulary size."""
+        """Copies the loop model's folder without weights, and returns the copy. It contains a
+        tokenizer.json if `tokenizer`, and its vocabulary has the tokenizer's size."""
         folder = self.path / "model"
         shutil.copytree(DATA / "loop" / "model", folder)
         config = json.loads((folder / "config.json").read_text())
@@ -197,8 +200,8 @@ weight = 0.2
         self.assertEqual(exported.read_bytes(), TOKENIZER.read_bytes())
         read, lines = self.run_plan("bytes", data=data + 'tokenizer = "bytes"\n', model=model)
         self.assertIn("tokens (bytes)", read)
-        # The export has weights. A note is printed if the tokenizer is not that of the folder, if the
-        # folder has none, or if the data are synthetic.
+        # The exported folder contains weights. A note is printed if the data's tokenizer differs
+        # from the folder's, if the folder has no tokenizer, or if the data are synthetic.
         folder = exported.parent
         (self.path / "other").mkdir()
         shutil.copy(DATA / "tokenizers" / "smollm.json", self.path / "other/tokenizer.json")
@@ -230,7 +233,7 @@ weight = 0.2
         self.assertEqual(self.losses(prepared), self.losses(plain))
         self.assertEqual([each["was_there"] for each in self.json_of_command("prepare", plan)["prepared"]],
                          [True, True])
-        # A run continues with tokens that were prepared after its start.
+        # A run resumes although its data were prepared after its start.
         _, lines = self.run_plan("run-text.json", data=data.replace("text.jsonl", "text.json"), model=model,
                                  train="max_steps = 5")
         self.assertEqual(len(lines), 5)
@@ -264,7 +267,8 @@ weight = 0.2
                     losses[-1].append(batch["rows"])
                 self.assertEqual(logs[0], logs[1])
                 self.assertEqual(losses[0], losses[1])
-        # A run continues with the prepared tokens of another file that has the same documents.
+        # A run resumes with prepared tokens of another file, because that file has the same
+        # documents.
         plan = self.write_plan(plan_text(data=f'kind = "text"\npath = "{tables}/text-zstd.parquet"\neod_token = 0\n',
                                          model=model, train="max_steps = 6"), "prepared.toml")
         said = self.json_of_command("prepare", plan)

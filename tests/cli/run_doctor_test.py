@@ -1,4 +1,5 @@
-"""am-run doctor on this machine. tests/launch/doctor/doctor_test.cpp tests its checks."""
+"""am-run doctor checks this machine. Its single checks are tested in
+tests/launch/doctor/doctor_test.cpp."""
 # ctest: waits
 
 import json

@@ -1,4 +1,5 @@
-"""am-run --dry-run: one rank's step without a job."""
+"""am-run --dry-run: one rank's step without a job, that is without other ranks and without
+files."""
 
 import json
 import subprocess
@@ -26,12 +27,14 @@ class DryRun(RunTest):
         self.assertEqual(sum(answer["components"].values()), answer["peak_bytes"])
         self.assertEqual(answer["components"]["optimizer"], 2 * answer["components"]["parameters"])
         kinds = {(c["op"], c["group"]): c for c in answer["collectives"]}
-        # Of the 5 units, only the first layer is gathered twice per micro-batch: the last layer, the
-        # head and the root stay gathered until backward, which does not need the embedding.
+        # Only one of the 5 units, the first layer, is gathered twice per micro-batch. The last
+        # layer, the head and the root stay gathered until backward, which does not need the
+        # embedding.
         self.assertEqual(kinds["all_gather", "dp_shard_cp"]["count"], 2 * 6)
         self.assertEqual(kinds["reduce_scatter", "dp_shard_cp"]["count"], 5)
         self.assertIn(("all_reduce", "tp"), kinds)
-        # One message with the step's numbers: six for the world, and one per rank.
+        # One all-reduce per step: six sums over all ranks (loss, squared gradient norm, four
+        # flags), and the memory peak of each rank.
         world = kinds["all_reduce", "world"]
         self.assertEqual((world["count"], world["bytes"]), (1, 8 * (6 + 4)))
         self.assertNotIn(("all_reduce", "dp_cp"), kinds)
@@ -50,7 +53,7 @@ class DryRun(RunTest):
         answer = json.loads(dry.stdout)
         self.assertEqual((answer["rank"], answer["world_size"], answer["passes"]), (2, 4, 3))
         parameters = answer["components"]["parameters"]
-        self.assertLess(abs(parameters - total / 4), 0.05 * total / 4)  # but for padding
+        self.assertLess(abs(parameters - total / 4), 0.05 * total / 4)  # apart from padding
         moments = answer["components"]["optimizer"]
         self.assertTrue(2 * parameters <= moments < 2.05 * parameters, moments)  # plus a few numbers for clipping
         kinds = {(each["op"], each["group"]): each for each in answer["collectives"]}

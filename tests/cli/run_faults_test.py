@@ -1,12 +1,12 @@
-"""Faults: whatever process dies, stops or blocks, the job ends soon, names the cause, and leaves
-nothing behind.
+"""Faults: if any process dies, stops or blocks, the job ends soon, names the cause, and leaves no
+process behind.
 
-Soon means 10 s after the timeout of collectives; a job that takes longer hangs.
+Soon means at most 10 s after the timeout of collectives. A job that needs longer counts as
+hanging.
 """
 # ctest: waits
 
 import os
-import re
 import signal
 import socket
 import subprocess
@@ -34,7 +34,7 @@ class Faults(RunTest):
         self.wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0)
 
     def stop(self, pid):
-        """Sends SIGSTOP and waits until all threads have stopped."""
+        """Sends SIGSTOP to a process and waits until all its threads have stopped."""
         os.kill(pid, signal.SIGSTOP)
         states = lambda: [stat.read_text().rsplit(")", 1)[1].split()[0] for stat in self.tasks(pid)]
         self.wait_for(lambda: set(states()) == {"T"})
@@ -43,8 +43,8 @@ class Faults(RunTest):
         return Path(f"/proc/{pid}/task").glob("*/stat")
 
     def assert_ends(self, job, run="run", status=1):
-        """Checks that the job ends within the limit, with this status, and leaves no process;
-        returns its output."""
+        """Checks that the job ends within LIMIT with this exit status, and leaves no process.
+        Returns its stderr."""
         try:
             _, errors = job.communicate(timeout=LIMIT)
         except subprocess.TimeoutExpired:
@@ -88,7 +88,7 @@ class KilledRank(Faults):
                 run = f"run-{waiting}"
                 job = self.start_job(run=run)
                 self.wait_for_training(run)
-                # The other rank is stopped, so that the rank to kill soon waits for it in a
+                # The other rank is stopped first. The rank that is killed therefore waits in a
                 # collective.
                 self.stop(self.rank_pid(stopped, run))
                 time.sleep(0.5)
@@ -117,7 +117,7 @@ class KilledRank(Faults):
                 self.assertEqual([r["step"] for r in self.metrics(run)], list(range(1, last + 3)))
 
     def kill_while_it_saves(self, pid, checkpoints):
-        """Sends SIGKILL while an unfinished checkpoint exists, which remains."""
+        """Sends SIGKILL while the process writes a checkpoint; the unfinished folder remains."""
         end = time.monotonic() + 60
         while time.monotonic() < end:
             if not any(checkpoints.glob("step-*.tmp")):
@@ -196,7 +196,8 @@ class PortInUse(Faults):
 
 
 class FileSizeLimit(Faults):
-    """ulimit -f, which kills a process by a signal unless it ignores SIGXFSZ."""
+    """`ulimit -f` limits the size of files. The kernel sends SIGXFSZ at the limit, which kills a
+    process that does not ignore it."""
 
     def run_limited(self, kib):
         plan = self.write_plan(plan_text(steps=2))
@@ -245,7 +246,8 @@ class Launcher(Faults):
                 self.wait_for(lambda: self.processes_of(run) == {}, seconds=5)
 
     def test_a_second_signal_ends_at_once(self):
-        # A program that cannot stop: after the first signal alone, the launcher would wait forever.
+        # The script ignores SIGTERM and SIGINT, so after one signal the launcher would wait
+        # forever.
         script = "trap '' TERM INT; touch up-$RANK; while :; do sleep 0.1; done"
         for number in (signal.SIGTERM, signal.SIGINT):
             with self.subTest(signal=number.name):
@@ -255,7 +257,7 @@ class Launcher(Faults):
                 job.send_signal(number)
                 self.wait_for_line(job, "interrupt again to end the job at once")
                 if number == signal.SIGTERM:
-                    time.sleep(1.1)  # within a second it counts as the same request
+                    time.sleep(1.1)  # signals within a second count as one request
                 job.send_signal(number)
                 self.assertIn("the job was killed", self.assert_ends(job))
                 for rank in (0, 1):

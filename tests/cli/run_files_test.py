@@ -1,5 +1,5 @@
-"""am-run files: the script for sbatch, run by a simulated srun, and the JobSet's command, run by a
-simulated pod."""
+"""am-run files writes a script for sbatch and a JobSet for Kubernetes. A simulated srun runs the
+script, and simulated pods run the JobSet's command."""
 
 import contextlib
 import json
@@ -13,8 +13,8 @@ import unittest
 
 from run_support import BIN, RunTest, free_port, plan_text
 
-# A stand-in for srun: starts one task per node on this machine, with variables that tell the task
-# its node, and returns the largest exit status.
+# Simulates srun: starts one task per node on this machine with Slurm's variables of the task, and
+# returns the largest exit status.
 SRUN = """#!/usr/bin/env python3
 import os, signal, subprocess, sys
 words = sys.argv[1:]
@@ -24,7 +24,7 @@ nodes = int(os.environ["SLURM_NNODES"])
 tasks = [subprocess.Popen(words, env={**os.environ, "SLURM_NODEID": str(n), "SLURM_PROCID": str(n),
                                       "SLURM_LOCALID": "0", "SLURM_NTASKS": str(nodes)})
          for n in range(nodes)]
-# Slurm's own signal before the time limit reaches all tasks.
+# Slurm sends a signal to all tasks before the time limit; this srun forwards it.
 signal.signal(signal.SIGTERM, lambda *_: [task.send_signal(signal.SIGTERM) for task in tasks])
 sys.exit(max(task.wait() for task in tasks))
 """
@@ -94,7 +94,7 @@ class Files(RunTest):
         self.assertEqual(job.returncode, 75, errors)
         self.assertTrue((self.path / "requeued").exists(), errors)
         last = self.metrics("run")[-1]["step"]
-        # Run again, the script resumes the job and finishes it.
+        # The second run of the script resumes the job and finishes it.
         (self.path / "requeued").unlink()
         self.two_nodes(steps=last + 3)
         job = self.sbatch(script)
@@ -108,7 +108,7 @@ class Files(RunTest):
         plan = self.two_nodes(steps=2)
         text = self.files(plan, "--jobset", "--image", "hub/am:1", "--run-dir", self.path / "run",
                           "--max-restarts", 5, "--set", "data.seed=1", status=1).stdout
-        self.assertEqual(text, "")  # the key does not exist
+        self.assertEqual(text, "")  # data.seed is not a key of a plan
         text = self.files(plan, "--jobset", "--image", "hub/am:1", "--run-dir", self.path / "run",
                           "--max-restarts", 5, "--set", "train.seed=1").stdout
         for line in ("kind: JobSet", "name: my-plan", "completions: 2", "parallelism: 2", "maxRestarts: 5",
@@ -117,7 +117,8 @@ class Files(RunTest):
         self.assertNotIn("nvidia.com/gpu", text)
         command = json.loads(re.search(r"command: \[bash, -c, (.*)\]\n", text)[1])
         self.assertIn("--rdzv=my-plan-node-0-0.my-plan:29500", command)
-        # The pods' command, with an address of this machine.
+        # Runs the command of the pods with an address of this machine instead of node 0's host
+        # name.
         command = command.replace("my-plan-node-0-0.my-plan:29500", f"127.0.0.1:{free_port()}")
         environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
         pods = [subprocess.Popen(["bash", "-c", command], env={**environment, "JOB_COMPLETION_INDEX": str(node)},

@@ -1,5 +1,5 @@
-"""The run folder of a job: lost during the job, on a full disk, with pipes and other users' links
-in place of its files."""
+"""The run folder of a job: it disappears during the job, its disk is full, or pipes and links of
+other users are in the place of its files."""
 
 import json
 import os
@@ -7,7 +7,6 @@ import shutil
 import signal
 import socket
 import subprocess
-import time
 import unittest
 from pathlib import Path
 
@@ -18,18 +17,19 @@ LIMIT = 40  # seconds; a job that takes longer hangs
 
 class FolderTest(RunTest):
     def launch(self, plan, *options, run="run"):
-        """Starts a job in the background; its report goes to run.json and its messages to run.err
-        next to the run folder."""
+        """Starts a job in the background. Its JSON report is written to RUN.json and its
+        messages to RUN.err, next to the run folder."""
         with open(self.path / f"{run}.json", "wb") as out, open(self.path / f"{run}.err", "wb") as err:
             job = subprocess.Popen(
                 [BIN / "am-run", plan, "--run-dir", self.path / run, "--timeout", "10", "--json", *map(str, options)],
                 stdout=out, stderr=err, cwd=self.path)
-        job.stderr = open(self.path / f"{run}.err")  # for end()
+        job.stderr = open(self.path / f"{run}.err")  # end() closes it
         self.addCleanup(self.end, job)
         return job
 
     def result_of(self, job, run="run"):
-        """Returns exit status, report and messages of a job that must end soon."""
+        """Waits until the job ends, at most LIMIT seconds. Returns its exit status, report and
+        messages."""
         try:
             status = job.wait(timeout=LIMIT)
         except subprocess.TimeoutExpired:
@@ -44,7 +44,8 @@ class FolderTest(RunTest):
         self.wait_for(lambda: metrics.exists() and metrics.read_text().count("\n") >= steps)
 
     def stop_all(self):
-        """Stops all processes of the job, at a moment without a save in progress."""
+        """Stops all processes of the job with SIGSTOP, at a moment at which no checkpoint is
+        being saved."""
         def stopped():
             self.stopped = list(self.processes_of("run").values())
             for pid in self.stopped:
@@ -63,7 +64,7 @@ class FolderTest(RunTest):
 
 
 class LostFolder(FolderTest):
-    """The folder is removed, moved or replaced while the job runs."""
+    """The run folder is removed, moved or replaced while the job runs."""
 
     SAVES = {
         "metrics alone": "",
@@ -81,7 +82,8 @@ class LostFolder(FolderTest):
         self.assertIn(words, said)
 
     def lose(self, how, words, saves):
-        """Checks that nothing at the old path has changed; returns the report of the job."""
+        """Moves the run folder of a running job away and calls how(old path). Checks that the
+        job fails with `words` and has changed nothing at the old path. Returns the job's report."""
         run = self.path / "run"
         for path in (run, self.path / "moved", self.path / "other"):
             if path.is_symlink():
@@ -111,7 +113,8 @@ class LostFolder(FolderTest):
     def test_moved(self):
         report = self.each(lambda run: None, "was moved to ")
         self.assertIn(str(self.path / "moved"), report["cause"]["message"])
-        # The job's progress is recorded in the folder, wherever it is.
+        # The moved folder contains the job's result and no unfinished checkpoint: the job still
+        # writes to it.
         result = json.loads((self.path / "moved" / "result.json").read_text())
         self.assertFalse(result["ended"])
         self.assertEqual(result["steps"], report["steps"])
@@ -122,7 +125,8 @@ class LostFolder(FolderTest):
         self.each(lambda run: shutil.rmtree(self.path / "moved"), "was removed")
 
     def test_emptied(self):
-        # The folder's files are removed, including the lock that keeps other jobs out.
+        # All files in the folder are removed, also the lock, which keeps other jobs out of the
+        # folder.
         job = self.launch(self.endless())
         self.wait_for_steps()
         for path in (self.path / "run").iterdir():
@@ -154,7 +158,7 @@ class LostFolder(FolderTest):
     def test_moved_behind_a_link_it_is_the_folder_still(self):
         job = self.launch(self.endless("[checkpoint]\nevery = 1\nkeep = 2\n"))
         self.wait_for_steps()
-        self.stop_all()  # a save between the two calls would find no folder, and end the job
+        self.stop_all()  # a save between rename and symlink would fail and end the job
         os.rename(self.path / "run", self.path / "moved")
         (self.path / "run").symlink_to("moved")
         self.continue_all()
@@ -172,8 +176,8 @@ class LostFolder(FolderTest):
         self.stop_all()
         os.rename(self.path / "run", self.path / "moved")
         second = self.launch(self.write_plan(plan_text(saves, steps=6), "second.toml"), run="run")
-        # The second job's report overwrites the file of the first, so the first job is checked by its
-        # exit status only.
+        # The second job's report overwrites the report of the first, so only the exit status of the
+        # first is checked.
         self.assertEqual(second.wait(timeout=LIMIT), 0)
         before = self.entries(self.path / "run")
         self.continue_all()
@@ -261,8 +265,8 @@ class FullDisk(FolderTest):
 
 
 class NoRegularFile(FolderTest):
-    """A pipe, a socket, a device or a folder instead of a file: it is named, and no process waits
-    for it."""
+    """A pipe, a socket, a device or a folder is in the place of a file. Its path is named in the
+    error, and no process waits for it."""
 
     def make(self, kind, path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -342,7 +346,8 @@ class NoRegularFile(FolderTest):
                     changed = changed.replace("[model]\n", f'[model]\nweights = "{weights}"\n')
                 plan = self.write_plan(changed)
                 said = self.refused(plan, "--run-dir", self.path / "run")
-                # Folders are searched for regular files.
+                # In folders, only regular files are found, so the message may also be that nothing
+                # was found.
                 self.assertRegex(said, rf"{model}[^\n]*(it is a pipe|no weights|not a regular file|neither a file|no nonempty file)", changed)
 
     def test_a_plan_from_standard_input_is_a_plan(self):
@@ -354,8 +359,8 @@ class NoRegularFile(FolderTest):
 
 @unittest.skipIf(os.geteuid() != 0, "links of other users are made by root alone")
 class Links(FolderTest):
-    """Links in a run folder: those of its user and of root are followed, those of other users are
-    not."""
+    """Symbolic links in a run folder are followed if they belong to the job's user or to root,
+    and refused if they belong to another user."""
 
     FILES = ("plan.toml", "result.json", "metrics.jsonl", "lock", ".write-test", "logs/rank-0.log", "logs/rank-1.log")
     FOLDERS = ("logs", "checkpoints", "tensorboard", "export")
@@ -367,7 +372,8 @@ class Links(FolderTest):
         self.plan = self.write_plan(plan_text(self.MORE, steps=2))
 
     def link(self, name, folder, owner):
-        """Makes RUN/name a link, owned by `owner`, to an existing target; returns the target."""
+        """Replaces the run folder by one that contains only the link RUN/name, owned by `owner`,
+        and returns the link's target: an empty folder if `folder`, otherwise an empty file."""
         for left in ("run", "there"):
             shutil.rmtree(self.path / left, ignore_errors=True)
         there = self.path / "there"
@@ -426,7 +432,7 @@ class Links(FolderTest):
                     self.assertTrue((self.path / "run" / name).is_symlink())
 
     def test_of_our_own_as_another_user(self):
-        # The user 12345 runs am-run; links of this user and of root are followed.
+        # User 12345 runs am-run. Links of this user and of root are followed.
         for owner in (12345, 0):
             with self.subTest(owner=owner):
                 there = self.link("checkpoints", True, owner)

@@ -1,4 +1,5 @@
-"""Accounting of a job's time over attempts that were killed."""
+"""am-run divides the time of a job into phases, over all attempts of a job whose ranks were
+killed."""
 
 import json
 import os
@@ -51,7 +52,7 @@ class Goodput(RunTest):
         total = sum(spent["seconds"].values())
         self.assertLess(abs(total - wall), max(0.01 * wall, 0.1), (total, wall, spent))
         self.assertAlmostEqual(spent["goodput"], spent["seconds"]["steps"] / total)
-        # Each failure undid some of the 50 steps between two saves.
+        # A checkpoint is saved every 50 steps. Each failure loses the steps since the newest one.
         self.assertTrue(KILLS * 10 <= spent["steps_again"] <= KILLS * 100, spent)
         for phase in ("starting", "loading", "steps", "steps_again", "saving"):
             self.assertGreater(spent["seconds"][phase], 0.0, phase)
@@ -63,7 +64,7 @@ class Goodput(RunTest):
         self.assertRegex(words, rf"goodput     \d+\.\d %: {KILLS} failures, {spent['steps_again']} steps again, ")
 
     def restarted(self, number):
-        """Returns whether the attempt after this number of failures has begun its record."""
+        """Returns whether the attempt after failure `number` has begun to record its time."""
         try:
             return json.loads((self.path / "run/result.json").read_text())["time"]["failures"] == number
         except (FileNotFoundError, ValueError):

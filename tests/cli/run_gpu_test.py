@@ -1,6 +1,6 @@
-"""Training on this machine's GPUs over NCCL, and of several ranks on one GPU through host memory:
-PyTorch's losses, as on CPUs. Skipped without a GPU, and over NCCL if there are fewer GPUs than
-ranks."""
+"""Losses of training on this machine's GPUs equal PyTorch's: over NCCL, and with several ranks
+on one GPU through host memory. Skipped without a GPU; tests over NCCL are also skipped if there
+are fewer GPUs than ranks."""
 
 import ctypes
 import subprocess
@@ -11,8 +11,8 @@ from run_support import BIN, plan_text
 
 
 def count_gpus():
-    """Returns the number of GPUs from NVIDIA's driver; raises SkipTest with the reason if there are
-    none."""
+    """Returns the number of GPUs that NVIDIA's driver reports. Raises SkipTest with the reason
+    if there is no driver or no GPU."""
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:

@@ -1,5 +1,5 @@
-"""Other launchers: torchrun itself if it is installed, the others by the variables that they set
-for each process."""
+"""Ranks that other launchers start. torchrun itself is run if it is installed; every other
+launcher is simulated by the environment variables that it sets for each process."""
 # ctest: waits
 
 import importlib.util
@@ -16,7 +16,7 @@ from run_support import BIN, SOURCE, RunTest, free_port, plan_text
 
 
 def torchrun():
-    """Returns the command that starts torchrun; None if it is not installed."""
+    """Returns the command that starts torchrun, or None if torchrun is not installed."""
     given = os.environ.get("AM_TORCHRUN")
     if given:
         return given.split()
@@ -29,7 +29,7 @@ def torchrun():
     return None
 
 
-# CLEAN is the environment without the variables that a launcher of the tests may have set.
+# CLEAN is the environment without a launcher's variables: the tests themselves may run under one.
 PREFIXES = ("SLURM_", "OMPI_", "PMIX_", "PMI_", "MPI_", "PALS_", "PET_", "FLUX_", "TORCHELASTIC_")
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES) and k not in NAMES}
@@ -62,7 +62,8 @@ class LauncherTest(RunTest):
 
 class Variables(LauncherTest):
     def assert_trains(self, variables):
-        """Checks that processes, one for each set of variables, train the plan together."""
+        """Starts one process for each element of `variables`, and checks that they train the
+        plan together."""
         ranks = [self.start_process(self.command(), env) for env in variables]
         for rank in ranks:
             _, errors = rank.communicate(timeout=90)
@@ -70,7 +71,7 @@ class Variables(LauncherTest):
         self.assert_trained()
 
     def slurm(self, ranks):
-        """Returns the variables of each rank under srun."""
+        """Returns the environment variables that srun sets for each rank."""
         job = {
             "SLURM_JOB_ID": str(100000 + os.getpid()), "SLURM_STEP_ID": "0", "SLURM_NTASKS": str(ranks),
             "SLURM_STEP_NUM_TASKS": str(ranks), "SLURM_NNODES": "1", "SLURM_STEP_NUM_NODES": "1",
@@ -83,7 +84,8 @@ class Variables(LauncherTest):
         self.assert_trains(self.slurm(2))
 
     def threads_of(self, cpus_per_task):
-        """Returns the number of threads of a rank under srun during training."""
+        """Trains on two ranks under srun with this many CPUs per task. Returns each rank's
+        number of threads."""
         self.plan, self.options = self.write_plan(plan_text(steps=1000000)), []
         run = f"run-{cpus_per_task}"
         command = ["env", "--unset=OMP_NUM_THREADS", *self.command(run)]
@@ -106,7 +108,7 @@ class Variables(LauncherTest):
         ranks = [self.start_process(self.command(), env) for env in self.slurm(4)]
         said = [rank.communicate(timeout=60)[1] for rank in ranks]
         self.assertEqual([rank.returncode for rank in ranks], [1] * 4, said)
-        # Rank 0 prints the plan's error with its place, and one error line; other ranks print nothing.
+        # Only rank 0 prints: the plan's error with its place, and one error line.
         self.assertEqual("".join(said).count("error[mesh."), 1, said)
         self.assertEqual("".join(said).count("the plan is not valid"), 1, said)
         self.assertEqual(said[1:], [""] * 3)
@@ -133,21 +135,23 @@ class Variables(LauncherTest):
         self.assert_trains([{**job, "PMI_RANK": r, "MPI_LOCALRANKID": r} for r in "01"])
 
     def test_kubernetes_pytorch_job(self):
-        # One process per pod, without local variables; the master's own address is its localhost.
+        # Each pod has one process, and no variables for local ranks are set. The address of the
+        # master pod is "localhost" in the pod itself.
         job = {"WORLD_SIZE": "2", "MASTER_PORT": str(free_port()), "PYTHONUNBUFFERED": "1"}
         self.assert_trains(
             [{**job, "RANK": "0", "MASTER_ADDR": "localhost"},
              {**job, "RANK": "1", "MASTER_ADDR": "127.0.0.1"}])
 
     def test_the_hook_of_a_container_beside_slurm(self):
-        # RANK and LOCAL_RANK without LOCAL_WORLD_SIZE, in the tasks of one step.
+        # A container's hook sets RANK and LOCAL_RANK, but not LOCAL_WORLD_SIZE, in tasks of one
+        # Slurm step.
         port = str(free_port())
         hook = [{"RANK": str(r), "LOCAL_RANK": str(r), "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1",
                  "MASTER_PORT": port} for r in range(2)]
         self.assert_trains([{**task, **more} for task, more in zip(self.slurm(2), hook)])
 
     def test_kubeflow_trainer(self):
-        # Each pod has one process, which starts the pod's ranks.
+        # am-run runs once in each pod, and starts the pod's ranks.
         job = {"PET_NNODES": "2", "PET_NPROC_PER_NODE": "1", "PET_MASTER_ADDR": "127.0.0.1",
                "PET_MASTER_PORT": str(free_port())}
         self.assert_trains([{**job, "PET_NODE_RANK": r} for r in "01"])
@@ -182,7 +186,8 @@ class Variables(LauncherTest):
                 self.assertIn(option, errors)
 
     def wait_in_vain(self, options, env):
-        """Returns the messages of a process that cannot reach the job's store."""
+        """Starts a process that cannot reach the job's store, checks that it fails, and returns
+        its messages."""
         process = self.start_process(self.command(timeout=5) + options, env)
         _, errors = process.communicate(timeout=60)
         self.assertEqual(process.returncode, 1, errors)
@@ -191,7 +196,7 @@ class Variables(LauncherTest):
 
     def test_a_launcher_says_why_it_waits(self):
         for address, reason in ((f"127.0.0.1:{free_port()}", "Connection refused"),
-                                ("no-such-host.invalid:29511", "ame")):  # "Name or service ..", "name resolution"
+                                ("no-such-host.invalid:29511", "ame")):  # "Name or service .." or "name resolution"
             said = self.wait_in_vain(["--nnodes", "2", "--node-rank", "1", "--rdzv", address], {})
             self.assertIn(f"waiting for node 0 at {address}: ", said)
             self.assertIn(reason, said.split("waiting for node 0 at", 1)[1])
@@ -217,7 +222,8 @@ class Variables(LauncherTest):
         self.assert_trained()
 
     def test_slurm_starts_one_am_run_a_node_which_starts_the_ranks(self):
-        # srun --ntasks-per-node 1 am-run --exec: am-run is the launcher, although it is a task.
+        # With `srun --ntasks-per-node 1 am-run --exec`, am-run is a launcher, although it is a task
+        # of Slurm.
         job = {"SLURM_JOB_ID": "1", "SLURM_STEP_ID": "0", "SLURM_NTASKS": "1", "SLURM_PROCID": "0",
                "SLURM_LOCALID": "0"}
         inner = " ".join(self.command())
@@ -254,8 +260,8 @@ class Torchrun(LauncherTest):
         self.assert_trained()
 
     def test_restarts_a_job_whose_rank_died(self):
-        # The last rank dies in its first attempt, after a checkpoint; the second attempt resumes
-        # from it.
+        # Rank 1 is killed in the first attempt, after a checkpoint. The second attempt resumes from
+        # this checkpoint.
         self.plan = self.write_plan(plan_text("[checkpoint]\nevery = 50\n", steps=300))
         self.options = []
         job = self.start_torchrun("--standalone", "--max-restarts", "1")

@@ -1,5 +1,6 @@
-"""am-run's launcher and am-repl do not load libtorch and answer immediately; a libtorch of another
-version than the build's is refused at the start, instead of crashing later."""
+"""am-run's launcher and am-repl do not load libtorch, so they answer immediately. A libtorch of
+another version than the one they were built for is refused at the start, because it would crash
+later."""
 
 import os
 import re
@@ -44,13 +45,13 @@ class WithoutLibtorch(RunTest):
     def test_the_tools_load_none(self):
         for tool in ("am-run", "am-repl"):
             lines = subprocess.run(["ldd", BIN / tool], capture_output=True, text=True, check=True).stdout.splitlines()
-            loaded = [line.split()[0] for line in lines]  # without addresses, in which any digits may stand
+            loaded = [line.split()[0] for line in lines]  # without load addresses, in which "c10" can occur
             self.assertIn("libc.so.6", loaded)
             self.assertNotRegex(" ".join(loaded), "torch|c10|automesh", tool)
 
     def fastest_seconds(self, status, *command):
-        """Returns processor seconds, the best of three calls, since other tests may use the
-        processor."""
+        """Runs a command three times and returns its smallest processor time in seconds, because
+        other tests may use the processor."""
         seconds = []
         for _ in range(3):
             before = resource.getrusage(resource.RUSAGE_CHILDREN)

@@ -1,19 +1,21 @@
-"""Loggers of services, with fake packages that record their calls, and Prometheus's file."""
+"""Loggers that send metrics to services (W&B, MLflow, Comet), tested with fake packages that
+record their calls; and the metrics file for Prometheus."""
 # ctest: waits
 
 import json
 import os
 import signal
+import subprocess
 import sys
 import time
 import unittest
 from pathlib import Path
 
-from run_support import RunTest, free_port, plan_text
+from run_support import RunTest, free_port, plan_text, why_not
 
-# A package whose every attribute can be called. Calls are lines of the file $FAKE_CALLS, each with
-# the package's name, the function's name and its arguments. $FAKE_FAULTS names calls that fail, for
-# example {"wandb.log": "hang"}.
+# Source of the fake packages: every attribute can be called. Each call appends a line with the
+# package, the function and the arguments to the file $FAKE_CALLS. $FAKE_FAULTS names calls that
+# hang, die or raise, for example {"wandb.log": "hang"}.
 FAKE = '''
 import json, os, sys, time
 
@@ -37,6 +39,8 @@ class Fake:
             time.sleep(3600)
         if fault == "die":
             os._exit(7)
+        if fault == "fill":
+            print("x" * (1 << 17), flush=True)
         if fault == "raise":
             raise RuntimeError("the service is angry")
         return Fake(self._name)
@@ -46,7 +50,7 @@ sys.modules[__name__] = Fake()
 '''
 ALL = ["wandb", "mlflow", "comet"]
 LONG = 1200  # steps of a job that is killed after 250 of them
-PATIENCE = 10  # seconds for which a job waits at its end
+PATIENCE = 10  # seconds for which a job waits for its loggers at its end
 
 
 def loggers(names, more=""):
@@ -64,7 +68,7 @@ class Loggers(RunTest):
         self.addCleanup(self.end_loggers)
 
     def logger_processes(self):
-        """Returns the loggers of this test that run."""
+        """Returns the process ids of this test's loggers that are running."""
         found = []
         for process in Path("/proc").glob("[0-9]*"):
             try:
@@ -80,7 +84,8 @@ class Loggers(RunTest):
             os.kill(pid, signal.SIGKILL)
 
     def calls(self, package, name=None):
-        """Returns (function, positional arguments, keyword arguments) of the calls so far."""
+        """Returns [function, positional arguments, keyword arguments] of each call of the
+        package so far, or only of the function `name`."""
         try:
             lines = (self.path / "calls").read_text().splitlines()
         except FileNotFoundError:
@@ -89,7 +94,7 @@ class Loggers(RunTest):
         return [call[1:] for call in calls if call[0] == package and name in (None, call[1])]
 
     def sent(self):
-        """Returns the steps of all calls of W&B's log(), in order."""
+        """Returns the step of each call of W&B's log(), in order."""
         return [call[1][0]["step"] for call in self.calls("wandb", "log")]
 
     def train(self, plan, *arguments, env=None, status=0):
@@ -193,6 +198,33 @@ class Loggers(RunTest):
                               "raise": r" has ended \(exit status 1\): RuntimeError: the service is angry"}[fault]
                     self.assertRegex(notes, f"logger of {name}{ending}.*its log: .*logs/logger-{name}.log")
 
+    def mount_small(self, folder):
+        """Mounts a file system of 64 KiB at a folder of the run."""
+        folder.mkdir(parents=True)
+        reason = why_not("mount", "-t", "tmpfs", "-o", "size=64k", "none", str(folder))
+        if reason:
+            self.skipTest(f"cannot mount here: {reason}")
+        self.addCleanup(subprocess.run, ["umount", folder], check=True)
+
+    def test_a_logger_that_fills_the_disk_holds_up_no_step(self):
+        expected = self.losses_without_loggers()
+        self.mount_small(self.path / "run" / "logs")
+        stderr = self.train(self.write_plan(plan_text(loggers(["wandb"]))), env={"FAKE_FAULTS": '{"wandb.log": "fill"}'})
+        self.assertEqual(os.statvfs(self.path / "run" / "logs").f_bavail, 0)
+        self.assertEqual(self.losses(), expected)
+        (note,) = self.notes(stderr)
+        self.assertIn("the logger of wandb has ended (exit status 1)", note)
+        self.assertEqual(self.logger_processes(), [])
+
+    def test_a_full_disk_of_tensorboard_holds_up_no_step(self):
+        expected = self.losses_without_loggers()
+        folder = self.path / "run" / "tensorboard"
+        self.mount_small(folder)
+        (folder / "other").write_bytes(bytes(os.statvfs(folder).f_bavail * os.statvfs(folder).f_frsize))
+        stderr = self.train(self.write_plan(plan_text("[metrics]\ntensorboard = true\n")))
+        self.assertEqual(self.losses(), expected)
+        self.assertIn("tensorboard", "\n".join(self.notes(stderr)))
+
     def test_a_service_that_is_away_for_a_while_loses_nothing(self):
         flaky = FAKE.replace('raise RuntimeError("the service is angry")', '''
             os.environ["FAKE_FAULTS"] = "{}"
@@ -245,7 +277,7 @@ class Loggers(RunTest):
         self.assertEqual(self.calls("wandb")[-1], ["finish", [], {"exit_code": 1}])
         self.assertEqual(self.calls("mlflow", "set_terminated")[-1][1], ["run-1", "FAILED"])
         self.train(self.path / "plan.toml")
-        # The steps between the checkpoint and the failure are trained twice and sent once.
+        # The steps between the checkpoint and the failure are trained twice, but each is sent once.
         self.assertEqual(self.sent(), list(range(1, LONG + 1)))
         self.assertEqual(self.calls("wandb")[-1], ["finish", [], {"exit_code": 0}])
         self.assertEqual(len({call[2]["id"] for call in self.calls("wandb", "init")}), 1)
@@ -269,14 +301,15 @@ class Loggers(RunTest):
         rank = self.processes_of("run")[0]
         os.kill(rank, signal.SIGKILL)
         job.wait(timeout=60)
-        self.assertEqual(len(self.logger_processes()), 1)
+        # The other logger ends by itself; the job does not wait for either.
+        self.wait_for(lambda: len(self.logger_processes()) == 1, 20)
         self.await_end_of_loggers(45)
 
     def test_a_stopped_job_has_finished(self):
         job = self.start_long_job(names=["wandb"])
         for pid in self.logger_processes():
             for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
-                os.kill(pid, number)  # as a batch system does that signals all processes of a job
+                os.kill(pid, number)  # some batch systems send signals to all processes of a job
         job.send_signal(signal.SIGTERM)
         self.assertEqual(job.wait(timeout=60), 0)
         self.assertEqual(self.calls("wandb")[-1], ["finish", [], {"exit_code": 0}])

@@ -1,4 +1,5 @@
-"""Two launchers on one machine as two nodes of one job: they train together and fail together."""
+"""Two launchers on one machine simulate two nodes of a job, which train together and fail
+together."""
 # ctest: waits
 
 import os
@@ -15,7 +16,8 @@ LIMIT = TIMEOUT + 10
 
 class NodesTest(RunTest):
     def start_nodes(self, *arguments, more=()):
-        """Starts both launchers, with one rank each unless the arguments say otherwise."""
+        """Starts both launchers, each with one rank if `arguments` do not contain another
+        number."""
         rdzv = f"127.0.0.1:{free_port()}"
         return [
             self.start("--nnodes", 2, "--node-rank", node, "--rdzv", rdzv, *more,
@@ -33,8 +35,8 @@ class NodesTest(RunTest):
         self.wait_for(lambda: metrics.exists() and metrics.stat().st_size > 0)
 
     def ends(self, jobs, status, limit=LIMIT):
-        """Returns each launcher's messages; all must end within the limit, with this status, and
-        leave nothing behind."""
+        """Checks that all launchers end within the limit with this exit status, and leave no
+        process. Returns the messages of each."""
         said = []
         for node, job in enumerate(jobs):
             try:
@@ -119,7 +121,8 @@ class Faults(NodesTest):
         self.assertEqual([r["step"] for r in self.metrics("run")], list(range(1, 401)))
 
     def start_program(self, script, *options, first=""):
-        """Starts two nodes of one rank; returns when both have run `first` and begun the script."""
+        """Starts two nodes with one rank each, which run the shell commands `first`, then
+        `script`. Returns when both ranks have reached `script`."""
         jobs = self.start_nodes(*options, "--exec", "sh", "-c", first + "touch up-$RANK; " + script)
         for rank in (0, 1):
             begun = self.path / f"up-{rank}"
@@ -132,7 +135,7 @@ class Faults(NodesTest):
         jobs[0].send_signal(signal.SIGSTOP)
         jobs[1].send_signal(signal.SIGTERM)
         self.wait_for_line(jobs[1], "interrupt again to end the job at once")
-        time.sleep(1.1)  # within a second it counts as the same request
+        time.sleep(1.1)  # signals within a second count as one request
         jobs[1].send_signal(signal.SIGTERM)
         _, errors = jobs[1].communicate(timeout=LIMIT)
         self.assertEqual(jobs[1].returncode, 1, errors)

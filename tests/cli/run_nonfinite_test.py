@@ -1,10 +1,11 @@
-"""A job with non-finite numbers: it fails once, and its saved checkpoints remain."""
+"""A job whose numbers become non-finite fails without a restart, and its saved checkpoints
+remain."""
 
 import json
-import subprocess
 import unittest
 
-from run_support import BIN, RunTest, plan_text
+from cli_support import run_tool
+from run_support import RunTest, plan_text
 
 
 class NonFinite(RunTest):
@@ -33,10 +34,10 @@ class NonFinite(RunTest):
         for key in ("steps", "trained_steps", "loss", "cause"):
             self.assertEqual(kept[key], said[key])
         self.assertIn("is not finite", kept["cause"]["message"])
-        opened = subprocess.run([BIN / "am-repl", self.path / "run"], capture_output=True, text=True, timeout=60)
-        self.assertEqual(opened.returncode, 2)
-        self.assertIn("this run has saved no checkpoint; its job failed: step", opened.stderr)
-        self.assertIn("-c metrics", opened.stderr)
+        opened = run_tool("am-repl", self.path / "run")
+        self.assertEqual(opened.status, 2)
+        self.assertIn("this run has saved no checkpoint; its job failed: step", opened.err)
+        self.assertIn("-c metrics", opened.err)
         listed = self.am_run("ls", ".", "--json")
         self.assertIn('"failed"', listed.stdout)
 

@@ -1,5 +1,5 @@
-"""Plugins of plans: loaded if the command line or the environment allows it, never from a run's own
-plan."""
+"""A plugin that a plan names is loaded only if the command line or the environment allows it,
+and never from the plan in a run folder."""
 
 import json
 import os

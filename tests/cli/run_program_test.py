@@ -1,4 +1,5 @@
-"""am-run --exec: any program on every rank, as torchrun does; and --max-restarts."""
+"""am-run --exec runs any program on every rank, as torchrun does, and --max-restarts restarts
+it."""
 
 import json
 import os
@@ -22,7 +23,7 @@ class Program(RunTest):
         names += "TORCHELASTIC_MAX_RESTARTS TORCHELASTIC_RUN_ID TORCHELASTIC_USE_AGENT_STORE "
         names += "TORCH_NCCL_ASYNC_ERROR_HANDLING"
         script = f'for n in {names}; do eval "echo $n=\\$$n"; done; test -n "$MASTER_PORT" -a -n "$OMP_NUM_THREADS"'
-        env = {"RANK": "7", "WORLD_SIZE": "9"}  # left by an outer launcher
+        env = {"RANK": "7", "WORLD_SIZE": "9"}  # as an outer launcher may have set them
         result = self.sh(script, "--nproc", "2", "--max-restarts", "3", env=env)
         self.assertEqual(result.returncode, 0, result.stderr)
         for rank in (0, 1):
@@ -64,7 +65,7 @@ class Program(RunTest):
         def limit(soft, hard):
             return lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
-        # A launcher needs 64 open files, plus 3 per rank.
+        # A launcher needs 64 open files, and 3 more for each rank.
         result = self.sh("ulimit -Sn", "--nproc", "4", preexec_fn=limit(60, 76))
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual([self.log(rank) for rank in (0, 3)], ["60\n"] * 2)
@@ -127,7 +128,7 @@ class Program(RunTest):
 
 
 class Restarts(RunTest):
-    """Restarts of a plan resume from the newest checkpoint that the job itself has written."""
+    """A restarted job resumes from the newest checkpoint that the job itself has written."""
 
     MORE = "[checkpoint]\nevery = 100\n"
     STEPS = 400

@@ -1,5 +1,5 @@
-"""checkpoint.verify_replicas: the replicas of parameters and optimizer states are compared during
-the job."""
+"""checkpoint.verify_replicas compares the replicas of parameters and optimizer states during the
+job."""
 
 import unittest
 

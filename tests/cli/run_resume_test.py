@@ -1,9 +1,8 @@
-"""Jobs that share a folder, go back to an older step, or find another run's checkpoint; kills while
-checkpoints are deleted."""
+"""Jobs that share a run folder, resume from an older step, find the checkpoint of another run,
+or are killed while old checkpoints are deleted."""
 # ctest: waits
 
 import json
-import os
 import random
 import re
 import signal
@@ -16,7 +15,7 @@ from run_support import BIN, DATA, RunTest, free_port, plan_text, why_not
 
 class SharedFolder(RunTest):
     def said(self, *arguments):
-        """Returns exit status, JSON object and messages of a job."""
+        """Runs am-run --json and returns its exit status, JSON object and messages."""
         result = self.am_run(*arguments, "--json")
         return result.returncode, json.loads(result.stdout), result.stderr
 
@@ -58,7 +57,7 @@ class SharedFolder(RunTest):
         self.assertEqual(second.returncode, 1, second.stderr)
         self.assertIn(f"another job writes to this folder: process {first.pid} on ", second.stderr)
         self.assertIn("--run-dir", second.stderr)
-        # Under another launcher, rank 0 prints the message.
+        # If another launcher starts the ranks, rank 0 prints the message.
         env = {"RANK": "0", "WORLD_SIZE": "1", "LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1",
                "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port())}
         alone = self.write_plan(plan_text(mesh="world_size = 1", steps=5), "alone.toml")
@@ -156,13 +155,13 @@ class OtherRanks(RunTest):
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
         self.assertIn("step-2, step 2", resumed.stderr)
         opens = re.findall(r'open\w*\([^"]*"[^"]*/step-2/(__\d_0\.distcp)"', trace.read_text())
-        # Rank 0 checks each file once, and each rank reads its own file. If each rank checked all
-        # files, there would be 20 opens.
+        # Each of the 4 files is opened twice: rank 0 checks it, and its own rank reads it. If each
+        # rank checked all files, there would be 20 opens.
         self.assertEqual(sorted(opens), sorted([f"__{rank}_0.distcp" for rank in range(4)] * 2))
 
 
 class KilledWhileDropping(RunTest):
-    """SIGKILL at random moments of a job that saves at every step and keeps two."""
+    """A job that saves at every step and keeps two checkpoints is killed at random moments."""
 
     TRIES = 6
 
@@ -185,7 +184,8 @@ class KilledWhileDropping(RunTest):
         for _ in range(self.TRIES):
             job = self.start(plan, "--run-dir", self.path / "run")
             folder = self.path / "run" / "checkpoints"
-            # An old checkpoint may be deleted soon, so this waits for later ones.
+            # Waits for three new checkpoints, because those of the previous job may be deleted at
+            # any moment.
             self.wait_for(lambda: folder.exists() and max(self.step_numbers(folder), default=0) >= newest + 3)
             time.sleep(rng.uniform(0.0, 0.2))
             job.kill()
@@ -198,7 +198,7 @@ class KilledWhileDropping(RunTest):
             steps = self.whole_steps()
             newest = steps[-1]
             self.assertGreaterEqual(newest, announced[-1])
-            self.assertIn(len(steps), (2, 3))  # killed between a save and the deletion of the oldest
+            self.assertIn(len(steps), (2, 3))  # 3 if it was killed before the oldest was deleted
         self.train(plan, self.path / "run", "--steps", newest + 1)
         left = sorted(p.name for p in (self.path / "run" / "checkpoints").iterdir())
         self.assertEqual(left, sorted([f"step-{newest}", f"step-{newest + 1}"]))

@@ -1,4 +1,5 @@
-"""Signals and readers: external events never affect the computed or saved values."""
+"""Signals to a job, and readers of its output that close or pause, never change its losses or
+checkpoints."""
 
 import fcntl
 import json
@@ -16,8 +17,8 @@ EVERY_STEP = "[metrics]\nevery = 1\n[checkpoint]\nkeep = 2\n"
 
 
 def blocked(task, number):
-    """Returns whether a thread (a folder below /proc/PID/task) blocks the signal; None if it has
-    ended."""
+    """Returns whether a thread blocks the signal, or None if the thread has ended. `task` is the
+    thread's folder in /proc/PID/task."""
     try:
         status = (task / "status").read_text()
     except OSError:
@@ -69,7 +70,7 @@ class Signals(RunTest):
                 self.train_on(last, ranks)
 
     def train_on(self, step, ranks):
-        """Trains a few more steps, to check that the checkpoint is complete."""
+        """Resumes and trains two more steps, which needs a complete checkpoint of `step`."""
         plan = self.path / "plan.toml"
         self.train(plan, self.path / "run", "--steps", step + 2)
         self.assertEqual(self.metrics("run")[-1]["step"], step + 2)
@@ -108,7 +109,8 @@ class Signals(RunTest):
         self.assertFalse(json.loads(done.stdout)["stopped"])
 
     def test_sigterm_twice_at_once_is_one_request(self):
-        """GNU timeout sends the signal to its child and to its own group, so the child gets two."""
+        """Two SIGTERM within a moment count as one request: GNU timeout sends the signal to its
+        child and to the child's process group."""
         for _ in range(3):
             job = self.train_endlessly(2)
             job.send_signal(signal.SIGTERM)
@@ -119,7 +121,7 @@ class Signals(RunTest):
 
 
 class Readers(RunTest):
-    """Readers of the job's output."""
+    """Readers of the job's output that close it or pause."""
 
     def start_job(self, steps, reader):
         plan = self.write_plan(plan_text(EVERY_STEP, steps=steps))
@@ -148,8 +150,8 @@ class Readers(RunTest):
         job = self.start_job(1000000, write)
         os.close(write)
         metrics = self.path / "run" / "metrics.jsonl"
-        # The 64 KiB pipe between rank and launcher holds about 600 lines; then the rank would
-        # block.
+        # The 64 KiB pipe between rank and launcher holds about 600 lines. Training passes step 1000
+        # only if the launcher goes on reading.
         self.wait_for(lambda: metrics.exists() and self.last_step() > 1000)
         job.send_signal(signal.SIGTERM)
         self.assertEqual(job.wait(timeout=20), 0)

@@ -1,5 +1,5 @@
-"""Every strategy and axis in am-run processes on the host: PyTorch's losses. run_gpu_test.py does
-the same on GPUs."""
+"""Losses of am-run equal PyTorch's for every strategy and mesh axis, on the host over Gloo.
+run_gpu_test.py checks GPUs."""
 
 from curve_support import CurveTest
 

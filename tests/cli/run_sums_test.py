@@ -1,4 +1,5 @@
-"""Fine-tuning from conversations to answers: adapters learn 300 sums, and the exported model answers them."""
+"""Fine-tuning, from conversations to answers: adapters are trained on 300 sums, and the exported
+model answers them."""
 
 import json
 import os
@@ -10,7 +11,7 @@ import unittest
 from cli_support import run_tool
 from run_support import RunTest
 
-PYTHON = os.environ.get("AM_PYTHON", sys.executable)  # may have transformers, which then answers too
+PYTHON = os.environ.get("AM_PYTHON", sys.executable)  # if it has transformers, transformers' answers are compared too
 IN_TRANSFORMERS = """
 import json, sys, torch, transformers
 tokenizer = transformers.AutoTokenizer.from_pretrained(sys.argv[1])
@@ -95,7 +96,7 @@ class SumsTest(RunTest):
             {"role": "user", "content": f"{a}+{b}=?"}, {"role": "assistant", "content": str(a + b)}]}) + "\n"
             for a, b in sums))
         log = self.train(self.write_plan(PLAN), "run").stderr
-        # The labels are the answers and their end tokens.
+        # Only the tokens of the answers and their end tokens are labels.
         labels = sum(len(str(a + b)) + 1 for a, b in sums)
         self.assertIn(f"300 examples, 3 495 tokens, {labels} labels in ", log)
         lines = self.metrics("run")
@@ -107,7 +108,7 @@ class SumsTest(RunTest):
         asked = sums[:12]
         commands = "; ".join(f'generate "{a}+{b}=?" --chat --temperature 0 --tokens 10' for a, b in asked)
         answers = [self.answers(target, commands) for target in (export, self.path / "run")]
-        self.assertEqual(answers[0], answers[1])  # merged and with adapters
+        self.assertEqual(answers[0], answers[1])  # exported with merged adapters, and the run itself
         right = sum(answer["text"] == str(a + b) for answer, (a, b) in zip(answers[0], asked, strict=True))
         self.assertGreaterEqual(right, 11)
         self.assertTrue(all(answer["ended"] and answer["tokens"][-1] == 2 for answer in answers[0]))

@@ -4,6 +4,7 @@ processes."""
 import json
 import os
 import socket
+import struct
 import subprocess
 import tempfile
 import time
@@ -57,7 +58,7 @@ class RunTest(unittest.TestCase):
         return file
 
     def json_of(self, *arguments, status=0):
-        """Returns the output of am-run --json for a run that ends with this status."""
+        """Runs am-run --json, checks its exit status, and returns its JSON output."""
         result = self.am_run(*arguments, "--json")
         self.assertEqual(result.returncode, status, result.stderr)
         return json.loads(result.stdout)
@@ -83,8 +84,8 @@ class RunTest(unittest.TestCase):
         return [json.loads(line) for line in lines]
 
     def checkpoint_bytes(self, run, step):
-        """Returns the ranks' files by name, without the random id of the save, which occurs once in
-        each of them."""
+        """Returns {name: bytes} of the ranks' files of a checkpoint. The random id of the save,
+        which each file contains once, is replaced."""
         folder = self.path / run / "checkpoints" / f"step-{step}"
         save = json.loads((folder / "checkpoint.json").read_text())["save"].encode()
         files = {file.name: file.read_bytes() for file in sorted(folder.glob("__*.distcp"))}
@@ -92,8 +93,8 @@ class RunTest(unittest.TestCase):
         return {name: content.replace(save, b"SAVE") for name, content in files.items()}
 
     def start(self, *arguments, env=None):
-        """Starts a job in the background with its stderr as a pipe; it is always ended after the
-        test."""
+        """Starts a job in the background. Its stderr is a pipe, and it is killed after the test
+        if it still runs."""
         job = subprocess.Popen(
             [BIN / "am-run", *map(str, arguments)],
             stdout=subprocess.DEVNULL,
@@ -120,8 +121,8 @@ class RunTest(unittest.TestCase):
     def processes_of(self, run):
         """Returns process ids by role: {"launcher": pid, "guard": pid, 0: pid, 1: pid}.
 
-        Processes are found by the run folder on their command lines; a rank is one that has the
-        variable RANK. Loggers, which have it too, are left out.
+        Processes are found by the run folder on their command lines. A process with the variable
+        RANK is a rank; loggers, which have this variable too, are left out.
         """
         found = {}
         for process in Path("/proc").glob("[0-9]*"):
@@ -139,9 +140,28 @@ class RunTest(unittest.TestCase):
         return found
 
 
+def read_safetensors(path):
+    """Returns {name: (dtype, shape, bytes)} of the tensors in a safetensors file."""
+    data = path.read_bytes()
+    size = struct.unpack("<Q", data[:8])[0]
+    header = json.loads(data[8:8 + size])
+    body = data[8 + size:]
+    return {name: (each["dtype"], each["shape"], body[slice(*each["data_offsets"])])
+            for name, each in header.items() if name != "__metadata__"}
+
+
+def write_safetensors(path, tensors):
+    header, offset = {}, 0
+    for name, (dtype, shape, values) in tensors.items():
+        header[name] = {"dtype": dtype, "shape": shape, "data_offsets": [offset, offset + len(values)]}
+        offset += len(values)
+    text = json.dumps(header).encode()
+    path.write_bytes(struct.pack("<Q", len(text)) + text + b"".join(values for _, _, values in tensors.values()))
+
+
 def why_not(*command):
-    """Returns the reason why this command, which tests a requirement, cannot run here; empty if it
-    can."""
+    """Runs `command`, which tests a requirement. Returns the reason why it fails here, or "" if
+    it succeeds."""
     try:
         tried = subprocess.run(command, capture_output=True, text=True)
         return "" if tried.returncode == 0 else tried.stderr.strip()

@@ -1,4 +1,4 @@
-"""metrics.trace: Chrome traces of some steps, by libtorch's profiler."""
+"""metrics.trace writes Chrome traces of some steps with libtorch's profiler."""
 
 import json
 import subprocess
@@ -24,7 +24,7 @@ class Trace(RunTest):
         return [e for e in events if e.get("cat") == "user_annotation"]
 
     def check_nesting(self, ranges):
-        """Ranges of a thread must contain each other or not overlap."""
+        """Checks that two ranges of a thread either do not overlap or one contains the other."""
         for thread in {e["tid"] for e in ranges}:
             open_ends = []
             own = [e for e in ranges if e["tid"] == thread]
@@ -57,7 +57,7 @@ class Trace(RunTest):
                          "all_gather dp_shard_cp", "wait all_gather dp_shard_cp", "reduce_scatter dp_shard_cp",
                          "loss and gradient norm"):
                 self.assertIn(name, measured)
-            # A unit's forward lies in a pass, and the pass in a step.
+            # A unit's forward is inside a pass of the schedule, and this pass is inside a step.
             by_name = {name: [e for e in ranges if e["name"] == name] for name in set(measured)}
             for inner, outer in ((f"forward model.layers.{layer}", passes[0]), (passes[0], "step 2")):
                 first, around = by_name[inner][0], by_name[outer][0]

@@ -1,4 +1,4 @@
-"""am-run end to end: real processes, real sockets, files on disk."""
+"""am-run trains from start to end with real processes, sockets and files."""
 
 import json
 import os
@@ -9,7 +9,7 @@ import subprocess
 import unittest
 from pathlib import Path
 
-from run_support import BIN, DATA, RunTest, free_port, plan_text
+from run_support import BIN, DATA, RunTest, free_port, plan_text, read_safetensors
 
 
 class Training(RunTest):
@@ -32,13 +32,16 @@ class Training(RunTest):
             self.assertTrue((self.path / "run" / name).exists(), name)
 
     def test_the_resolved_plan_trains_the_same(self):
-        self.train(self.write_plan(plan_text(steps=2)), "first")
-        checked = subprocess.run([BIN / "am-plan", "check", "first/plan.toml"], capture_output=True, text=True,
-                                 cwd=self.path, timeout=60)
-        self.assertIn("first/plan.toml: ok", checked.stdout)  # no warnings about keys that am-run wrote
-        self.train(self.path / "first" / "plan.toml", "second")
-        losses = [[r["loss"] for r in self.metrics(run)] for run in ("first", "second")]
-        self.assertEqual(losses[0], losses[1])
+        for strategy, steps in (("fsdp2", 2), ("ddp", 1), ("megatron_fsdp", 1)):
+            with self.subTest(strategy):
+                first, second = f"{strategy}-first", f"{strategy}-second"
+                self.train(self.write_plan(plan_text(strategy=strategy, steps=steps)), first)
+                checked = subprocess.run([BIN / "am-plan", "check", f"{first}/plan.toml"], capture_output=True, text=True,
+                                         cwd=self.path, timeout=60)
+                self.assertIn(f"{first}/plan.toml: ok", checked.stdout)  # no warning about a key that am-run wrote
+                self.train(self.path / first / "plan.toml", second)
+                losses = [[r["loss"] for r in self.metrics(run)] for run in (first, second)]
+                self.assertEqual(losses[0], losses[1])
 
     def test_flags_override_the_plan(self):
         self.train(self.write_plan(plan_text()), "run", "--steps", "2", "--set", "optimizer.lr=0.5")
@@ -123,7 +126,8 @@ class Resuming(RunTest):
                 self.assertEqual(wanted, got)
 
     def kill_after_step_3(self, plan, run):
-        """Sends SIGKILL to the launcher in the middle of a long run, when step-3 exists."""
+        """Kills the launcher of a long run when the checkpoint of step 3 exists, and removes
+        later checkpoints."""
         job = subprocess.Popen(
             [BIN / "am-run", plan, "--run-dir", self.path / run, "--steps", "100000"],
             stderr=subprocess.DEVNULL,
@@ -149,12 +153,7 @@ class Resuming(RunTest):
 
     def test_frozen_parameters_stay_as_they_are(self):
         def tensors(file):
-            data = file.read_bytes()
-            end = 8 + int.from_bytes(data[:8], "little")
-            header = json.loads(data[8:end])
-            header.pop("__metadata__", None)
-            spans = {name: entry["data_offsets"] for name, entry in header.items()}
-            return {name: data[end + begin : end + stop] for name, (begin, stop) in spans.items()}
+            return {name: values for name, (_, _, values) in read_safetensors(file).items()}
 
         def changed(step, run="run"):
             after = tensors(self.path / run / "export" / f"step-{step}" / "model.safetensors")
@@ -169,8 +168,8 @@ class Resuming(RunTest):
         said = self.train(self.write_plan(plan_text(more, steps=2)), "run", *freeze).stderr
         self.assertRegex(said, r"model       .* parameters, .* of them trained, ")
         self.assertEqual(changed(2), set(before) - frozen)
-        # AdamW has no states of parameters that were frozen, so a plan that trains them cannot resume,
-        # but can start from the weights.
+        # The checkpoint contains no AdamW states of the frozen parameters. A plan that trains them
+        # therefore cannot resume from it, but can load its weights.
         thawed = self.write_plan(plan_text(more, steps=4))
         result = self.am_run(thawed, "--run-dir", "run")
         self.assertEqual(result.returncode, 1, result.stderr)

@@ -1,8 +1,8 @@
-"""am-run on two machines: two network namespaces connected by a virtual cable, like two hosts.
+"""am-run on two machines, which are simulated by two network namespaces with a virtual cable.
 
-Checks that loopback tests cannot make: the ranks' sockets must use the interface that reaches
-the other machine. In a namespace, 127.0.0.1 is only this machine, and the host's name does not
-lead to the other one.
+Tests on one machine cannot check the following: the ranks' sockets must use the interface that
+reaches the other machine. In a namespace, 127.0.0.1 reaches only the namespace itself, and the
+host's name does not resolve to the other machine.
 """
 # ctest: waits
 
@@ -32,7 +32,7 @@ class TwoMachinesTest(RunTest):
 
     def setUp(self):
         super().setUp()
-        # A namespace, and its end of the cable, exist as long as a process runs in the namespace.
+        # A namespace and its end of the cable exist as long as a process runs in the namespace.
         self.machines = [self.new_namespace() for _ in ADDRESSES]
         first, second = self.machines
         self.must("ip", "link", "add", INTERFACE, "netns", first,
@@ -107,7 +107,8 @@ class TwoMachinesTest(RunTest):
         self.assertIn('GLOO_SOCKET_IFNAME: Gloo cannot use the interface "nowhere0"', said)
 
     def test_a_name_server_that_does_not_answer_is_named(self):
-        # The resolver waits 10 s or more, which is not one of am-run's time limits.
+        # The C library's resolver waits 10 s or more for a name server. am-run's time limits must
+        # hold nevertheless.
         (self.path / "resolv.conf").write_text("nameserver 127.0.0.1\n")
         server = "import socket, time; s = socket.socket(2, 2); s.bind(('127.0.0.1', 53)); time.sleep(120)"
         plan = self.write_plan(plan_text(steps=3))

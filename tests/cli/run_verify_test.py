@@ -1,4 +1,5 @@
-"""am-run --verify-layout: compares a small model under the plan's layout with one rank."""
+"""am-run --verify-layout trains a small model under the plan's layout and on one rank, and
+compares the values."""
 
 import unittest
 

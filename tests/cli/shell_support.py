@@ -1,4 +1,4 @@
-"""Completions as a user of bash, zsh or fish sees them, and manual pages."""
+"""Checks completions as a user of bash, zsh or fish sees them, and manual pages."""
 
 import shutil
 import subprocess
@@ -9,7 +9,7 @@ from repl_terminal import Terminal
 SHELLS = [name for name in ("bash", "zsh", "fish") if shutil.which(name)]
 TOOLS = {"am-plan": ("completions",), "am-run": ("completions",), "am-repl": ("--completions",)}
 
-# Ctrl-T prints the line, between "<" and ">".
+# Start files of the shells. In them, Ctrl-T prints the current line between "<" and ">".
 BASH = r"""PS1='$ '
 bind -x '"\C-t": printf "\n<%s>\n" "$READLINE_LINE"'
 """
@@ -23,7 +23,8 @@ bindkey '^T' line
 
 
 class Shell:
-    """A shell with the completions of the tools. `installed`: zsh loads them from a folder of functions."""
+    """A shell in which the tools' completions are loaded. If `installed`, zsh loads them from a
+    folder in $fpath."""
 
     def __init__(self, name, folder, tools, installed=False):
         self.name = name
@@ -45,7 +46,7 @@ class Shell:
         self.terminal = Terminal([shutil.which(name), *arguments], folder, env=self.environment, folder=folder)
 
     def complete(self, line):
-        """Returns the line after Tab, without a space or a quote that ends a word."""
+        """Returns the line after the Tab key, without a space or quote at its end."""
         if self.name != "fish":
             self.terminal.expect(r"\$ ")
             self.terminal.type(f"{line}\t\x14")
@@ -69,7 +70,8 @@ class Shell:
 
 
 def hold_completions(case, tools, expected):
-    """Compares what Tab adds to lines in each installed shell with `expected`: pairs of a line and its end."""
+    """Checks completions in each installed shell. `expected`: pairs of a line and the text that
+    Tab adds to it."""
     if not SHELLS:
         case.skipTest("no shell whose completions are generated")
     for name in SHELLS:
@@ -81,6 +83,6 @@ def hold_completions(case, tools, expected):
 
 
 def hold_page(case, page):
-    """Formats a manual page, which must cause no warning."""
+    """Checks that groff formats a manual page without warnings."""
     done = subprocess.run(["groff", "-man", "-Tascii", "-ww", page], capture_output=True, text=True, timeout=60)
     case.assertEqual((done.returncode, done.stderr), (0, ""), page.name)

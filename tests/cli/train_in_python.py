@@ -68,7 +68,7 @@ def parallel(model, kind):
 
 
 class Config:
-    """The part of a transformers config that automesh.live reads."""
+    """The methods and fields of a transformers config that automesh.live reads."""
 
     def __init__(self, folder):
         self._name_or_path = folder
@@ -78,7 +78,8 @@ class Config:
 
 
 def facts(model, optimizer):
-    """Returns the norms of all parameters, gradients and first moments, as full tensors."""
+    """Returns {name: norm} of all parameters, gradients and first moments (exp_avg), computed on
+    full tensors."""
     found = {}
     for name, parameter in model.named_parameters():
         name = name.removeprefix("module.")

@@ -31,7 +31,7 @@ namespace am::control {
 
 struct ServerLimits {
   // Largest number of connections without a completed handshake. Beyond it, the oldest is closed.
-  size_t half_open = 8;
+  size_t half_open = 32;
   size_t clients = 64;                    // largest number of attached clients
   size_t queued = 16;                     // largest number of waiting requests per client
   size_t output_bytes = size_t{8} << 20;  // largest size of waiting output per client, in bytes

@@ -42,7 +42,10 @@ class AttachedJob : public Interpreter {
   // Runs a command in the job. The first interrupt requests the job to end the command; a second
   // one ends the session. Throws SessionLost if the session or the job has ended.
   Outcome run(const std::string& input) override;
-  void set_width(int columns) override { style_.width = columns; }
+  void set_window(int columns, int rows) override {
+    style_.width = columns;
+    style_.height = rows;
+  }
 
  private:
   // Waits for the answer to command `id` and returns it. `lasts` is true for a command that waits

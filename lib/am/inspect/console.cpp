@@ -19,6 +19,7 @@
 #include "am/inspect/words.h"
 #include "am/observe/metric_series.h"
 #include "am/run_folder/job_record.h"
+#include "am/term/wrap.h"
 
 namespace am::inspect {
 namespace {
@@ -127,7 +128,11 @@ Outcome Console::run(const std::string& input) {
   // output mode nor written to the output file.
   if (own) return outcome;
   if (mode_ != OutputMode::kTable) outcome.result.text = in_mode(outcome.result.json, mode_);
-  if (output_.empty()) return outcome;
+  if (output_.empty()) {
+    const bool fits_window = mode_ == OutputMode::kTable && options_.style.window;
+    if (fits_window) outcome.result.text = term::fold(outcome.result.text, options_.style);
+    return outcome;
+  }
   try {
     written_ += term::without_colours(outcome.result.text);
     write_file_atomically(output_, written_);
@@ -188,7 +193,9 @@ Outcome Console::first_stage(const std::string& input) {
 }
 
 Result Console::dashboard() {
-  constexpr auto kInterval = std::chrono::seconds(1);
+  using Clock = std::chrono::steady_clock;
+  // An update waits a second for a rank that is silent, so that it is shown within two seconds.
+  constexpr auto kInterval = std::chrono::milliseconds(900);
   constexpr int kRows = 24;  // lines of a dashboard that is not on a terminal
   DashboardData data;
   if (!options_.runs.empty()) data.read_losses(options_.runs.front().metrics_file());
@@ -198,14 +205,19 @@ Result Console::dashboard() {
   const auto screen = draws ? options_.open_screen() : nullptr;
   if (screen) {
     term::Style style = options_.style;
-    const auto goes_on = [&] {
+    auto begun = Clock::now();  // time at which the last update began
+    const auto goes_on = [&](Clock::duration rest) {
       style.width = screen->columns();
       screen->draw(dashboard_text(data, screen->rows(), style));
-      return screen->wait(kInterval);
+      constexpr auto kLeast = std::chrono::milliseconds(100);
+      return screen->wait(std::max(kLeast, std::chrono::duration_cast<std::chrono::milliseconds>(rest)));
     };
     // If the user interrupts an update while the job does not answer, the update may throw, which
     // ends the dashboard.
-    while (goes_on()) data.update(*inner_);
+    while (goes_on(kInterval - (Clock::now() - begun))) {
+      begun = Clock::now();
+      data.update(*inner_);
+    }
     result.printed = true;
   }
   result.json = data.to_json();

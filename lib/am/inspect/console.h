@@ -39,9 +39,10 @@ class Console : public Interpreter {
 
   const SessionFacts& facts() const override { return inner_->facts(); }
   Outcome run(const std::string& input) override;
-  void set_width(int columns) override {
+  void set_window(int columns, int rows) override {
     options_.style.width = columns;
-    inner_->set_width(columns);
+    options_.style.height = rows;
+    inner_->set_window(columns, rows);
   }
 
   // The functions below implement the console's own commands.

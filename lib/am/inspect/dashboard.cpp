@@ -133,15 +133,18 @@ void DashboardData::read_losses(const std::filesystem::path& metrics) {
 }
 
 void DashboardData::update(Interpreter& interpreter) {
-  title = interpreter.facts().title;
   status = answer_of(interpreter, "status");
+  title = interpreter.facts().title;  // set by the answer
   // The job refuses `ranks` while too many such commands wait for an answer, for example those of
   // many dashboards. The previous answer is then kept.
   const Outcome doing = interpreter.run("ranks");
   if (!doing.error) ranks = doing.result.json;
   if (ranks.is_null()) throw doing.error->as_error();
-  const Outcome times = interpreter.run("stragglers");
-  stragglers = times.error ? Json() : times.result.json;
+  // Ranks that are silent would delay this answer too, and no step ends without them.
+  if (ranks.at("missing").empty()) {
+    const Outcome times = interpreter.run("stragglers");
+    stragglers = times.error ? Json() : times.result.json;
+  }
   const double step = number_in(status, "step");
   const double now = number_in(status, "loss");
   if (std::isnan(now) || (!loss.x.empty() && loss.x.back() >= step)) return;

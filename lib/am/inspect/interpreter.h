@@ -42,8 +42,8 @@ class Interpreter {
   // Runs a command. An error of the command is part of the outcome; SessionLost is thrown only if
   // the session has ended.
   virtual Outcome run(const std::string& input) = 0;
-  // Sets the terminal's width in columns for further output.
-  virtual void set_width(int /*columns*/) {}
+  // Sets the size of the terminal for further output.
+  virtual void set_window(int /*columns*/, int /*rows*/) {}
 };
 
 // Executes commands in this process, with a session of one rank.
@@ -53,7 +53,7 @@ class LocalInterpreter : public Interpreter {
 
   const SessionFacts& facts() const override { return facts_; }
   Outcome run(const std::string& input) override;
-  void set_width(int columns) override { session_.set_width(columns); }
+  void set_window(int columns, int rows) override { session_.set_window(columns, rows); }
 
  private:
   Session session_;

@@ -394,7 +394,7 @@ Outcome RankProcesses::run(const std::string& input) {
     if (!receive_all()) return given_up();
     take_replies();
   }
-  send_all({{"input", input}, {"width", style_.width}});
+  send_all({{"input", input}, {"width", style_.width}, {"height", style_.height}});
   begin(input);
   if (!receive_all()) return given_up();
   const std::vector<Json> replies = take_replies();

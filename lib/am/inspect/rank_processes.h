@@ -57,7 +57,10 @@ class RankProcesses : public Interpreter {
   // continue with it in the background, and the next command that needs the ranks waits for them. A
   // second interrupt ends the session.
   Outcome run(const std::string& input) override;
-  void set_width(int columns) override { style_.width = columns; }
+  void set_window(int columns, int rows) override {
+    style_.width = columns;
+    style_.height = rows;
+  }
 
  private:
   struct Rank {

@@ -54,7 +54,10 @@ class Session {
   TensorCatalog& view() { return *view_; }
   const TensorCatalog& view() const { return *view_; }
   const term::Style& style() const { return options_.style; }
-  void set_width(int columns) { options_.style.width = columns; }
+  void set_window(int columns, int rows) {
+    options_.style.width = columns;
+    options_.style.height = rows;
+  }
 
   // Returns the function of a command that reads values. Throws Error(kInternal) if the session was
   // created without a function for this command.

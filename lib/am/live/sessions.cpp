@@ -56,13 +56,13 @@ Sessions::Sessions(std::unique_ptr<AttachedModel> model, std::function<int64_t()
 inspect::Outcome Sessions::execute(uint64_t client, inspect::SessionOptions options,
                                    const std::string& input, int64_t steps) {
   steps_ = steps;
-  const int width = options.style.width;
+  const int width = options.style.width, height = options.style.height;
   std::unique_ptr<inspect::Session>& session = sessions_[client];
   if (!session) {
     session = std::make_unique<inspect::Session>(
         values::session_of(model_->view([this] { return steps_; }), std::move(options)));
   }
-  session->set_width(width);
+  session->set_window(width, height);
   const KeptGenerators kept(model_->device());
   inspect::Outcome outcome = inspect::execute(*session, input);
   if (outcome.error && outcome.error->kind == ErrorKind::kPeer) {

@@ -122,8 +122,10 @@ void AttachServer::run_command(const Turn& turn, const train::Boundary& boundary
       const bool asks = each.number == turn.request.client && given != each.hello.end();
       if (asks && given->is_object()) session = *given;
     }
-    const auto width = turn.request.body.find("width");  // width of the client's terminal
-    if (width != turn.request.body.end()) session["width"] = *width;
+    for (const char* size : {"width", "height"}) {  // those of the client's terminal
+      const auto now = turn.request.body.find(size);
+      if (now != turn.request.body.end()) session[size] = *now;
+    }
     const Json command = {{"client", turn.request.client},
                           {"clients", clients},
                           {"session", session},

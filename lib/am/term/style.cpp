@@ -98,6 +98,11 @@ int terminal_width(int fd, int otherwise) {
   return std::max(kNarrowest, width);
 }
 
+int terminal_height(int fd, int otherwise) {
+  struct winsize size {};
+  return ::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0 ? size.ws_row : otherwise;
+}
+
 Style Style::of(int fd, ColorMode mode) {
   Style style;
   const bool is_terminal = ::isatty(fd) == 1;
@@ -106,8 +111,7 @@ Style Style::of(int fd, ColorMode mode) {
       is_utf8_locale(std::getenv("LC_ALL"), std::getenv("LC_CTYPE"), std::getenv("LANG"));
   style.width = terminal_width(fd, style.width);
   style.window = has_window(fd);
-  struct winsize size {};
-  if (::ioctl(fd, TIOCGWINSZ, &size) == 0 && size.ws_row > 0) style.height = size.ws_row;
+  style.height = terminal_height(fd, style.height);
   return style;
 }
 

@@ -62,6 +62,8 @@ bool has_window(int fd);
 // Returns $COLUMNS if set, otherwise the current number of columns of the terminal on `fd`, or
 // `otherwise` if `fd` is not a terminal. The result is at least 40.
 int terminal_width(int fd, int otherwise);
+// Returns the number of lines of the terminal; `otherwise` if `fd` is no terminal.
+int terminal_height(int fd, int otherwise);
 // Returns the number of bytes of the paint() sequence at the start of `text`; 0 if there is none.
 size_t paint_length(std::string_view text);
 // Removes the sequences of paint().

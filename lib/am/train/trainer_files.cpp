@@ -13,6 +13,7 @@
 #include "am/data/from_plan.h"
 #include "am/formats/dcp_metadata.h"
 #include "am/launch/supervise/wall_time.h"
+#include "am/observe/best_effort_sink.h"
 #include "am/observe/prometheus_sink.h"
 #include "am/observe/tensorboard_sink.h"
 #include "am/optim/schedule.h"
@@ -159,20 +160,29 @@ void Trainer::end(const TrainResult& result) {
   run_folder::write_record(run_, record);
 }
 
-// Opens the files that metrics are written to. Only rank 0 writes metrics.
+// Opens the files that metrics are written to. Only rank 0 writes metrics. The job ends if it cannot
+// write metrics.jsonl, but not if it cannot write the other files.
 std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   std::vector<std::unique_ptr<observe::MetricSink>> sinks;
   if (mesh_.rank() != 0 || nothing_to_do()) return sinks;
   sinks.push_back(std::make_unique<observe::JsonlSink>(run_.metrics_file(), first_step_));
+  const auto add = [&](const std::function<std::unique_ptr<observe::MetricSink>()>& make) {
+    sinks.push_back(std::make_unique<observe::BestEffortSink>(
+        make, [this](const std::string& line) { log(cat("note        ", line)); }));
+  };
   if (plan_.metrics.tensorboard) {
-    auto sink =
-        std::make_unique<observe::TensorBoardSink>(run_.root() / "tensorboard", first_step_);
-    sink->write_text("plan", cat("```toml\n", config::to_toml(plan_), "```"));
-    sinks.push_back(std::move(sink));
+    add([&] {
+      auto sink =
+          std::make_unique<observe::TensorBoardSink>(run_.root() / "tensorboard", first_step_);
+      sink->write_text("plan", cat("```toml\n", config::to_toml(plan_), "```"));
+      return sink;
+    });
   }
   if (plan_.metrics.prometheus) {
-    sinks.push_back(std::make_unique<observe::PrometheusSink>(
-        run_.root() / "metrics.prom", fs::canonical(run_.root()).filename().string()));
+    add([&] {
+      return std::make_unique<observe::PrometheusSink>(
+          run_.root() / "metrics.prom", fs::canonical(run_.root()).filename().string());
+    });
   }
   return sinks;
 }

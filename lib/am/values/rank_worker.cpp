@@ -70,7 +70,7 @@ int serve(int socket) {
   inspect::send_message(socket, first ? ready_message(session) : Json::object());
   while (const auto request = inspect::receive_message(socket)) {
     interrupt_requested = false;
-    session.set_width(request->at("width").get<int>());
+    session.set_window(request->at("width").get<int>(), request->at("height").get<int>());
     inspect::Outcome outcome = inspect::execute(session, request->at("input").get<std::string>());
     if (!first) outcome.result = {};  // am-repl shows the result of rank 0
     if (!inspect::send_message(socket, pack(outcome))) break;

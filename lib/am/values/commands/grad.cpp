@@ -81,7 +81,7 @@ Result run_grad(Session& session, const Arguments& arguments) {
   const size_t frozen = parameters.size() - all.size();
   result.text += cat("gradients ", of, "; together their norm is ",
                      format_general(total.norm(), session.digits()),
-                     frozen == 0 ? "" : cat("; ", frozen, " of the parameters are frozen"), "\n");
+                     frozen == 0 ? "" : cat("; frozen parameters: ", frozen), "\n");
   return result;
 }
 
