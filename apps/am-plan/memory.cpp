@@ -64,14 +64,25 @@ std::string states_text(const am::config::OptimizerSection& optimizer) {
   return optimizer.ema_decay > 0.0 ? text + "; the average of the parameters" : text;
 }
 
+// Returns the number of ranks over which Megatron's distributed optimizer shards dense parameters'
+// states from this level of `zero` on, as text; empty for another strategy and for lower levels.
+std::string level_text(const PlanInput& input, int64_t level) {
+  const auto* megatron = std::get_if<am::config::MegatronConfig>(&input.plan.strategy);
+  if (megatron == nullptr || megatron->zero < level) return {};
+  return am::cat("sharded over ", input.layout.mesh.group_size("dp_shard_cp"));
+}
+
 // Returns the memory components of a plan for an implementation other than automesh, which are
 // computed by formulas.
 std::vector<Component> formula_parts(const PlanInput& input, const MemoryComponents& memory) {
   const am::config::TrainSection& train = input.plan.train;
+  const std::string states = level_text(input, 1);
   return {
       {"parameters", memory.parameters, sharding_text(input)},
-      {"gradients", memory.gradients, ""},
-      {"optimizer", memory.optimizer, "AdamW: two moments, and master weights if they are kept"},
+      {"gradients", memory.gradients, level_text(input, 2)},
+      {"optimizer", memory.optimizer,
+       am::cat("AdamW: two moments, and master weights if they are kept",
+               states.empty() ? "" : "; ", states)},
       {"activations", memory.activations,
        am::cat(train.micro_batch_size, " x ", train.seq_len, " tokens")},
       {"logits", memory.logits, "saved by the loss, plus temporaries of its backward"},

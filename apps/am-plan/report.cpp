@@ -16,9 +16,10 @@ namespace am_plan {
 namespace {
 
 std::string timeline_of(const PlanInput& input) {
-  const int64_t pp = input.layout.mesh.sizes().pp;
+  const am::mesh::MeshSizes& sizes = input.layout.mesh.sizes();
+  const int64_t pp = sizes.pp;
   if (pp == 1) return {};
-  const auto shape = am::layout::pipeline_shape(input.plan.pipeline, pp);
+  const auto shape = am::layout::pipeline_shape(input.plan, pp, sizes.dp());
   const auto schedule = am::pipeline::make_schedule(shape);
   return am::draw::timeline_svg(
       am::pipeline::simulate(schedule, am::pipeline::Durations::even(schedule.stages(), pp)),

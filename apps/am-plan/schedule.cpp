@@ -86,7 +86,8 @@ std::optional<Answer> find_answer(const ScheduleOptions& options, const PlanInpu
     answer.has_pipeline = false;
     schedule = micro_batches_in_order(per_step, found);
   } else {
-    schedule = am::pipeline::make_schedule(am::layout::pipeline_shape(input.plan.pipeline, pp));
+    const int64_t dp = input.layout.mesh.sizes().dp();
+    schedule = am::pipeline::make_schedule(am::layout::pipeline_shape(input.plan, pp, dp));
   }
   if (!schedule.has_value()) return std::nullopt;
   answer.schedule = *std::move(schedule);

@@ -1,5 +1,6 @@
 // am-plan show PLAN: draws the mesh and lists its process groups.
 #include <algorithm>
+#include <iterator>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -119,7 +120,9 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
   }
   am::Json groups = am::Json::object();
   am::Json spans = am::Json::object();
-  for (const char* name : kJsonGroups) {
+  std::vector<const char*> names(std::begin(kJsonGroups), std::end(kJsonGroups));
+  if (mesh.sizes().ep > 1 && mesh.sizes().etp > 1) names.push_back("etp");
+  for (const char* name : names) {
     groups[name] = groups_json(mesh, name);
     spans[name] = nodes_of_group(mesh, name, ranks_per_node);
   }
@@ -239,6 +242,7 @@ constexpr std::pair<const char*, const char*> kRoles[] = {
     {"dp_cp", "sums gradients"},
     {"ep", "holds different experts"},
     {"ep_shard", "shards the experts"},
+    {"etp", "cuts each expert's matrices"},
 };
 
 // Returns the ranks as short text, for example "0-7". More than four ranks with equal gaps are
@@ -272,7 +276,8 @@ std::string group_table(const MeshLayout& mesh, int64_t ranks_per_node,
                          {"ranks", am::term::Align::kWrap}});
   for (const auto& [name, role] : kRoles) {
     const int64_t size = mesh.group_size(name);
-    const bool expert = std::string_view(name).substr(0, 2) == "ep";
+    const std::string_view word = name;
+    const bool expert = word.substr(0, 2) == "ep" || word == "etp";
     if (size == 1 || (expert && mesh.sizes().ep == 1)) continue;
     table.add({{name, am::term::Role::kBold},
                am::cat(size),

@@ -23,8 +23,9 @@ std::string mesh_text(const am::mesh::MeshSizes& sizes, const am::term::Style& s
   const char* times = style.unicode ? " × " : " x ";
   std::string text = am::cat(ranks, " = ", am::join(axes, times));
   if (sizes.ep > 1) {
-    const int64_t shards = world / (sizes.pp * sizes.ep);
+    const int64_t shards = world / (sizes.pp * sizes.ep * sizes.etp);
     text += am::cat(", experts over ep_shard ", shards, times, "ep ", sizes.ep);
+    if (sizes.etp > 1) text += am::cat(times, "etp ", sizes.etp);
   }
   return text;
 }

@@ -55,7 +55,7 @@ class Completions(PlanCase):
             ("am-plan --color=al", "ways"),
             ("am-plan check plan.toml --set mesh.t", "p_size="),
             ("am-plan check plan.toml --set=data.shuf", "fle="),
-            ("am-plan check --set strategy.name=meg", "atron_fsdp"),
+            ("am-plan check --set strategy.name=megatron_", "fsdp"),
             ("am-plan check --set data.shuffle=f", "alse"),
             ("am-plan check --set cluster.gpu=gb3", "00"),
             ("am-plan explain tp.k", "v_heads"),

@@ -33,7 +33,7 @@ TEST_CASE("the schema describes every key with its type and default") {
 
 TEST_CASE("each strategy allows its own keys in the schema") {
   const Json conditions = schema_json()["properties"]["strategy"]["allOf"];
-  REQUIRE(conditions.size() == 3);
+  REQUIRE(conditions.size() == 4);
   for (const Json& condition : conditions) {
     const std::string name = condition["if"]["properties"]["name"]["const"];
     CHECK(condition["then"]["propertyNames"]["enum"] == Json(section_keys("strategy", name)));

@@ -3,6 +3,7 @@
 #include "am/base/text.h"
 #include "am/config/field.h"
 #include "am/config/plan.h"
+#include "am/config/recomputation.h"
 
 using namespace am;
 using namespace am::config;
@@ -46,8 +47,10 @@ TEST_CASE("a key of another strategy says whose it is") {
         "\"bucket_cap_mb\" is a key of strategy ddp; the strategy of this plan is fsdp2");
   CHECK(error.help == "remove it, or set strategy.name = \"ddp\"");
   error = error_of_strategy("name = \"ddp\"\nsequence_parallel = true");
-  CHECK(error.message ==
-        "\"sequence_parallel\" is a key of strategy fsdp2; the strategy of this plan is ddp");
+  CHECK(
+      error.message ==
+      "\"sequence_parallel\" is a key of strategy fsdp2 and megatron; the strategy of this plan is "
+      "ddp");
   CHECK(error_of_strategy("name = \"ddp\"\nbukket_cap_mb = 3").help ==
         "did you mean \"bucket_cap_mb\"?");
 }
@@ -55,7 +58,9 @@ TEST_CASE("a key of another strategy says whose it is") {
 TEST_CASE("a name that is unknown is the only error it causes") {
   const Diagnostic error = error_of_strategy("name = \"fsdp\"\nbucket_cap_mb = 3\nmp_policy = 7\n");
   CHECK(error.rule == "plan.value");
-  CHECK(error.help == "did you mean \"fsdp2\"? legal: \"fsdp2\", \"megatron_fsdp\" or \"ddp\"");
+  CHECK(error.help ==
+        "did you mean \"fsdp2\"? legal: \"fsdp2\", \"megatron_fsdp\", \"ddp\" or "
+        "\"megatron\"");
   CHECK(error_of_strategy("name = 3").rule == "plan.type");
 }
 
@@ -163,6 +168,55 @@ TEST_CASE("ddp has autocast, and fsdp2's modes of checkpointing") {
   CHECK(config.activation_checkpointing == ActivationCheckpointing::kSelective);
   CHECK(strategy_of<DDPConfig>("name = \"ddp\"\nactivation_checkpointing = true")
             .activation_checkpointing == ActivationCheckpointing::kFull);
+}
+
+TEST_CASE("megatron: defaults, and the modes that keys of recomputation imply") {
+  const auto of = [](const std::string& keys) {
+    return strategy_of<MegatronConfig>("name = \"megatron\"\n" + keys);
+  };
+  const MegatronConfig plain = of("");
+  CHECK(plain.zero == 1);
+  CHECK(plain.params_dtype == "bfloat16");
+  CHECK(plain.grad_reduce_in_fp32);
+  CHECK(plain.expert_tp(/*tp_size=*/4) == 4);
+  CHECK(plain.activation_checkpointing == ActivationCheckpointing::kOff);
+  CHECK(of("etp_size = 1").expert_tp(4) == 1);
+  CHECK(of("params_dtype = \"bf16\"").params_dtype == "bfloat16");
+  CHECK(of("recompute_modules = [\"core_attn\", \"moe_act\"]").activation_checkpointing ==
+        ActivationCheckpointing::kSelective);
+  CHECK(of("recompute_num_layers = 2").activation_checkpointing == ActivationCheckpointing::kFull);
+  CHECK(of("recompute_num_layers = 2\nactivation_checkpointing = false").activation_checkpointing ==
+        ActivationCheckpointing::kOff);
+  CHECK(to_dict(MegatronConfig{}).size() == 13);
+  CHECK(recomputed_modules({}) == RecomputedModules{.core_attn = true});
+  CHECK(recomputed_modules({"mlp", "moe_act"}) == RecomputedModules{.mlp = true, .moe_act = true});
+}
+
+TEST_CASE("megatron: an illegal value names the legal ones") {
+  const auto error = [](const std::string& keys) {
+    return error_of_strategy("name = \"megatron\"\n" + keys);
+  };
+  CHECK(error("zero = 3").rule == "plan.range");
+  CHECK(error("zero = 3").help.find("0 to 2") != std::string::npos);
+  CHECK(error("recompute_modules = [\"core_atn\"]").help.find("did you mean \"core_attn\"?") == 0);
+  CHECK(error("recompute_method = \"some\"").help.find("\"uniform\" or \"block\"") !=
+        std::string::npos);
+  CHECK(error("expert_tensor_parallel_size = 2").help ==
+        "it is called etp_size here, in [strategy]");
+  CHECK(error("zero_dp_strategy = 1").message.find("is a key of strategy megatron_fsdp") !=
+        std::string::npos);
+}
+
+TEST_CASE("megatron: predictions are Megatron's unless the plan names another implementation") {
+  Diagnostics found;
+  const auto plan = parse_strategy("name = \"megatron\"", found);
+  REQUIRE(plan);
+  CHECK(plan->cluster.implementation == "megatron");
+  const auto nemo =
+      parse_strategy("name = \"megatron\"\n[cluster]\nimplementation = \"nemo\"", found);
+  REQUIRE(nemo);
+  CHECK(nemo->cluster.implementation == "nemo");
+  CHECK(strategy_of<FSDP2Config>("").fp8 == Fp8Recipe::kNone);
 }
 
 TEST_CASE("strategy names go with their configurations") {

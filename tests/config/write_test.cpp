@@ -212,11 +212,30 @@ find_unused_parameters = true
 fp8 = "tensorwise"
 )";
 
+const std::string kDistributedOptimizer = R"(
+model.path = "/m"
+[strategy]
+name = "megatron"
+zero = 2
+etp_size = 2
+sequence_parallel = true
+params_dtype = "float16"
+grad_reduce_in_fp32 = false
+overlap_grad_reduce = false
+overlap_param_gather = false
+activation_checkpointing = "selective"
+recompute_modules = ["core_attn", "moe_act"]
+recompute_num_layers = 2
+recompute_method = "block"
+backend = "nccl"
+fp8 = "rowwise"
+)";
+
 }  // namespace
 
 TEST_CASE("a plan with every key set is the same plan after writing and reading") {
   std::set<std::string> changed;
-  for (const std::string& text : {kFsdp2, kMegatron, kDdp}) {
+  for (const std::string& text : {kFsdp2, kMegatron, kDdp, kDistributedOptimizer}) {
     const Plan plan = load(text);
     const Plan again = load(to_toml(plan));
     CHECK(to_json(again) == to_json(plan));

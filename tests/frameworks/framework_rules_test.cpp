@@ -38,6 +38,20 @@ struct DialectCase {
 
 // The texts begin in section [mesh]; "|" separates lines (see mesh_toml).
 constexpr DialectCase kDialectCases[] = {
+    {"torchtitan.strategy", "world_size = 8|[strategy]|name = \"megatron\"", "world_size = 8",
+     "fsdp2"},
+    {"nemo-automodel.strategy", "world_size = 8|[strategy]|name = \"megatron\"", "world_size = 8",
+     "fsdp2"},
+    {"torchtitan.schedule",
+     "world_size = 4|pp_size = 4|[pipeline]|microbatches = 2|[strategy]|name = \"megatron\"",
+     "world_size = 4|pp_size = 4|[pipeline]|microbatches = 4|[strategy]|name = \"megatron\"",
+     "microbatches = 4 or 8"},
+    {"megatron.expert_world",
+     "world_size = 8|tp_size = 2|ep_size = 8|[strategy]|name = \"megatron\"|"
+     "sequence_parallel = true",
+     "world_size = 8|tp_size = 2|ep_size = 8|[strategy]|name = \"megatron\"|"
+     "sequence_parallel = true|etp_size = 1",
+     "ep_size = 1, 2 or 4", "mixtral-8x7b-v0.1"},
     {"torchtitan.world_size", "world_size = 12|tp_size = 8", "world_size = 16|tp_size = 8",
      "world_size = 8 or 16"},
     {"torchtitan.world_size", "world_size = 16|dp_size = 4|tp_size = 2",

@@ -53,6 +53,16 @@ TEST_CASE("expert groups are the inner digit of a stage's ranks") {
   CHECK(all.groups("ep_shard") == Groups{{0}, {1}, {2}, {3}});
 }
 
+TEST_CASE("etp is the innermost axis of the expert groups") {
+  const MeshLayout mesh({.dp_shard = 4, .tp = 2, .ep = 2, .etp = 2});
+  CHECK(mesh.groups("etp") == Groups{{0, 1}, {2, 3}, {4, 5}, {6, 7}});
+  CHECK(mesh.groups("ep") == Groups{{0, 2}, {1, 3}, {4, 6}, {5, 7}});
+  CHECK(mesh.groups("ep_shard") == Groups{{0, 4}, {1, 5}, {2, 6}, {3, 7}});
+  CHECK(mesh.index(5, "ep_shard") == 1);
+  CHECK(mesh.index(6, "ep") == 1);
+  CHECK_THROWS_WITH(MeshLayout({.dp_shard = 4, .ep = 2, .etp = 4}), Catch::Contains("2 * 4"));
+}
+
 TEST_CASE("every kind of group is a partition of the world") {
   for (const MeshSizes& sizes :
        {MeshSizes{},

@@ -70,6 +70,62 @@ constexpr RuleCase kCases[] = {
     {"strategy.fp8",
      "[mesh]|world_size = 8|[strategy]|fp8 = \"tensorwise\"|[cluster]|gpu = \"a100-sxm\"",
      "[mesh]|world_size = 8|[strategy]|fp8 = \"tensorwise\"|[cluster]|gpu = \"h100-sxm\""},
+    {"strategy.optimizer_instances",
+     "[mesh]|world_size = 8|dp_replicate_size = 2|[strategy]|name = \"megatron\"|zero = 0",
+     "[mesh]|world_size = 8|dp_replicate_size = 2|[strategy]|name = \"megatron\""},
+    {"strategy.optimizer_instances",
+     "[mesh]|world_size = 16|dp_replicate_size = 4|ep_size = 8|[strategy]|name = \"megatron\"",
+     "[mesh]|world_size = 16|dp_replicate_size = 2|ep_size = 8|[strategy]|name = \"megatron\"",
+     "mixtral-8x7b-v0.1"},
+    {"mesh.etp",
+     "[mesh]|world_size = 8|tp_size = 2|ep_size = 8|[strategy]|name = \"megatron\"|"
+     "sequence_parallel = true",
+     "[mesh]|world_size = 8|tp_size = 2|ep_size = 8|[strategy]|name = \"megatron\"|"
+     "sequence_parallel = true|etp_size = 1",
+     "mixtral-8x7b-v0.1"},
+    {"strategy.etp", "[mesh]|world_size = 6|[strategy]|name = \"megatron\"|etp_size = 3",
+     "[mesh]|world_size = 6|[strategy]|name = \"megatron\"|etp_size = 2", "mixtral-8x7b-v0.1"},
+    {"strategy.etp", "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|etp_size = 2",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\""},
+    {"strategy.moe_sequence", "[mesh]|world_size = 8|tp_size = 2|[strategy]|name = \"megatron\"",
+     "[mesh]|world_size = 8|tp_size = 2|[strategy]|name = \"megatron\"|sequence_parallel = true",
+     "mixtral-8x7b-v0.1"},
+    {"pp.megatron",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|schedule = \"gpipe\"|[strategy]|"
+     "name = \"megatron\"",
+     "[mesh]|world_size = 4|pp_size = 4|[strategy]|name = \"megatron\""},
+    {"pp.megatron",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 4|[train]|global_batch_size = 8|"
+     "[strategy]|name = \"megatron\"",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 8|[train]|global_batch_size = 8|"
+     "[strategy]|name = \"megatron\""},
+    {"pp.megatron",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|schedule = \"interleaved_1f1b\"|"
+     "virtual_stages = 2|[train]|global_batch_size = 6|[strategy]|name = \"megatron\"",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|schedule = \"interleaved_1f1b\"|"
+     "virtual_stages = 2|[train]|global_batch_size = 8|[strategy]|name = \"megatron\""},
+    {"strategy.recompute",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|activation_checkpointing = \"mlp\"",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|recompute_modules = [\"mlp\"]"},
+    {"strategy.recompute",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|recompute_num_layers = 33",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|recompute_num_layers = 32"},
+    {"strategy.recompute",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|activation_checkpointing = true|"
+     "recompute_method = \"block\"",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|activation_checkpointing = true|"
+     "recompute_method = \"block\"|recompute_num_layers = 4"},
+    {"strategy.recompute",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|recompute_modules = [\"moe_act\"]",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|recompute_modules = [\"layernorm\"]"},
+    {"strategy.overlap_gather",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|overlap_grad_reduce = false",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|overlap_grad_reduce = false|"
+     "overlap_param_gather = false"},
+    {"strategy.implementation",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|[cluster]|"
+     "implementation = \"automesh\"",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|[cluster]|implementation = \"nemo\""},
     {"data.examples", "[mesh]|world_size = 8|[data]|packing = false",
      "[mesh]|world_size = 8|[data]|kind = \"synthetic_chat\"|packing = false", "llama-3.1-8b",
      kWarning},

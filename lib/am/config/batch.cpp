@@ -13,6 +13,10 @@ BatchShape batch_shape(const Plan& plan, int64_t dp) {
   batch.sequences = plan.train.global_batch_size > 0 ? plan.train.global_batch_size
                                                      : batch.one_each * batch.in_round;
   batch.micro_batches = std::max<int64_t>(1, batch.sequences / batch.one_each);
+  const bool one_round = std::holds_alternative<MegatronConfig>(plan.strategy);
+  if (one_round && plan.mesh.pp_size > 1 && plan.pipeline.microbatches == 0) {
+    batch.in_round = batch.micro_batches;
+  }
   return batch;
 }
 

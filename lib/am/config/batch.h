@@ -26,7 +26,8 @@ struct BatchShape {
 
 // Returns the batch for `dp` data-parallel ranks, with train.global_batch_size sequences if this
 // key is set. Otherwise the batch has one micro-batch per rank or, in a pipeline, the micro-batches
-// of one run of the schedule.
+// of one run of the schedule. Under the strategy megatron, one run has all micro-batches of the
+// step if pipeline.microbatches is not set.
 BatchShape batch_shape(const Plan& plan, int64_t dp);
 
 // Returns the number of micro-batches in one run of the schedule: pipeline.microbatches, or the

@@ -53,13 +53,14 @@ std::span<const FieldSpec> fields() {
 }
 
 const std::vector<std::string>& strategy_names() {
-  static const std::vector<std::string> names = {"fsdp2", "megatron_fsdp", "ddp"};
+  static const std::vector<std::string> names = {"fsdp2", "megatron_fsdp", "ddp", "megatron"};
   return names;
 }
 
 DistributedConfig default_strategy(std::string_view name) {
   if (name == "megatron_fsdp") return MegatronFSDPConfig{};
   if (name == "ddp") return DDPConfig{};
+  if (name == "megatron") return MegatronConfig{};
   AM_ASSERT(name == "fsdp2", "a strategy without a configuration");
   return FSDP2Config{};
 }

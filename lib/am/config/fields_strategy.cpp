@@ -1,7 +1,8 @@
 // Defines the keys of the plan file's section [strategy]. The keys have the names of the members of
-// FSDP2Config, MegatronFSDPConfig and DDPConfig.
+// FSDP2Config, MegatronFSDPConfig, DDPConfig and MegatronConfig.
 #include "am/base/file.h"
 #include "am/config/field_builder.h"
+#include "am/config/recomputation.h"
 #include "am/config/strategy_codec.h"
 
 namespace am::config {
@@ -161,6 +162,49 @@ void add_ddp(std::vector<FieldSpec>& out) {
   ddp.add("fp8", &S::fp8, Fp8Codec{}, kFp8Help);
 }
 
+void add_megatron(std::vector<FieldSpec>& out) {
+  FieldBuilder megatron(
+      "strategy", [](auto& plan) -> auto& { return std::get<MegatronConfig>(plan.strategy); }, out);
+  megatron.of_strategy("megatron");
+  using S = MegatronConfig;
+  const auto modules = recompute_module_names();
+  megatron.add(
+      "zero", &S::zero, Integer{0, 2},
+      "State that the distributed optimizer shards over dp: 0 none, 1 optimizer states, 2 "
+      "also gradients. mesh.dp_replicate_size is the number of the optimizer's instances.");
+  megatron
+      .add("etp_size", &S::etp_size, Integer{0, 1 << 20},
+           "Tensor parallel ranks of each expert. 0: tp_size.")
+      .also = {"expert_tensor_parallel_size", "expert_tp_size"};
+  megatron.add("sequence_parallel", &S::sequence_parallel, Boolean{},
+               "Cut activations over tp along the sequence between the tensor parallel layers.");
+  megatron.add("params_dtype", &S::params_dtype, dtype_choice(),
+               "Dtype of the parameters that compute. In 16 bits the optimizer keeps a float32 "
+               "copy of them.");
+  megatron.add("grad_reduce_in_fp32", &S::grad_reduce_in_fp32, Boolean{},
+               "Accumulate and reduce gradients in float32. false: in params_dtype.");
+  megatron.add("overlap_grad_reduce", &S::overlap_grad_reduce, Boolean{},
+               "Reduce gradients while backward runs.");
+  megatron.add("overlap_param_gather", &S::overlap_param_gather, Boolean{},
+               "Gather updated parameters while the next forward runs.");
+  megatron.add("activation_checkpointing", &S::activation_checkpointing, CheckpointingCodec{},
+               "true or \"full\": keep only the inputs of layers for backward, and recompute the "
+               "rest. \"selective\": recompute recompute_modules. Absent: as recompute_modules or "
+               "recompute_num_layers need, else false.");
+  megatron.add("recompute_modules", &S::recompute_modules,
+               Choices{{{modules.begin(), modules.end()}}},
+               "Modules that \"selective\" recomputes in every layer. Empty: core_attn.");
+  megatron.add(
+      "recompute_num_layers", &S::recompute_num_layers, Integer{0, 1 << 20},
+      "Layers that \"full\" recomputes: with recompute_method = \"block\" the first n of "
+      "each stage; with \"uniform\" all, and n consecutive layers keep one input. 0: every "
+      "layer by itself.");
+  megatron.add("recompute_method", &S::recompute_method, Choice{{"uniform", "block"}},
+               "How recompute_num_layers counts.");
+  megatron.add("backend", &S::backend, backend(), kBackendHelp);
+  megatron.add("fp8", &S::fp8, Fp8Codec{}, kFp8Help);
+}
+
 // Adds strategy.name, the key that selects the strategy. The loader reads it before all other keys
 // of [strategy].
 void add_name(std::vector<FieldSpec>& out) {
@@ -185,6 +229,7 @@ void add_strategy_fields(std::vector<FieldSpec>& out) {
   add_fsdp2(out);
   add_megatron_fsdp(out);
   add_ddp(out);
+  add_megatron(out);
 }
 
 }  // namespace am::config

@@ -200,6 +200,23 @@ void settle_async_tensor_parallel(Plan& plan, Diagnostics& found) {
                 "write sequence_parallel = true");
 }
 
+void settle_implementation(Plan& plan) {
+  if (plan.given("cluster.implementation")) return;
+  plan.cluster.implementation = default_implementation(plan.strategy);
+}
+
+// Sets the mode of activation checkpointing that other keys of the strategy megatron imply.
+void settle_recomputation(Plan& plan) {
+  auto* megatron = std::get_if<MegatronConfig>(&plan.strategy);
+  if (megatron == nullptr) return;
+  if (plan.given("strategy.activation_checkpointing")) return;
+  if (!megatron->recompute_modules.empty()) {
+    megatron->activation_checkpointing = ActivationCheckpointing::kSelective;
+  } else if (megatron->recompute_num_layers > 0) {
+    megatron->activation_checkpointing = ActivationCheckpointing::kFull;
+  }
+}
+
 }  // namespace
 
 std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
@@ -218,6 +235,8 @@ std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
     settle_blend(plan, own);
     settle_model(plan);
     settle_async_tensor_parallel(plan, own);
+    settle_implementation(plan);
+    settle_recomputation(plan);
     read_schedule(plan);
   }
   own.sort();

@@ -9,20 +9,25 @@ struct Name {
   const char* operator()(const FSDP2Config&) const { return "fsdp2"; }
   const char* operator()(const MegatronFSDPConfig&) const { return "megatron_fsdp"; }
   const char* operator()(const DDPConfig&) const { return "ddp"; }
+  const char* operator()(const MegatronConfig&) const { return "megatron"; }
 };
 
 }  // namespace
 
 bool defers_gradient_sync(const DistributedConfig& config) {
   if (const auto* fsdp2 = std::get_if<FSDP2Config>(&config)) return fsdp2->defer_fsdp_grad_sync;
-  const auto* megatron = std::get_if<MegatronFSDPConfig>(&config);
-  return megatron == nullptr || megatron->zero_dp_strategy <= 1;
+  if (const auto* megatron = std::get_if<MegatronConfig>(&config)) return megatron->zero <= 1;
+  const auto* fsdp = std::get_if<MegatronFSDPConfig>(&config);
+  return fsdp == nullptr || fsdp->zero_dp_strategy <= 1;
 }
 
 ActivationCheckpointing checkpointing_of(const DistributedConfig& config) {
-  if (const auto* megatron = std::get_if<MegatronFSDPConfig>(&config)) {
-    return megatron->activation_checkpointing ? ActivationCheckpointing::kFull
-                                              : ActivationCheckpointing::kOff;
+  if (const auto* fsdp = std::get_if<MegatronFSDPConfig>(&config)) {
+    return fsdp->activation_checkpointing ? ActivationCheckpointing::kFull
+                                          : ActivationCheckpointing::kOff;
+  }
+  if (const auto* megatron = std::get_if<MegatronConfig>(&config)) {
+    return megatron->activation_checkpointing;
   }
   const auto* fsdp2 = std::get_if<FSDP2Config>(&config);
   return fsdp2 != nullptr ? fsdp2->activation_checkpointing
@@ -32,8 +37,12 @@ ActivationCheckpointing checkpointing_of(const DistributedConfig& config) {
 void set_checkpointing(ActivationCheckpointing mode, DistributedConfig& config) {
   if (auto* fsdp2 = std::get_if<FSDP2Config>(&config)) {
     fsdp2->activation_checkpointing = mode;
-  } else if (auto* megatron = std::get_if<MegatronFSDPConfig>(&config)) {
-    megatron->activation_checkpointing = mode != ActivationCheckpointing::kOff;
+  } else if (auto* fsdp = std::get_if<MegatronFSDPConfig>(&config)) {
+    fsdp->activation_checkpointing = mode != ActivationCheckpointing::kOff;
+  } else if (auto* megatron = std::get_if<MegatronConfig>(&config)) {
+    const bool mlp = mode == ActivationCheckpointing::kMlp;
+    megatron->activation_checkpointing = mlp ? ActivationCheckpointing::kSelective : mode;
+    if (mlp) megatron->recompute_modules = {"mlp"};
   } else {
     std::get<DDPConfig>(config).activation_checkpointing = mode;
   }
@@ -46,6 +55,16 @@ int64_t checkpointing_every(const DistributedConfig& config) {
 
 Fp8Recipe fp8_of(const DistributedConfig& config) {
   return std::visit([](const auto& one) { return one.fp8; }, config);
+}
+
+bool sequence_parallel(const DistributedConfig& config) {
+  if (const auto* fsdp2 = std::get_if<FSDP2Config>(&config)) return fsdp2->sequence_parallel;
+  const auto* megatron = std::get_if<MegatronConfig>(&config);
+  return megatron != nullptr && megatron->sequence_parallel;
+}
+
+const char* default_implementation(const DistributedConfig& config) {
+  return std::holds_alternative<MegatronConfig>(config) ? "megatron" : "automesh";
 }
 
 const char* strategy_name(const DistributedConfig& config) { return std::visit(Name{}, config); }

@@ -112,23 +112,58 @@ struct DDPConfig {
   Fp8Recipe fp8 = Fp8Recipe::kNone;
 };
 
-using DistributedConfig = std::variant<FSDP2Config, MegatronFSDPConfig, DDPConfig>;
+// Megatron-LM's data parallelism: parameters in params_dtype are whole on every data-parallel rank,
+// and its distributed optimizer shards states. mesh.dp_replicate_size is the number of the
+// optimizer's instances (--num-distributed-optimizer-instances): groups of ranks with all states.
+struct MegatronConfig {
+  // Sharded over the ranks of an instance: 0 nothing, 1 optimizer states, 2 also gradients.
+  int64_t zero = 1;
+  int64_t etp_size = 0;  // tensor-parallel ranks of each expert; 0: tp_size
+  bool sequence_parallel = false;
+  std::string params_dtype = "bfloat16";
+  bool grad_reduce_in_fp32 = true;  // gradients are stored and reduced in float32
+  bool overlap_grad_reduce = true;
+  bool overlap_param_gather = true;
+  ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::kOff;
+  // Modules that "selective" recomputes (recomputation.h). Empty: core_attn.
+  std::vector<std::string> recompute_modules;
+  // Layers that "full" recomputes: of every stage the first N ("block"), or all, of which N
+  // consecutive ones keep one input ("uniform"). 0: every layer by itself.
+  int64_t recompute_num_layers = 0;
+  std::string recompute_method = "uniform";
+  std::optional<std::string> backend;
+  Fp8Recipe fp8 = Fp8Recipe::kNone;
+
+  // Returns the tensor-parallel ranks of each expert.
+  int64_t expert_tp(int64_t tp_size) const { return etp_size > 0 ? etp_size : tp_size; }
+};
+
+using DistributedConfig = std::variant<FSDP2Config, MegatronFSDPConfig, DDPConfig, MegatronConfig>;
 
 // Whether gradients are reduced only after the step's last micro-batch: fsdp2 by
-// defer_fsdp_grad_sync, megatron_fsdp if it does not shard gradients (levels 0 and 1), ddp always.
+// defer_fsdp_grad_sync, megatron_fsdp and megatron if they do not shard gradients (levels 0 and 1),
+// ddp always.
 bool defers_gradient_sync(const DistributedConfig& config);
 
 // Returns the activation checkpointing mode. For strategies whose key is a boolean, true is kFull.
 ActivationCheckpointing checkpointing_of(const DistributedConfig& config);
 // Sets the activation checkpointing mode. Megatron-FSDP supports only full recomputation, so every
-// mode but kOff means kFull there.
+// mode but kOff means kFull there. For megatron, kMlp is kSelective of the module "mlp".
 void set_checkpointing(ActivationCheckpointing mode, DistributedConfig& config);
 // Returns N if every N-th layer is checkpointed; 1 for strategies that checkpoint all layers.
 int64_t checkpointing_every(const DistributedConfig& config);
 
 Fp8Recipe fp8_of(const DistributedConfig& config);
 
-// Returns "fsdp2", "megatron_fsdp" or "ddp".
+// Whether activations between tensor-parallel layers are cut along the sequence, by the strategy's
+// key; false for strategies that do not have the key.
+bool sequence_parallel(const DistributedConfig& config);
+
+// Returns cluster.implementation of plans that do not set it: "automesh", or "megatron" for the
+// strategy megatron, which am-run does not run.
+const char* default_implementation(const DistributedConfig& config);
+
+// Returns "fsdp2", "megatron_fsdp", "ddp" or "megatron".
 const char* strategy_name(const DistributedConfig& config);
 // Returns the configuration's keys and values as a JSON object, like AutoModel's `to_dict`.
 Json to_dict(const DistributedConfig& config);

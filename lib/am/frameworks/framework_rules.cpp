@@ -19,6 +19,7 @@ FrameworkLayout framework_layout(const config::Plan& plan, const model::ModelCon
                                  int64_t launched) {
   FrameworkLayout layout;
   layout.megatron_fsdp = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);
+  layout.megatron = std::get_if<config::MegatronConfig>(&plan.strategy);
   layout.ddp = std::holds_alternative<config::DDPConfig>(plan.strategy);
   layout.dp_size = plan.mesh.dp_size;
   layout.dp_replicate = plan.mesh.dp_replicate_size;
@@ -28,13 +29,13 @@ FrameworkLayout framework_layout(const config::Plan& plan, const model::ModelCon
   layout.ep = plan.mesh.ep_size;
   layout.world = launched > 0 ? launched : plan.mesh.world_size;
   if (layout.world == 0) layout.world = layout.dp_size * layout.replica();
-  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
-  layout.sequence_parallel = fsdp2 != nullptr && fsdp2->sequence_parallel;
+  layout.etp = layout.megatron != nullptr ? layout.megatron->expert_tp(layout.tp) : layout.tp;
+  layout.sequence_parallel = config::sequence_parallel(plan.strategy);
   layout.model = model;
   layout.seq_len = plan.train.seq_len;
   layout.micro_batch = plan.train.micro_batch_size;
   layout.global_batch = plan.train.global_batch_size;
-  layout.pipeline = layout::pipeline_shape(plan.pipeline, layout.pp);
+  layout.pipeline = layout::pipeline_shape(plan, layout.pp, std::max<int64_t>(1, layout.dp()));
   layout.split_points = !plan.pipeline.split_points.empty() || plan.pipeline.balance == "cost";
   return layout;
 }
@@ -145,9 +146,17 @@ void check_tied(const FrameworkLayout& layout, Violations& found) {
                    "pp_size = 1, or choose a model with tie_word_embeddings = false"});
 }
 
+void check_not_megatron(const FrameworkLayout& layout, Violations& found) {
+  if (layout.megatron == nullptr) return;
+  found.push_back(
+      {"strategy.name", "only Megatron has the strategy megatron", "strategy name = \"fsdp2\""});
+}
+
 void check_torch_schedule(const FrameworkLayout& layout, Violations& found) {
   if (layout.pp == 1) return;
-  const auto constraint = pipeline::violated_constraint(layout.pipeline);
+  pipeline::PipelineShape shape = layout.pipeline;
+  shape.may_stay_partly_full = false;
+  const auto constraint = pipeline::violated_constraint(shape);
   if (!constraint.has_value()) return;
   found.push_back({cat("pipeline.", constraint->key), constraint->message,
                    assignment(constraint->key, constraint->nearest)});

@@ -27,6 +27,7 @@ namespace am::frameworks {
 // Sizes and options of a plan: the input of the frameworks' conditions.
 struct FrameworkLayout {
   const config::MegatronFSDPConfig* megatron_fsdp = nullptr;  // null for other strategies
+  const config::MegatronConfig* megatron = nullptr;           // likewise
   bool ddp = false;
   int64_t world = 0;    // number of ranks; 0: unknown
   int64_t dp_size = 0;  // the plan's dp_size; 0: derived from the world size
@@ -35,6 +36,7 @@ struct FrameworkLayout {
   int64_t cp = 1;
   int64_t pp = 1;
   int64_t ep = 1;
+  int64_t etp = 1;  // tensor-parallel ranks of each expert: tp, or the plan's etp_size
   bool sequence_parallel = false;
 
   const model::ModelConfig* model = nullptr;  // null if config.json could not be read
@@ -44,7 +46,7 @@ struct FrameworkLayout {
   pipeline::PipelineShape pipeline;  // by default with one micro-batch per stage
   bool split_points = false;         // true: stages are set by split points
 
-  bool fsdp2() const { return !ddp && megatron_fsdp == nullptr; }
+  bool fsdp2() const { return !ddp && megatron_fsdp == nullptr && megatron == nullptr; }
   // Returns the number of ranks per data-parallel replica: tp * cp * pp.
   int64_t replica() const { return tp * cp * pp; }
   // Returns dp_size or, if it is 0, world / replica(). Returns 0 if the world size is unknown or
@@ -123,6 +125,8 @@ void demand_whole_heads(const FrameworkLayout& layout, const char* name, int64_t
 void check_even_experts(const FrameworkLayout& layout, Violations& found);
 // Condition: with a pipeline, the head is not tied to the embedding.
 void check_tied(const FrameworkLayout& layout, Violations& found);
+// Condition: the strategy is not megatron, which only Megatron has.
+void check_not_megatron(const FrameworkLayout& layout, Violations& found);
 // Condition: PyTorch's pipeline schedule accepts the numbers of stages and micro-batches.
 void check_torch_schedule(const FrameworkLayout& layout, Violations& found);
 // Condition: the global batch is a multiple of `of_all_ranks`, the number of sequences that all

@@ -86,7 +86,7 @@ void settle_pipeline(Plan& plan, const mesh::MeshSizes& sizes, const model::Mode
     plan.pipeline = {};
     return;
   }
-  plan.pipeline.microbatches = layout::pipeline_shape(plan.pipeline, sizes.pp).microbatches;
+  plan.pipeline.microbatches = layout::pipeline_shape(plan, sizes.pp, sizes.dp()).microbatches;
   if (config::is_schedule_file(plan.pipeline.schedule)) {
     plan.pipeline.schedule = plan.resolve(plan.pipeline.schedule).string();
   }
@@ -102,7 +102,21 @@ void settle_mesh(Plan& plan, const mesh::MeshSizes& sizes) {
   if (std::holds_alternative<config::DDPConfig>(plan.strategy)) plan.mesh.dp_replicate_size = 1;
 }
 
+// Sets keys whose values mean the same to one of these values.
+void settle_megatron(config::MegatronConfig& megatron, const mesh::MeshSizes& sizes) {
+  if (sizes.tp == 1) megatron.sequence_parallel = false;
+  if (megatron.params_dtype == "float32") megatron.grad_reduce_in_fp32 = true;
+  if (megatron.zero == 0) megatron.overlap_param_gather = false;
+  if (megatron.activation_checkpointing == config::ActivationCheckpointing::kFull) {
+    const bool uniform = megatron.recompute_method == "uniform";
+    if (uniform && megatron.recompute_num_layers == 1) megatron.recompute_num_layers = 0;
+  }
+}
+
 void settle_strategy(Plan& plan, const mesh::MeshSizes& sizes) {
+  if (auto* megatron = std::get_if<config::MegatronConfig>(&plan.strategy)) {
+    return settle_megatron(*megatron, sizes);
+  }
   auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
   if (fsdp2 == nullptr) return;
   const config::FSDP2Config none;
@@ -124,6 +138,12 @@ void settle_strategy(Plan& plan, const mesh::MeshSizes& sizes) {
     fsdp2->fsdp2_backward_prefetch_depth = none.fsdp2_backward_prefetch_depth;
     fsdp2->fsdp2_forward_prefetch_depth = none.fsdp2_forward_prefetch_depth;
   }
+}
+
+// Makes plans of all strategies equal that do not set cluster.implementation.
+void settle_implementation(Plan& plan) {
+  if (plan.cluster.implementation != config::default_implementation(plan.strategy)) return;
+  plan.cluster.implementation = config::ClusterSection().implementation;
 }
 
 void settle_training(Plan& plan, const mesh::MeshSizes& sizes) {
@@ -169,6 +189,7 @@ std::vector<PlanDifference> differences(const Plan& a, const Plan& b) {
 }
 
 Plan canonical(Plan plan, const model::ModelConfig& config) {
+  settle_implementation(plan);
   Diagnostics ignored;
   const auto sizes = layout::resolve_mesh(plan, 0, ignored);
   if (!sizes.has_value()) return plan;

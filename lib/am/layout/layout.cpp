@@ -1,5 +1,6 @@
 #include "am/layout/layout.h"
 
+#include <algorithm>
 #include <utility>
 #include <variant>
 
@@ -32,21 +33,6 @@ int stage_of(const model::ParameterSpec& parameter, const std::vector<int>& stag
   return parameter.module_kind == model::ModuleKind::kEmbedding ? 0 : last;
 }
 
-// Distributes a parameter of routed experts over ep: the first ceil(E / ep) experts belong to ep
-// rank 0, and so on. The matrix of one expert stays whole on its ep rank; a tensor that stacks all
-// experts is sharded on dim 0.
-void place_expert(const model::ParameterSpec& spec, const model::ModelConfig& config, int64_t ep,
-                  ParameterLayout& parameter) {
-  const auto expert = spec.expert();
-  const int64_t experts = config.moe.has_value() ? config.moe->experts : 1;
-  parameter.ep_cut = !expert.has_value();
-  if (expert.has_value()) parameter.ep_owner = *expert / mesh::chunk_length(experts, ep);
-  parameter.shard_group = "ep_shard";
-  parameter.tp_dim.reset();
-  parameter.tp_slices.clear();
-  parameter.grad_sum_over_tp = false;
-}
-
 // Returns the slices of the dim that tp shards, or an empty list if the dim is one slice without
 // copies.
 std::vector<mesh::DimSlice> dim_slices(const model::TpParameter& tp, int64_t ranks) {
@@ -58,9 +44,49 @@ std::vector<mesh::DimSlice> dim_slices(const model::TpParameter& tp, int64_t ran
   return slices;
 }
 
+// Returns the dim of a routed expert's parameter along the expert's width; nothing for the bias of
+// its second matrix.
+std::optional<int> width_dim(const model::Inventory& inventory, const model::ParameterSpec& spec) {
+  const std::vector<model::ModuleSpec>& modules = inventory.spec.layer(spec.layer).modules;
+  const auto module =
+      std::find_if(modules.begin(), modules.end(),
+                   [&](const model::ModuleSpec& one) { return one.role == spec.role; });
+  AM_ASSERT(module != modules.end(), cat(spec.name, " has no module"));
+  const int first = module->stacked ? 1 : 0;
+  const bool of_output = spec.role != model::Role::kExpertDown;
+  if (spec.bias) return of_output ? std::optional(first) : std::nullopt;
+  return first + (of_output == module->in_out ? 1 : 0);
+}
+
+// Distributes a parameter of routed experts over the grid (ep_shard, ep, etp): the first ceil(E /
+// ep) experts belong to ep rank 0, and so on. A tensor that stacks all experts is sharded on dim 0.
+// etp cuts every expert along its width; with etp = 1 an expert is whole on its ep rank.
+void place_expert(const model::ParameterSpec& spec, const model::ModelConfig& config,
+                  const mesh::MeshSizes& sizes, const model::Inventory& inventory,
+                  ParameterLayout& parameter) {
+  const auto expert = spec.expert();
+  const int64_t experts = config.moe.has_value() ? config.moe->experts : 1;
+  parameter.ep_cut = !expert.has_value();
+  if (expert.has_value()) parameter.ep_owner = *expert / mesh::chunk_length(experts, sizes.ep);
+  parameter.shard_group = "ep_shard";
+  parameter.tp_group = "etp";
+  parameter.tp_dim.reset();
+  parameter.tp_slices.clear();
+  parameter.grad_sum_over_tp = false;
+  if (sizes.etp > 1) parameter.tp_dim = width_dim(inventory, spec);
+}
+
+// Whether routed experts are distributed over the expert groups. Otherwise they are distributed
+// like all other parameters. The strategy megatron has them with tp, too.
+bool has_expert_groups(const config::Plan& plan, const mesh::MeshSizes& sizes) {
+  const bool megatron = std::holds_alternative<config::MegatronConfig>(plan.strategy);
+  return sizes.ep > 1 || (megatron && (sizes.tp > 1 || sizes.etp > 1));
+}
+
 void place_parameters(const config::Plan& plan, const model::ModelConfig& config, Layout& layout) {
   const mesh::MeshSizes& sizes = layout.mesh.sizes();
   const bool fsdp = shards_parameters(plan.strategy);
+  const bool expert_groups = has_expert_groups(plan, sizes);
   const std::vector<int> unit_of = unit_of_parameters(layout);
   const auto stages = static_cast<int64_t>(layout.stage_owners.size());
   const std::vector<int> stage_of_layer = stage_of_layers(plan, config, stages);
@@ -75,8 +101,8 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
       parameter.tp_slices = dim_slices(tp, sizes.tp);
       parameter.grad_sum_over_tp = tp.grad_sum_over_tp;
     }
-    if (sizes.ep > 1 && spec.module_kind == model::ModuleKind::kExpert) {
-      place_expert(spec, config, sizes.ep, parameter);
+    if (expert_groups && spec.module_kind == model::ModuleKind::kExpert) {
+      place_expert(spec, config, sizes, layout.inventory, parameter);
     }
     parameter.fsdp = fsdp && layout.mesh.group_size(parameter.shard_group) > 1;
     // Correction biases are set by load balancing, not trained. Under LoRA only adapters and
@@ -107,8 +133,8 @@ std::optional<mesh::Cut> fsdp_cut(const ParameterLayout& parameter, const mesh::
 std::vector<mesh::Extent> ParameterLayout::tp_extents(const mesh::MeshLayout& mesh,
                                                       int64_t rank) const {
   if (!tp_dim.has_value()) return {};
-  const int64_t ranks = mesh.group_size("tp");
-  const int64_t index = mesh.index(rank, "tp");
+  const int64_t ranks = mesh.group_size(tp_group);
+  const int64_t index = mesh.index(rank, tp_group);
   std::vector<mesh::Extent> extents;
   for (const mesh::DimSlice& slice : tp_slices) {
     extents.push_back(mesh::piece_of(slice, ranks, index));
@@ -120,15 +146,16 @@ std::vector<mesh::Extent> ParameterLayout::tp_extents(const mesh::MeshLayout& me
 }
 
 std::vector<mesh::Box> ParameterLayout::tp_boxes(const mesh::MeshLayout& mesh, int64_t rank) const {
+  mesh::Box whole = mesh::Box::whole(shape);
   if (ep_cut) {
     const mesh::Cut cut{0, mesh.group_size("ep"), mesh.index(rank, "ep")};
-    return {mesh::cut_box(shape, {&cut, 1})};
+    whole = mesh::cut_box(shape, {&cut, 1});
   }
-  if (!tp_dim.has_value()) return {mesh::Box::whole(shape)};
+  if (!tp_dim.has_value()) return {whole};
   const auto dim = static_cast<size_t>(*tp_dim);
   std::vector<mesh::Box> boxes;
   for (const mesh::Extent& extent : tp_extents(mesh, rank)) {
-    boxes.push_back(mesh::Box::whole(shape));
+    boxes.push_back(whole);
     boxes.back().offset[dim] = extent.offset;
     boxes.back().shape[dim] = extent.size;
   }
@@ -156,7 +183,7 @@ std::vector<LocalShard> ParameterLayout::parts(const mesh::MeshLayout& mesh, int
   const Shape local = tp_shape(mesh, rank);
   const mesh::Box own =
       cut.has_value() ? mesh::cut_box(local, {&*cut, 1}) : mesh::Box::whole(local);
-  const int64_t tp_rank = mesh.index(rank, "tp");
+  const int64_t tp_rank = mesh.index(rank, tp_group);
   std::vector<LocalShard> parts;
   int64_t start = 0;  // start of the box along tp_dim, in the local tensor after tp
   const std::vector<mesh::Box> boxes = tp_boxes(mesh, rank);
@@ -207,6 +234,7 @@ std::vector<std::pair<std::string, mesh::Placement>> ParameterLayout::placements
   if (expert_parallel()) {
     add(shard_group, sharded);
     if (ep_cut) add("ep", mesh::Placement::shard(0));
+    if (tp_dim.has_value()) add(tp_group, mesh::Placement::shard(*tp_dim));
     return placements;
   }
   add("dp_replicate", mesh::Placement::replicate());
@@ -222,11 +250,11 @@ int64_t Layout::copies_at(int64_t pp, int64_t ep, const ParameterLayout& paramet
          (parameter.tied_stage && owns(*parameter.tied_stage) ? 1 : 0);
 }
 
-// ep is the innermost axis of a stage's grid (ep_shard, ep): the first rank with index i along ep
-// comes i ranks after the stage's first rank.
+// A stage's grid is (ep_shard, ep, etp): the first rank with index i along ep comes i * etp ranks
+// after the stage's first rank.
 int64_t Layout::first_holder(const ParameterLayout& parameter) const {
   const int64_t pp = stage_owners[static_cast<size_t>(parameter.stage)];
-  return mesh.rank({pp, 0, 0, 0, 0}) + parameter.ep_owner.value_or(0);
+  return mesh.rank({pp, 0, 0, 0, 0}) + parameter.ep_owner.value_or(0) * mesh.sizes().etp;
 }
 
 Layout::ByRanks Layout::by_ranks(const std::vector<int>& indices, int64_t rank) const {

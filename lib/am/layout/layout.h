@@ -18,8 +18,8 @@ namespace am::layout {
 
 // Returns the mesh sizes of a plan. `world_size` is the number of ranks that the launcher started,
 // or 0 to use the plan's world_size. Adds "mesh.*" errors, and returns nothing if there are any.
-// Under ddp and under megatron_fsdp's level 0, dp_replicate is all of dp; otherwise dp_shard = dp /
-// dp_replicate_size.
+// Under ddp and under level 0 of megatron_fsdp and megatron, dp_replicate is all of dp; otherwise
+// dp_shard = dp / dp_replicate_size.
 std::optional<mesh::MeshSizes> resolve_mesh(const config::Plan& plan, int64_t world_size,
                                             Diagnostics& found);
 
@@ -40,7 +40,7 @@ int64_t ranks_of_node(const config::Plan& plan, int64_t world_size);
 // Returns the TP plan that the strategy's tp_plan key selects: "auto" (the plan of the model's
 // family), an inline table, a TOML file with such a table, a family's name, or "libmine.so:symbol",
 // which is loaded only if `plan.plugins` allows it. Adds "tp.plan", "tp.plugin" and "tp.style"
-// errors. megatron_fsdp uses "auto"; under ddp, the TP plan has no rules.
+// errors. megatron_fsdp and megatron use "auto"; under ddp, the TP plan has no rules.
 std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
                                             const model::ModelConfig& config, Diagnostics& found);
 
@@ -64,13 +64,15 @@ struct OptimizerOptions {
 // the result. For a fused matrix that tp shards slice by slice, the local tensor concatenates
 // several boxes of the global tensor along `tp_dim`.
 //
-// With ep > 1 routed experts use a different mesh: the ranks of a stage are (ep_shard, ep). Each ep
-// rank holds an equal number of complete experts. FSDP shards experts over ep_shard, which includes
-// dp_replicate. tp does not shard experts.
+// With ep > 1 routed experts use a different mesh: the ranks of a stage are (ep_shard, ep, etp).
+// Each ep rank holds an equal number of experts. FSDP shards experts over ep_shard, which includes
+// dp_replicate. etp, which only the strategy megatron has, cuts each expert along its width; tp
+// does not. Under megatron, experts use this mesh also with tp > 1.
 struct ParameterLayout {
   std::string name;
   Shape shape;                // global shape
-  std::optional<int> tp_dim;  // dim sharded over tp; absent if no dim is, and if tp = 1
+  std::optional<int> tp_dim;  // dim sharded over tp_group; absent if no dim is, and if tp = 1
+  std::string_view tp_group = "tp";  // "etp" for experts of the expert groups
   // Slices of tp_dim, in order, each sharded by itself. Empty: the dim is one slice without copies.
   std::vector<mesh::DimSlice> tp_slices;
   bool grad_sum_over_tp = false;    // each tp rank holds the full parameter, and its gradient is

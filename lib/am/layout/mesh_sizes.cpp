@@ -20,8 +20,11 @@ struct SizeKey {
 
 bool cuts_nothing(const config::DistributedConfig& strategy) {
   if (std::holds_alternative<config::DDPConfig>(strategy)) return true;
-  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
-  return megatron != nullptr && megatron->zero_dp_strategy == 0;
+  if (const auto* megatron = std::get_if<config::MegatronConfig>(&strategy)) {
+    return megatron->zero == 0;
+  }
+  const auto* fsdp = std::get_if<config::MegatronFSDPConfig>(&strategy);
+  return fsdp != nullptr && fsdp->zero_dp_strategy == 0;
 }
 
 class Resolver {
@@ -40,6 +43,7 @@ class Resolver {
     if (dp_ == 0) return draft;
     draft.dp = dp_;
     check_experts();
+    if (found_.errors() == before) check_expert_tp();
     const mesh::MeshSizes sizes = find_replicas();
     if (found_.errors() == before) draft.sizes = sizes;
     return draft;
@@ -170,13 +174,33 @@ class Resolver {
         assignment("ep_size", nearest_values(divisors(stage), mesh_.ep_size)));
   }
 
+  // Returns the tensor-parallel ranks of each expert in the grid of the expert groups. Only the
+  // strategy megatron cuts the experts in this grid.
+  int64_t expert_tp() const {
+    const auto* megatron = std::get_if<config::MegatronConfig>(&plan_.strategy);
+    return megatron != nullptr ? megatron->expert_tp(mesh_.tp_size) : 1;
+  }
+
+  // Must be called only if ep_size divides the ranks of a stage.
+  void check_expert_tp() {
+    const int64_t etp = expert_tp();
+    const int64_t each = dp_ * mesh_.cp_size * mesh_.tp_size / mesh_.ep_size;
+    if (each % etp == 0) return;
+    const bool given = plan_.given("strategy.etp_size");
+    found_.error("mesh.etp", given ? plan_.span("strategy.etp_size") : span("ep_size"),
+                 cat(given ? "etp_size = " : "etp_size = tp_size = ", etp,
+                     " does not divide dp_size * cp_size * tp_size / ep_size = ", each),
+                 assignment("etp_size", nearest_values(divisors(each), etp)));
+  }
+
   mesh::MeshSizes find_replicas() {
     mesh::MeshSizes sizes{.pp = mesh_.pp_size,
                           .dp_replicate = mesh_.dp_replicate_size,
                           .dp_shard = 1,
                           .cp = mesh_.cp_size,
                           .tp = mesh_.tp_size,
-                          .ep = mesh_.ep_size};
+                          .ep = mesh_.ep_size,
+                          .etp = expert_tp()};
     if (cuts_nothing(plan_.strategy)) {
       sizes.dp_replicate = dp_;  // every data-parallel rank is a replica
       return sizes;

@@ -16,6 +16,10 @@ StepPrecision resolve_precision(const config::Plan& plan) {
   } else if (const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy)) {
     if (megatron->preserve_fp32_weights) precision.storage = "float32";
     if (megatron->grad_reduce_in_fp32) precision.reduce = "float32";
+  } else if (const auto* own = std::get_if<config::MegatronConfig>(&plan.strategy)) {
+    precision.storage = "float32";  // dtype of the copy that the optimizer updates
+    precision.compute = own->params_dtype;
+    precision.reduce = own->grad_reduce_in_fp32 ? "float32" : own->params_dtype;
   }
   precision.products = autocast_dtype(plan.strategy).value_or(precision.compute);
   return precision;

@@ -85,6 +85,12 @@ void add_limits(const config::MegatronFSDPConfig& config, PlanLimits& limits) {
 
 void add_limits(const config::DDPConfig&, PlanLimits&) {}
 
+void add_limits(const config::MegatronConfig&, PlanLimits& limits) {
+  limits.add(true, "strategy.name", "the strategy megatron",
+             "strategy name = \"megatron_fsdp\" with zero_dp_strategy = 0, 1 or 2, which runs "
+             "without pp and sequence parallelism; or name = \"fsdp2\", which runs with both");
+}
+
 }  // namespace
 
 std::vector<Limit> limits_of_model(const model::ModelConfig& config) {

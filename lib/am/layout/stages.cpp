@@ -174,6 +174,14 @@ pipeline::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, 
           .own = custom_schedule(pipeline)};
 }
 
+pipeline::PipelineShape pipeline_shape(const config::Plan& plan, int64_t pp, int64_t dp) {
+  pipeline::PipelineShape shape = pipeline_shape(plan.pipeline, pp);
+  if (!std::holds_alternative<config::MegatronConfig>(plan.strategy)) return shape;
+  if (pp > 1) shape.microbatches = config::batch_shape(plan, dp).in_round;
+  shape.may_stay_partly_full = true;
+  return shape;
+}
+
 namespace {
 
 // Number of micro-batches per stage that determines the live memory. Later micro-batches repeat the
@@ -194,7 +202,7 @@ std::shared_ptr<const pipeline::ExecutionLists> make_lists(pipeline::PipelineSha
 }  // namespace
 
 std::shared_ptr<const pipeline::ExecutionLists> executed_lists(pipeline::PipelineShape shape) {
-  using Key = std::tuple<std::string, int64_t, int64_t, int64_t>;
+  using Key = std::tuple<std::string, int64_t, int64_t, int64_t, bool>;
   constexpr size_t kMostRemembered = 256;
   thread_local std::map<Key, std::shared_ptr<const pipeline::ExecutionLists>> remembered;
   if (shape.pp == 1) return nullptr;
@@ -203,7 +211,8 @@ std::shared_ptr<const pipeline::ExecutionLists> executed_lists(pipeline::Pipelin
   if (shape.microbatches > enough && shape.schedule != "gpipe" && shape.schedule != "looped_bfs") {
     shape.microbatches = enough;
   }
-  const Key key{shape.schedule, shape.pp, shape.virtual_stages, shape.microbatches};
+  const Key key{shape.schedule, shape.pp, shape.virtual_stages, shape.microbatches,
+                shape.may_stay_partly_full};
   if (remembered.size() >= kMostRemembered && !remembered.contains(key)) remembered.clear();
   const auto [known, is_new] = remembered.try_emplace(key, nullptr);
   if (is_new) known->second = make_lists(shape);

@@ -36,6 +36,10 @@ std::vector<int> stages_of_even_costs(const std::vector<double>& costs, double l
 // stage.
 pipeline::PipelineShape pipeline_shape(const config::PipelineSection& pipeline, int64_t pp);
 
+// Overload for a whole plan on `dp` data-parallel ranks. Under the strategy megatron, a run of the
+// schedule has all micro-batches of the step, and may have fewer than the pipeline has stages.
+pipeline::PipelineShape pipeline_shape(const config::Plan& plan, int64_t pp, int64_t dp);
+
 // Returns the actions that each rank executes (pipeline/communication.h), with only the
 // micro-batches that can affect the live memory. Null if pp = 1. If the shape violates a constraint
 // of its schedule, returns the lists of gpipe (with virtual stages, of looped_bfs), or null if

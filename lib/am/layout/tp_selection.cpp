@@ -109,7 +109,9 @@ std::optional<model::TpPlan> select_tp_plan(const config::Plan& plan,
     return none;
   }
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
-  if (fsdp2 == nullptr) return model::family_tp_plan(config, false);
+  if (fsdp2 == nullptr) {
+    return model::family_tp_plan(config, config::sequence_parallel(plan.strategy));
+  }
   const config::TpPlanSetting& setting = fsdp2->tp_plan;
   if (setting.table.empty() && setting.text == "auto") {
     return model::family_tp_plan(config, fsdp2->sequence_parallel);

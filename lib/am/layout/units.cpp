@@ -74,6 +74,9 @@ bool reuses_buffers(const config::DistributedConfig& strategy) {
 }
 
 bool overlaps_reduction(const config::DistributedConfig& strategy) {
+  if (const auto* own = std::get_if<config::MegatronConfig>(&strategy)) {
+    return own->overlap_grad_reduce;
+  }
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
   return megatron == nullptr || megatron->overlap_grad_reduce || megatron->zero_dp_strategy >= 2;
 }
@@ -86,6 +89,7 @@ PrefetchDepths prefetch_depths(const config::DistributedConfig& strategy) {
     return config::computes_on_host(fsdp2->backend) ? PrefetchDepths{} : PrefetchDepths{1, 1};
   }
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
+  // Under ddp and megatron every rank stores whole parameters, so that no unit is gathered.
   if (megatron == nullptr || megatron->zero_dp_strategy == 0) return {};
   if (megatron->zero_dp_strategy == 3) return {1, 1};
   return {megatron->overlap_param_gather ? 1 : 0, 0};

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <optional>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -9,7 +10,7 @@
 namespace am::mesh {
 namespace {
 
-// Name of a process group, and the axes along which its ranks differ. The expert groups ep and
+// Name of a process group, and the axes along which its ranks differ. The expert groups etp, ep and
 // ep_shard have no NamedAxes, because they are not products of axes.
 struct NamedAxes {
   std::string_view name;
@@ -32,12 +33,24 @@ constexpr std::array<NamedAxes, 9> kNamedAxes = {{
 // name.
 //
 // All process groups are computed from the coordinates of ranks: the ranks of one group differ in
-// the group's axes only. For expert groups, a rank has the two coordinates (ep_shard, ep) in its
-// pipeline stage instead, and the ranks of one group differ in one of them.
+// the group's axes only. For expert groups, a rank has the three coordinates (ep_shard, ep, etp) in
+// its pipeline stage instead, and the ranks of one group differ in one of them.
 const NamedAxes* find_axes(std::string_view name) {
   const auto found = std::find_if(kNamedAxes.begin(), kNamedAxes.end(),
                                   [&](const NamedAxes& axes) { return axes.name == name; });
   return found == kNamedAxes.end() ? nullptr : &*found;
+}
+
+// An expert group: its size, and the distance of its ranks in the job's numbering.
+struct ExpertGroup {
+  int64_t size = 1, stride = 1;
+};
+std::optional<ExpertGroup> expert_group(const MeshSizes& sizes, std::string_view name) {
+  if (name == "etp") return ExpertGroup{sizes.etp, 1};
+  if (name == "ep") return ExpertGroup{sizes.ep, sizes.etp};
+  const int64_t one_copy = sizes.ep * sizes.etp;
+  if (name == "ep_shard") return ExpertGroup{sizes.world_size() / sizes.pp / one_copy, one_copy};
+  return std::nullopt;
 }
 
 [[noreturn]] void unknown_group(std::string_view name) {
@@ -55,6 +68,11 @@ void check_sizes(const MeshSizes& sizes) {
   if (sizes.ep < 1 || stage % sizes.ep != 0) {
     throw Error(ErrorKind::kPlan, cat("ep = ", sizes.ep, " does not divide the ", stage,
                                       " ranks of a pipeline stage"));
+  }
+  if (sizes.etp < 1 || stage % (sizes.ep * sizes.etp) != 0) {
+    throw Error(ErrorKind::kPlan,
+                cat("ep * etp = ", sizes.ep, " * ", sizes.etp, " does not divide the ", stage,
+                    " ranks of a pipeline stage"));
   }
 }
 
@@ -117,8 +135,7 @@ int64_t MeshLayout::rank(const std::array<int64_t, 5>& coordinate) const {
 }
 
 int64_t MeshLayout::group_size(std::string_view name) const {
-  if (name == "ep") return sizes_.ep;
-  if (name == "ep_shard") return world_size() / sizes_.pp / sizes_.ep;
+  if (const auto expert = expert_group(sizes_, name)) return expert->size;
   const NamedAxes* axes = find_axes(name);
   if (axes == nullptr) unknown_group(name);
   int64_t size = 1;
@@ -131,8 +148,9 @@ int64_t MeshLayout::group_size(std::string_view name) const {
 int64_t MeshLayout::index(int64_t rank, std::string_view name) const {
   const auto position = coordinate(rank);
   const int64_t in_stage = rank % (world_size() / sizes_.pp);
-  if (name == "ep") return in_stage % sizes_.ep;
-  if (name == "ep_shard") return in_stage / sizes_.ep;
+  if (const auto expert = expert_group(sizes_, name)) {
+    return in_stage / expert->stride % expert->size;
+  }
   const NamedAxes* axes = find_axes(name);
   if (axes == nullptr) unknown_group(name);
   int64_t index = 0;
@@ -145,10 +163,9 @@ int64_t MeshLayout::index(int64_t rank, std::string_view name) const {
 std::vector<int64_t> MeshLayout::group(int64_t rank, std::string_view name) const {
   const int64_t size = group_size(name);
   std::vector<int64_t> ranks(static_cast<size_t>(size));
-  if (name == "ep" || name == "ep_shard") {
-    const int64_t stride = name == "ep" ? 1 : sizes_.ep;
-    const int64_t first = rank - index(rank, name) * stride;
-    for (int64_t i = 0; i < size; ++i) ranks[static_cast<size_t>(i)] = first + i * stride;
+  if (const auto expert = expert_group(sizes_, name)) {
+    const int64_t first = rank - index(rank, name) * expert->stride;
+    for (int64_t i = 0; i < size; ++i) ranks[static_cast<size_t>(i)] = first + i * expert->stride;
     return ranks;
   }
   const NamedAxes* axes = find_axes(name);

@@ -25,7 +25,8 @@ inline constexpr std::array<Axis, 5> kAxes = {Axis::kPp, Axis::kDpReplicate, Axi
 const char* to_string(Axis axis);
 
 // Number of ranks along each axis; all at least 1. `ep` is not an axis, because expert parallelism
-// uses the ranks of a pipeline stage again: it must divide dp_replicate * dp_shard * cp * tp.
+// uses the ranks of a pipeline stage again, and neither is `etp`: ep * etp must divide dp_replicate
+// * dp_shard * cp * tp.
 struct MeshSizes {
   int64_t pp = 1;
   int64_t dp_replicate = 1;
@@ -33,6 +34,7 @@ struct MeshSizes {
   int64_t cp = 1;
   int64_t tp = 1;
   int64_t ep = 1;
+  int64_t etp = 1;  // tensor-parallel ranks of each expert, in the grid of the expert groups
 
   int64_t size(Axis axis) const;
   int64_t world_size() const { return pp * dp_replicate * dp_shard * cp * tp; }
@@ -46,15 +48,16 @@ struct MeshSizes {
 //   dp_shard_cp = (dp_shard, cp)           ranks over which FSDP shards a parameter
 //   dp_cp = (dp_replicate, dp_shard, cp)   ranks over which gradients of unsharded parameters are
 //                                          summed
-//   ep, ep_shard                           rows and columns of a grid (ep_shard, ep) that has all
-//                                          ranks of a pipeline stage
+//   ep, ep_shard                           axes of a grid (ep_shard, ep, etp) that has all ranks of a
+//                                          pipeline stage
+// "etp", the innermost axis of this grid, is a name too, but no job of automesh has its groups.
 inline constexpr std::array<std::string_view, 11> kGroupNames = {
     "pp",          "dp_replicate", "dp_shard", "cp",       "tp",   "dp",
     "dp_shard_cp", "dp_cp",        "ep",       "ep_shard", "world"};
 
 class MeshLayout {
  public:
-  // Throws Error(kPlan) if a size is below 1 or ep does not divide the ranks of a stage.
+  // Throws Error(kPlan) if a size is below 1 or ep * etp does not divide the ranks of a stage.
   explicit MeshLayout(const MeshSizes& sizes);
 
   const MeshSizes& sizes() const { return sizes_; }

@@ -237,6 +237,10 @@ DataParallelOptions data_parallel_options(const config::Plan& plan, const layout
   if (const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy)) {
     return megatron_fsdp_options(*megatron, plan, layout);
   }
+  if (std::holds_alternative<config::MegatronConfig>(plan.strategy)) {
+    throw Error(ErrorKind::kPlan, "the strategy megatron can be planned, but not run",
+                "use megatron_fsdp with zero_dp_strategy = 0, 1 or 2, or fsdp2");
+  }
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
   if (fsdp2 == nullptr) return ddp_options(plan, layout);
   DataParallelOptions options =

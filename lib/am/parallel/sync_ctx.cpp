@@ -20,7 +20,8 @@ SyncContext get_sync_ctx(DataParallel& model, const config::DistributedConfig& s
   } else if (std::holds_alternative<config::DDPConfig>(strategy) && !is_optim_step) {
     model.set_requires_gradient_sync(false);
     context.restore_ = &model;
-  } else if (std::holds_alternative<config::MegatronFSDPConfig>(strategy)) {
+  } else if (std::holds_alternative<config::MegatronFSDPConfig>(strategy) ||
+             std::holds_alternative<config::MegatronConfig>(strategy)) {
     model.set_requires_gradient_sync(is_optim_step || !config::defers_gradient_sync(strategy));
   }
   return context;

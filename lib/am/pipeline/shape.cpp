@@ -69,6 +69,7 @@ std::optional<SizeConstraint> microbatches_constraint(const PipelineShape& shape
     return SizeConstraint{"microbatches", "a schedule needs at least one micro-batch", {1}, {}};
   }
   if (runs_in_rounds(shape.schedule)) return rounds_constraint(shape);
+  if (shape.schedule == "1f1b" && shape.may_stay_partly_full) return std::nullopt;
   const bool fills = shape.schedule == "1f1b" || shape.schedule == "dual_pipe_v";
   if (!fills || shape.microbatches >= shape.stages()) return std::nullopt;
   return SizeConstraint{

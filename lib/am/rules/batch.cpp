@@ -73,8 +73,7 @@ void check_length(const RuleContext& context, Diagnostics& found) {
 }
 
 void check_sequence_parallel(const RuleContext& context, Diagnostics& found) {
-  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&context.plan.strategy);
-  if (context.axes == nullptr || fsdp2 == nullptr || !fsdp2->sequence_parallel) return;
+  if (context.axes == nullptr || !config::sequence_parallel(context.plan.strategy)) return;
   // With cp > 1, the sequence is padded so that tp divides it; the rule "seq.cp" reports the
   // padding.
   const int64_t tp = context.axes->tp;

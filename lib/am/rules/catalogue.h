@@ -15,11 +15,13 @@ std::span<const Rule> model_rules();     // ids model.*
 std::span<const Rule> mesh_rules();      // ids mesh.*
 std::span<const Rule> strategy_rules();  // ids strategy.*, *.strategy, ep.experts
 std::span<const Rule> megatron_fsdp_rules();  // ids strategy.*: keys of MegatronFSDPConfig
-std::span<const Rule> no_effect_rules();      // ids strategy.no_effect
-std::span<const Rule> expert_rules();         // ids experts.*
-std::span<const Rule> tp_rules();             // ids tp.*
-std::span<const Rule> pipeline_rules();       // ids pp.*
-std::span<const Rule> context_rules();        // ids cp.*, seq.cp
+// ids strategy.*, pp.megatron: keys of MegatronConfig
+std::span<const Rule> megatron_rules();
+std::span<const Rule> no_effect_rules();  // ids strategy.no_effect
+std::span<const Rule> expert_rules();     // ids experts.*
+std::span<const Rule> tp_rules();         // ids tp.*
+std::span<const Rule> pipeline_rules();   // ids pp.*
+std::span<const Rule> context_rules();    // ids cp.*, seq.cp
 std::span<const Rule> schedule_rules();  // ids schedule.*: reported by the reader of schedule files
 std::span<const Rule> batch_rules();     // ids batch.*, seq.*
 std::span<const Rule> data_rules();      // ids data.*, validation.*

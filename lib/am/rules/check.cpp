@@ -14,9 +14,9 @@ std::vector<const Rule*> collect() {
   std::vector<const Rule*> all;
   for (const auto topic :
        {file_rules(), model_rules(), mesh_rules(), strategy_rules(), megatron_fsdp_rules(),
-        no_effect_rules(), expert_rules(), tp_rules(), pipeline_rules(), context_rules(),
-        schedule_rules(), batch_rules(), lora_rules(), data_rules(), training_rules(),
-        optimizer_rules(), cluster_rules(), runtime_rules()}) {
+        megatron_rules(), no_effect_rules(), expert_rules(), tp_rules(), pipeline_rules(),
+        context_rules(), schedule_rules(), batch_rules(), lora_rules(), data_rules(),
+        training_rules(), optimizer_rules(), cluster_rules(), runtime_rules()}) {
     for (const Rule& rule : topic) all.push_back(&rule);
   }
   return all;

@@ -29,7 +29,7 @@ void check_tp_node(const RuleContext& context, Diagnostics& found) {
                 tp_sizes_help(context, node));
 }
 
-constexpr std::array<Rule, 7> kRules = {{
+constexpr std::array<Rule, 8> kRules = {{
     {.id = "mesh.size",
      .summary = "every mesh size is at least 1, and the world is not absurdly large",
      .explain =
@@ -73,6 +73,12 @@ constexpr std::array<Rule, 7> kRules = {{
      .summary = "ep_size divides dp_size * cp_size * tp_size",
      .explain = "Expert parallelism re-uses the ranks of one pipeline stage: they form a mesh "
                 "(ep_shard, ep), with ep as the inner axis, so ep_size must divide their number.",
+     .check = nullptr},
+    {.id = "mesh.etp",
+     .summary = "megatron: ep_size * etp_size divides dp_size * cp_size * tp_size",
+     .explain = "The ranks of a pipeline stage form a mesh (ep_shard, ep, etp) for experts, with "
+                "etp as the inner axis: etp_size ranks share an expert. etp_size equals tp_size "
+                "unless it is given.",
      .check = nullptr},
     {.id = "mesh.tp_node",
      .summary = "tensor-parallel groups stay inside one node (a warning)",

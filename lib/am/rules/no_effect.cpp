@@ -100,6 +100,10 @@ void check(const config::DDPConfig& config, const config::Plan& /*plan*/, Notes&
             "a bucket that is not full when backward ends is reduced with zeros for the rest");
 }
 
+// Returns without a note: predictions read all keys, and am-run runs none.
+void check(const config::MegatronConfig& /*config*/, const config::Plan& /*plan*/,
+           Notes& /*notes*/) {}
+
 void check_no_effect(const RuleContext& context, Diagnostics& found) {
   Notes notes(context, found);
   std::visit([&](const auto& config) { check(config, context.plan, notes); },

@@ -40,7 +40,7 @@ void report_constraint(const RuleContext& context, const char* rule, const std::
                        Diagnostics& found) {
   if (!has_pipeline(context)) return;
   const auto constraint = pipeline::violated_constraint(
-      layout::pipeline_shape(context.plan.pipeline, context.axes->pp));
+      layout::pipeline_shape(context.plan, context.axes->pp, context.dp.value_or(1)));
   if (!constraint.has_value() || constraint->key != key) return;
   std::vector<std::string> help;
   if (!constraint->nearest.empty()) help.push_back(assignment(key, constraint->nearest));
@@ -123,7 +123,7 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context) || !context.dp.has_value()) return;
   const config::Plan& plan = context.plan;
   const config::BatchShape batch = config::batch_shape(plan, *context.dp);
-  const pipeline::PipelineShape shape = layout::pipeline_shape(plan.pipeline, context.axes->pp);
+  const pipeline::PipelineShape shape = layout::pipeline_shape(plan, context.axes->pp, *context.dp);
   if (plan.pipeline.microbatches == 0) {
     // microbatches = 0 means one micro-batch per stage. If the number of stages is wrong, another
     // rule reports it.
@@ -184,7 +184,7 @@ constexpr std::array<Rule, 9> kRules = {{
      .explain =
          "1f1b and dual_pipe_v fill the pipeline once before they settle, so they need a "
          "micro-batch for each stage: pp_size for 1f1b, 2 * pp_size for dual_pipe_v. gpipe and "
-         "zbv_zero_bubble run with fewer.\n\n"
+         "zbv_zero_bubble run with fewer, and so does the strategy megatron's 1f1b.\n\n"
          "interleaved_1f1b and interleaved_zero_bubble run micro-batches in rounds: microbatches / "
          "pp_size of them, rounded down and at least one. All rounds have the same size, so "
          "microbatches must be a multiple of their number; multiples of pp_size always are.\n\n"

@@ -22,6 +22,10 @@ const config::FSDP2Config* fsdp2(const RuleContext& context) {
   return std::get_if<config::FSDP2Config>(&context.plan.strategy);
 }
 
+bool is_megatron(const RuleContext& context) {
+  return std::holds_alternative<config::MegatronConfig>(context.plan.strategy);
+}
+
 void refuse(const RuleContext& context, const char* rule, const char* key, int64_t size,
             const char* what, Diagnostics& found) {
   if (size == 1) return;
@@ -37,7 +41,7 @@ void check_tp(const RuleContext& context, Diagnostics& found) {
 }
 
 void check_pp(const RuleContext& context, Diagnostics& found) {
-  if (fsdp2(context) != nullptr) return;
+  if (fsdp2(context) != nullptr || is_megatron(context)) return;
   refuse(context, "pp.strategy", "pp_size", context.plan.mesh.pp_size, "pipeline parallelism",
          found);
 }
@@ -66,7 +70,7 @@ void check_ep(const RuleContext& context, Diagnostics& found) {
 }
 
 void check_hsdp(const RuleContext& context, Diagnostics& found) {
-  if (fsdp2(context) != nullptr) return;
+  if (fsdp2(context) != nullptr || is_megatron(context)) return;
   refuse(context, "hsdp.strategy", "dp_replicate_size", context.plan.mesh.dp_replicate_size,
          "hybrid sharding", found);
 }
@@ -98,12 +102,13 @@ void check_reshard(const RuleContext& context, Diagnostics& found) {
 }
 
 // Adds a warning if a GPU would compute in float32, which is two to eight times slower than
-// bfloat16. fsdp2 is not checked, because its mixed-precision policy selects bfloat16 by default.
+// bfloat16. fsdp2 and megatron are not checked, because they have keys that select bfloat16 by
+// default.
 void check_float32(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   const auto backend = layout::asked_backend(plan);
   const bool on_gpu = !plan.cluster.gpu.empty() || (backend && !config::computes_on_host(backend));
-  if (!on_gpu || fsdp2(context) != nullptr) return;
+  if (!on_gpu || fsdp2(context) != nullptr || is_megatron(context)) return;
   if (layout::resolve_precision(plan).products != "float32") return;
   const std::string name = config::strategy_name(plan.strategy);
   found.warning("strategy.float32", plan.span("strategy.name"),
@@ -183,9 +188,10 @@ constexpr std::array<Rule, 12> kRules = {{
                 "all that remains.",
      .check = check_tp},
     {.id = "pp.strategy",
-     .summary = "only fsdp2 supports pipeline parallelism",
+     .summary = "only fsdp2 and megatron support pipeline parallelism",
      .explain = "ddp and megatron_fsdp wrap the whole model; a pipeline stage is a part of it. As "
-                "in NeMo AutoModel, pipelines are combined with fsdp2.",
+                "in NeMo AutoModel, pipelines are combined with fsdp2. The strategy megatron has "
+                "them too, but am-run does not run it.",
      .check = check_pp},
     {.id = "cp.strategy",
      .summary = "ddp does not support context parallelism",
@@ -201,10 +207,11 @@ constexpr std::array<Rule, 12> kRules = {{
                 "would do nothing.",
      .check = check_ep},
     {.id = "hsdp.strategy",
-     .summary = "dp_replicate_size > 1 (hybrid sharding) needs fsdp2",
+     .summary = "dp_replicate_size > 1 (hybrid sharding) needs fsdp2, or megatron",
      .explain =
          "ddp replicates over all of dp anyway. megatron_fsdp shards over one flat group, as in "
-         "NeMo AutoModel. Only fsdp2 has a two-dimensional (dp_replicate, dp_shard) mesh.",
+         "NeMo AutoModel. fsdp2 has a two-dimensional (dp_replicate, dp_shard) mesh. For megatron "
+         "dp_replicate_size is the number of instances of the distributed optimizer.",
      .check = check_hsdp},
     {.id = "strategy.async_tp",
      .summary = "asynchronous tensor parallelism needs sequence parallelism",

@@ -138,8 +138,7 @@ void check_hidden(const RuleContext& context, Diagnostics& found) {
 }
 
 bool sequence_parallel(const RuleContext& context) {
-  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&context.plan.strategy);
-  return fsdp2 != nullptr && fsdp2->sequence_parallel;
+  return config::sequence_parallel(context.plan.strategy);
 }
 
 void check_idle_sequence(const RuleContext& context, Diagnostics& found) {

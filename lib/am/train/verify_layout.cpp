@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
 #include "am/config/batch.h"
 #include "am/data/sampler.h"
@@ -46,10 +47,13 @@ void compute_in_float64(config::DistributedConfig& strategy) {
   } else if (auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy)) {
     megatron->grad_reduce_in_fp32 = megatron->preserve_fp32_weights = false;
     megatron->backend = "gloo";
+  } else if (auto* ddp = std::get_if<config::DDPConfig>(&strategy)) {
+    ddp->autocast_dtype.reset();
+    ddp->backend = "gloo";
   } else {
-    auto& ddp = std::get<config::DDPConfig>(strategy);
-    ddp.autocast_dtype.reset();
-    ddp.backend = "gloo";
+    // am-run refuses the strategy megatron (layout/runs.cpp) before it verifies a layout.
+    throw Error(ErrorKind::kPlan, "the strategy megatron can be planned, but not run",
+                "use megatron_fsdp with zero_dp_strategy = 0, 1 or 2, or fsdp2");
   }
 }
 

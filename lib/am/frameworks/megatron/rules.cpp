@@ -4,9 +4,10 @@
 //
 //   data parallel size                     world / (tp * pp * cp); it is never an argument
 //   num_distributed_optimizer_instances    dp_replicate_size (ddp: 1)
-//   expert_tensor_parallel_size            tp_size, which is its default
+//   expert_tensor_parallel_size            etp_size; without this key tp_size, its default
 //   num_virtual_stages_per_pipeline_rank   virtual_stages
 //   pipeline layout                        from split_points
+//   strategy megatron                      the distributed optimizer, or DDP with zero = 0
 //   strategy megatron_fsdp                 --use-megatron-fsdp
 //   strategy fsdp2                         the distributed optimizer, not --use-torch-fsdp2, which
 //                                          Megatron does not support with a pipeline
@@ -50,17 +51,17 @@ void check_world(const FrameworkLayout& layout, Violations& found) {
 }
 
 void check_expert_world(const FrameworkLayout& layout, Violations& found) {
-  const int64_t ranks = layout.tp * layout.ep * layout.pp;
+  const int64_t ranks = layout.etp * layout.ep * layout.pp;
   if (layout.world % ranks == 0) return;
   std::string help = assignment("world_size", nearest_multiples(ranks, layout.world));
-  const int64_t others = layout.tp * layout.pp;
+  const int64_t others = layout.etp * layout.pp;
   if (layout.world % others == 0) {
     help = cat(nearest_divisors("ep_size", layout.world / others, layout.ep), "; or ", help);
   }
   found.push_back({"mesh.ep_size",
-                   cat("world_size = ", layout.world,
-                       " is not divisible by tp_size * ep_size * pp_size = ", layout.tp, " * ",
-                       layout.ep, " * ", layout.pp, " = ", ranks),
+                   cat("world_size = ", layout.world, " is not divisible by ",
+                       layout.etp == layout.tp ? "tp_size" : "etp_size", " * ep_size * pp_size = ",
+                       layout.etp, " * ", layout.ep, " * ", layout.pp, " = ", ranks),
                    help});
 }
 
@@ -245,7 +246,7 @@ constexpr std::array<FrameworkRule, 20> kRules = {{
     framework_rule("megatron.expert_world", "Megatron: world_size % (etp * ep * pp) == 0",
                    "Experts have a mesh of their own over the same ranks: expert tensor, expert, "
                    "expert data and pipeline parallel. expert_tensor_parallel_size equals tp_size "
-                   "unless it is given; a plan has no key for it.",
+                   "unless it is given; the strategy megatron has the key etp_size for it.",
                    check_expert_world),
     framework_rule("megatron.optimizer_instances",
                    "Megatron: (dp * cp) % num_distributed_optimizer_instances == 0",

@@ -39,6 +39,7 @@ void refuse(const char* strategy, const char* key, int64_t size, const char* wha
 
 void check_strategy(const FrameworkLayout& layout, Violations& found) {
   if (layout.fsdp2()) return;
+  if (layout.megatron != nullptr) return check_not_megatron(layout, found);
   const char* name = layout.ddp ? "ddp" : "megatron_fsdp";
   if (layout.ddp) {
     refuse(name, "tp_size", layout.tp, "tensor parallelism", found);
@@ -49,7 +50,7 @@ void check_strategy(const FrameworkLayout& layout, Violations& found) {
 }
 
 void check_hsdp(const FrameworkLayout& layout, Violations& found) {
-  if (layout.fsdp2() || layout.dp_replicate == 1) return;
+  if (layout.fsdp2() || layout.megatron != nullptr || layout.dp_replicate == 1) return;
   found.push_back({"mesh.dp_replicate_size",
                    cat("dp_replicate_size = ", layout.dp_replicate, " is supported only by fsdp2"),
                    "dp_replicate_size = 1, or strategy name = \"fsdp2\""});
@@ -153,7 +154,8 @@ void check_stages(const FrameworkLayout& layout, Violations& found) {
 
 constexpr std::array<FrameworkRule, 15> kRules = {{
     framework_rule("nemo-automodel.strategy",
-                   "NeMo AutoModel: ddp has no tp, pp, cp or ep; megatron_fsdp no pp or ep",
+                   "NeMo AutoModel: ddp has no tp, pp, cp or ep; megatron_fsdp no pp or ep; "
+                   "there is no megatron",
                    "The device mesh is built for a strategy, and refuses the axes that the "
                    "strategy does not have. FSDP2 has all of them.",
                    check_strategy),

@@ -124,7 +124,11 @@ void check_stages(const FrameworkLayout& layout, Violations& found) {
        assignment("virtual_stages", nearest_values(legal, layout.pipeline.virtual_stages))});
 }
 
-constexpr std::array<FrameworkRule, 11> kRules = {{
+constexpr std::array<FrameworkRule, 12> kRules = {{
+    framework_rule("torchtitan.strategy", "torchtitan: there is no strategy megatron",
+                   "Parameters are sharded by FSDP2 or replicated. A distributed optimizer, which "
+                   "shards only its states, is Megatron's.",
+                   check_not_megatron),
     framework_rule(
         "torchtitan.world_size", "torchtitan: dp_replicate * dp_shard * cp * tp * pp == WORLD_SIZE",
         "ParallelDims multiplies the five degrees. data_parallel_shard_degree = -1 "

@@ -118,6 +118,9 @@ ShardedModule::ShardedModule(std::shared_ptr<torch::nn::Module> module,
       strategy_(plan.strategy),
       units_(std::move(found.modules)),
       layers_(std::move(found.layers)) {
+  require(!std::holds_alternative<config::MegatronConfig>(strategy_),
+          "the strategy megatron can be planned, but not run",
+          "use MegatronFSDPConfig with zero_dp_strategy = 0, 1 or 2, or FSDP2Config");
   const bool recompute = require_keys(strategy_);
   dry_run_ = ModuleDryRun::begin(mesh.world());
   if (const auto* fsdp2 = std::get_if<config::FSDP2Config>(&strategy_)) {

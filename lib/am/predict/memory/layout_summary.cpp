@@ -30,9 +30,15 @@ LocalParameters sum_of(const layout::Layout& layout, const std::vector<int>& ind
   return sum;
 }
 
-bool is_checkpointed(const config::Plan& plan, int layer) {
-  return config::checkpointing_of(plan.strategy) != config::ActivationCheckpointing::kOff &&
-         (layer + 1) % config::checkpointing_every(plan.strategy) == 0;
+// Whether backward recomputes a layer, or a part of it. `in_stage`: the layer's index in its stage.
+bool is_checkpointed(const config::Plan& plan, int layer, int64_t in_stage) {
+  const auto mode = config::checkpointing_of(plan.strategy);
+  if (mode == config::ActivationCheckpointing::kOff) return false;
+  const auto* megatron = std::get_if<config::MegatronConfig>(&plan.strategy);
+  const bool block = megatron != nullptr && mode == config::ActivationCheckpointing::kFull &&
+                     megatron->recompute_method == "block";
+  if (block) return in_stage < megatron->recompute_num_layers;
+  return (layer + 1) % config::checkpointing_every(plan.strategy) == 0;
 }
 
 void count_choices(const model::ModelConfig& config, const layout::Layout& layout,
@@ -140,10 +146,11 @@ LayoutSummary summarize_stages(const config::Plan& plan, const model::ModelConfi
       layout::stage_of_layers(plan, config, static_cast<int64_t>(owners.size()));
   for (size_t kind = 0; kind < kinds; ++kind) {
     for (const int layer : cuts.kinds[kind].layers) {
-      StageSummary& stage =
-          summary.stages[static_cast<size_t>(stage_of[static_cast<size_t>(layer)])];
+      const int of = stage_of[static_cast<size_t>(layer)];
+      const auto first = std::lower_bound(stage_of.begin(), stage_of.end(), of) - stage_of.begin();
+      StageSummary& stage = summary.stages[static_cast<size_t>(of)];
       stage.layers[kind] += 1.0;
-      if (is_checkpointed(plan, layer)) stage.checkpointed[kind] += 1.0;
+      if (is_checkpointed(plan, layer, layer - first)) stage.checkpointed[kind] += 1.0;
       stage.parameters.add(cuts.of_layer[kind]);
     }
   }
@@ -156,7 +163,14 @@ LayoutSummary summarize_stages(const config::Plan& plan, const model::ModelConfi
                    .replicas = size(sizes.dp_replicate),
                    .stride = size(sizes.tp)};
   summary.experts = summary.dense;
-  if (sizes.ep > 1) {
+  if (std::holds_alternative<config::MegatronConfig>(plan.strategy)) {
+    // With zero = 0, dp_replicate counts all of dp, which may be more than an expert's copies.
+    const int64_t each = sizes.ep * sizes.etp;
+    const int64_t copies = sizes.dp() * sizes.cp * sizes.tp / each;
+    const int64_t shards = std::max<int64_t>(1, copies / sizes.dp_replicate);
+    summary.experts = {
+        .shards = size(shards), .replicas = size(copies / shards), .stride = size(each)};
+  } else if (sizes.ep > 1) {
     summary.experts = {.shards = size(sizes.dp() * sizes.cp * sizes.tp / sizes.ep),
                        .replicas = 1.0,
                        .stride = size(sizes.ep)};

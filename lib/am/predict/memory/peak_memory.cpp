@@ -1,6 +1,7 @@
 #include "am/predict/memory/peak_memory.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <tuple>
@@ -80,12 +81,46 @@ double feed_forward_bytes(const Workload& workload, const model::FeedForwardProf
   return bytes * workload.product_bytes / 2.0;
 }
 
+// Returns the bytes per token that one layer does not save because backward recomputes Megatron's
+// `modules`. Modules whose outputs other modules save drop only their own tensors.
+double dropped_bytes(const Workload& workload, const model::LayerProfile& layer,
+                     const config::RecomputedModules& modules) {
+  const model::AttentionProfile& a = layer.attention;
+  const model::FeedForwardProfile& f = layer.feed_forward;
+  const auto n = static_cast<double>(a.heads);
+  const auto k = static_cast<double>(a.key_value_heads);
+  const auto qk = static_cast<double>(a.qk_head_dim);
+  const auto v = static_cast<double>(a.v_head_dim);
+  double wide = 0.0;  // the implementation's values are for bf16
+  // Fused attention saves only its inputs and its output, which its neighbours save anyway.
+  if (modules.core_attn && workload.unfused_attention) wide += 5.0 * n * workload.sequence;
+  if (modules.mla_up_proj) wide += 2.0 * (n * qk + k * (qk + v));
+  double bytes = wide / workload.tp * workload.product_bytes / 2.0;
+  if (modules.layernorm) {  // the outputs of the norms
+    bytes += layer.hidden_norms * workload.model.hidden * workload.compute_bytes /
+             workload.sequence_parts();
+  }
+  if (f.experts == 0) return bytes + (modules.mlp ? feed_forward_bytes(workload, f) : 0.0);
+  if (modules.moe) return bytes + feed_forward_bytes(workload, f);
+  if (modules.moe_act) {  // the input of an expert's second matrix
+    bytes += static_cast<double>(f.experts_per_token * f.expert_width) * workload.product_bytes /
+             workload.sequence_parts();
+  }
+  if (modules.shared_experts) {
+    bytes += feed_forward_bytes(workload, {.gated = f.gated, .shared_width = f.shared_width});
+  }
+  return bytes;
+}
+
 // Returns the bytes per token that one checkpointed layer keeps until backward.
 double kept_bytes(const Workload& workload, const model::LayerProfile& layer) {
   const double whole = layer_activation_bytes(workload, layer);
   const double input = workload.model.hidden * workload.compute_bytes / workload.sequence_parts();
   switch (workload.recompute) {
     case config::ActivationCheckpointing::kSelective:
+      if (workload.megatron.recomputed) {
+        return whole - dropped_bytes(workload, layer, *workload.megatron.recomputed);
+      }
       return std::min(whole, selective_bytes(workload, layer));
     case config::ActivationCheckpointing::kMlp:
       return std::min(whole, whole - feed_forward_bytes(workload, layer.feed_forward) + input);
@@ -113,7 +148,7 @@ std::vector<int64_t> count_in_flight(pipeline::PipelineShape shape, int64_t posi
 // `position`: the rank's index along pp. Results are cached per thread, because a search requests
 // the same few pipelines thousands of times.
 std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
-  using Key = std::tuple<std::string, int64_t, int64_t, int64_t, int64_t>;
+  using Key = std::tuple<std::string, int64_t, int64_t, int64_t, int64_t, bool>;
   constexpr size_t kMostRemembered = 4096;
   thread_local std::map<Key, std::vector<int64_t>> remembered;
 
@@ -126,8 +161,9 @@ std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
     shape.microbatches = enough;
   }
   if (remembered.size() > kMostRemembered) remembered.clear();
-  const auto [known, is_new] = remembered.try_emplace(
-      Key(shape.schedule, shape.pp, shape.virtual_stages, shape.microbatches, position));
+  const auto [known, is_new] =
+      remembered.try_emplace(Key(shape.schedule, shape.pp, shape.virtual_stages, shape.microbatches,
+                                 position, shape.may_stay_partly_full));
   if (is_new) known->second = count_in_flight(shape, position);
   std::vector<int64_t> flying = known->second;
   const auto most = static_cast<int64_t>(workload.micro_batches);
@@ -163,9 +199,15 @@ void add_activations(const Workload& workload, const StageSummary& stage, double
     const double whole = layer_activation_bytes(workload, layer);
     const double kept = kept_bytes(workload, layer);
     const double checkpointed = stage.checkpointed[group];
+    // Layers that are recomputed together keep the input of the first.
+    const double together =
+        std::min(workload.megatron.recomputed_together, std::max(1.0, checkpointed));
+    const double keeping = together > 1.0 ? std::ceil(checkpointed / together) : checkpointed;
     peak.activations +=
-        T * (whole * (stage.layers[group] - checkpointed) + kept * checkpointed) * flying;
-    if (checkpointed > 0.0) peak.recomputed = std::max(peak.recomputed, T * (whole - kept));
+        T * (whole * (stage.layers[group] - checkpointed) + kept * keeping) * flying;
+    if (checkpointed > 0.0) {
+      peak.recomputed = std::max(peak.recomputed, T * (together * whole - kept));
+    }
   }
 }
 

@@ -23,14 +23,19 @@ bool is_aligned(double width) { return std::fmod(width, 64.0) == 0.0; }
 
 }  // namespace
 
-Repeated repeated_by(config::ActivationCheckpointing mode) {
-  switch (mode) {
+Repeated repeated_by(const Workload& workload, const model::FeedForwardProfile& feed_forward) {
+  switch (workload.recompute) {
     case config::ActivationCheckpointing::kFull:
       return {.attention = 1.0, .feed_forward = 1.0};
     case config::ActivationCheckpointing::kMlp:
       return {.attention = 0.0, .feed_forward = 1.0};
-    // Selective checkpointing repeats some operators, but none that communicates.
-    case config::ActivationCheckpointing::kSelective:
+    case config::ActivationCheckpointing::kSelective: {
+      // torchtitan's selective checkpointing repeats some operators, but none that communicates.
+      if (!workload.megatron.recomputed) break;
+      const config::RecomputedModules& modules = *workload.megatron.recomputed;
+      const bool repeats = feed_forward.experts > 0 ? modules.moe : modules.mlp;
+      return {.attention = 0.0, .feed_forward = repeats ? 1.0 : 0.0};
+    }
     case config::ActivationCheckpointing::kOff:
       break;
   }
@@ -139,6 +144,17 @@ double PassTimes::projections(const model::AttentionProfile& a) const {
          out;
 }
 
+// Returns the seconds of MLA's projections from the latents to heads in forward.
+double PassTimes::heads_of_latents(const model::AttentionProfile& a) const {
+  const double T = workload_.local_tokens();
+  const double heads = static_cast<double>(a.heads) / workload_.tp;
+  const auto q_rank = static_cast<double>(a.q_lora_rank);
+  const auto kv_rank = static_cast<double>(a.kv_lora_rank);
+  const auto qk = static_cast<double>(a.qk_head_dim);
+  const auto kv = static_cast<double>(a.qk_head_dim - a.rope_head_dim + a.v_head_dim);
+  return product(T, q_rank, heads * qk) + product(T, kv_rank, heads * kv);
+}
+
 // Returns the seconds that attention's scores and their product with the values take in forward.
 double PassTimes::attention(const model::AttentionProfile& a) const {
   const double T = workload_.local_tokens();
@@ -231,6 +247,10 @@ void PassTimes::add_recomputation(const model::LayerProfile& profile, Passes& pa
       passes.again = passes.forward;
       return;
     case config::ActivationCheckpointing::kSelective:
+      if (workload_.megatron.recomputed) {
+        passes.again = recomputed(*workload_.megatron.recomputed, profile, passes.forward);
+        return;
+      }
       // Selective checkpointing keeps the output of every second matmul and recomputes the rest.
       passes.again.products = 0.5 * passes.forward.products;
       passes.again.memory_bound = passes.forward.memory_bound;
@@ -242,6 +262,39 @@ void PassTimes::add_recomputation(const model::LayerProfile& profile, Passes& pa
       passes.again.ep = passes.forward.ep;
       return;
   }
+}
+
+// Returns the recomputation of Megatron's modules in one layer. `forward`: the layer's forward.
+Pass PassTimes::recomputed(const config::RecomputedModules& modules,
+                           const model::LayerProfile& profile, const Pass& forward) const {
+  Pass again;
+  const model::FeedForwardProfile& f = profile.feed_forward;
+  const Repeated repeated = repeated_by(workload_, f);
+  if (modules.core_attn) again.attention = forward.attention;
+  if (modules.mla_up_proj) again.products += heads_of_latents(profile.attention);
+  // Each norm reads and writes the hidden state once.
+  const double hidden = workload_.local_tokens() * workload_.model.hidden;
+  constexpr double kMovedByNorm = 2.0;
+  if (modules.layernorm) {
+    again.memory_bound += kMovedByNorm * profile.hidden_norms * hidden * traffic_ * own_.compute /
+                          workload_.sequence_parts();
+  }
+  const double launches = (modules.core_attn || modules.mla_up_proj ? 0.25 : 0.0) +
+                          (modules.layernorm ? 0.25 : 0.0) + 0.5 * repeated.feed_forward;
+  if (repeated.feed_forward > 0.0) {
+    again.add(feed_forward(f), 1.0);
+    again.tp = 0.5 * forward.tp;
+    again.ep = forward.ep;
+  } else if (f.experts > 0) {
+    const double wide = c(Constant::kMlpTraffic) * traffic_ * own_.compute;
+    const double width = static_cast<double>(f.expert_width) / workload_.expert_tp;
+    if (modules.moe_act) again.memory_bound += wide * expert_tokens(f) * width;
+    if (modules.shared_experts) {
+      again.add(feed_forward({.gated = f.gated, .shared_width = f.shared_width}), 1.0);
+    }
+  }
+  add_launching(launches * launch_floor(repeated.feed_forward > 0.0 && f.experts > 0), again);
+  return again;
 }
 
 void PassTimes::add_communication(const model::LayerProfile& profile, Passes& passes) const {

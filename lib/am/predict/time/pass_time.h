@@ -37,13 +37,13 @@ struct Passes {
   layout::ContextBytes context;  // bytes that attention over cp ranks sends
 };
 
-// Number of times, 0 or 1, that backward repeats attention and the feed-forward, with their
-// communication, under a checkpointing mode.
+// Number of times, 0 or 1, that backward of a checkpointed layer repeats attention and the
+// feed-forward, with their communication.
 struct Repeated {
   double attention = 0.0;
   double feed_forward = 0.0;
 };
-Repeated repeated_by(config::ActivationCheckpointing mode);
+Repeated repeated_by(const Workload& workload, const model::FeedForwardProfile& feed_forward);
 
 class PassTimes {
  public:
@@ -75,7 +75,10 @@ class PassTimes {
   double projections(const model::AttentionProfile& a) const;
   double attention(const model::AttentionProfile& a) const;
   double expert_tokens(const model::FeedForwardProfile& f) const;
+  double heads_of_latents(const model::AttentionProfile& a) const;
   Pass feed_forward(const model::FeedForwardProfile& f) const;
+  Pass recomputed(const config::RecomputedModules& modules, const model::LayerProfile& profile,
+                  const Pass& forward) const;
   void add_recomputation(const model::LayerProfile& profile, Passes& passes) const;
   double launch_floor(bool experts) const;
   layout::ContextBytes context_bytes(const model::AttentionProfile& a) const;

@@ -9,8 +9,10 @@ using pipeline::PipelineShape;
 
 // Returns the largest number of micro-batches, more than pp and at most `wanted`, that the schedule
 // accepts. If there is none, returns the smallest multiple of pp that the schedule accepts, or 8 pp
-// if it accepts no smaller multiple.
+// if it accepts no smaller multiple. A pipeline that may stay partly full runs fewer than pp too.
 int64_t legal_microbatches(PipelineShape shape, int64_t wanted) {
+  shape.microbatches = wanted;
+  if (shape.may_stay_partly_full && !pipeline::violated_constraint(shape)) return wanted;
   for (int64_t count = wanted; count > shape.pp; --count) {
     shape.microbatches = count;
     if (!pipeline::violated_constraint(shape)) return count;

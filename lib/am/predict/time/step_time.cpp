@@ -101,7 +101,8 @@ class Model {
     return {sent, sent / times_.bandwidth(ranks, stride)};
   }
   Sent gathered(double each) const {
-    const bool sharded = workload_.sharding == Sharding::kParameters;
+    const bool sharded =
+        workload_.sharding == Sharding::kParameters || workload_.megatron.own_groups;
     const auto of = [&](double numel, const ShardGroup& group) {
       return over(sharded ? group.shards : group.ranks(), group.stride, numel * cut_ * each);
     };
@@ -109,7 +110,8 @@ class Model {
     sum.add(of(mine_.experts, workload_.layout.experts), 1.0);
     return sum;
   }
-  // Returns the communication of HSDP that sums the gradients of each shard over its replicas.
+  // Returns the communication that sums the gradients of each shard over its replicas: those of
+  // HSDP, or the instances of a distributed optimizer.
   Sent summed_over_replicas(double each) const {
     const auto of = [&](double numel, const ShardGroup& group) {
       return over(group.replicas, group.stride * group.shards,
@@ -199,6 +201,13 @@ class Model {
                             ? grad
                             : workload_.compute_bytes * workload_.layout.trained;
     Sent sent = gathered(grad * reductions + back);
+    Sent replicas;
+    if (workload_.megatron.own_groups) replicas = summed_over_replicas(grad);
+    sent.add(replicas, 1.0);
+    double alone = 0.0;  // seconds of communication that nothing overlaps
+    const MegatronStep& own = workload_.megatron;
+    if (!own.overlaps_reduction) alone += gathered(grad * reductions).seconds + replicas.seconds;
+    if (!own.overlaps_gather) alone += gathered(back).seconds;
     double backward = 0.0;
     for (size_t i = 0; i < groups_.size(); ++i) {
       const LayerGroup& group = workload_.model.layers[i];
@@ -206,7 +215,8 @@ class Model {
                    groups_[i].again.seconds() * checkpointed(i)) /
                   workload_.pp;
     }
-    sent.seconds = std::max(c(Constant::kDdpExposed) * sent.seconds, sent.seconds - 0.8 * backward);
+    const double other = sent.seconds - alone;
+    sent.seconds = alone + std::max(c(Constant::kDdpExposed) * other, other - 0.8 * backward);
     return sent;
   }
 
@@ -256,7 +266,7 @@ class Model {
         workload_.model.layers[group].profile.feed_forward;
     const double T = workload_.local_tokens();
     const double through = workload_.layout.backward_layers;
-    const Repeated again = repeated_by(workload_.recompute);
+    const Repeated again = repeated_by(workload_, feed_forward);
     // Returns the number of forwards of one layer to which a step is equivalent. A backward counts
     // as `backward` forwards, a recomputation as `repeated` forwards.
     const auto passes = [&](double backward, double repeated) {
@@ -317,6 +327,7 @@ pipeline::PipelineShape pipeline_shape(const Workload& workload) {
           .pp = static_cast<int64_t>(workload.pp),
           .virtual_stages = static_cast<int64_t>(workload.virtual_stages),
           .microbatches = static_cast<int64_t>(workload.micro_batches / workload.rounds),
+          .may_stay_partly_full = workload.megatron.may_stay_partly_full,
           .own = workload.custom_schedule};
 }
 

@@ -17,9 +17,11 @@ namespace {
 
 Sharding sharding_of(const config::DistributedConfig& strategy) {
   if (std::holds_alternative<config::FSDP2Config>(strategy)) return Sharding::kParameters;
-  const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
-  return megatron != nullptr ? static_cast<Sharding>(megatron->zero_dp_strategy)
-                             : Sharding::kReplicated;
+  if (const auto* megatron = std::get_if<config::MegatronConfig>(&strategy)) {
+    return static_cast<Sharding>(megatron->zero);
+  }
+  const auto* fsdp = std::get_if<config::MegatronFSDPConfig>(&strategy);
+  return fsdp != nullptr ? static_cast<Sharding>(fsdp->zero_dp_strategy) : Sharding::kReplicated;
 }
 
 void fill_fsdp2(Workload& workload, const config::FSDP2Config& fsdp2) {
@@ -28,6 +30,31 @@ void fill_fsdp2(Workload& workload, const config::FSDP2Config& fsdp2) {
     workload.reshards = whole == nullptr || *whole;
   }
   workload.pins_memory = !fsdp2.offload_policy || fsdp2.offload_policy->pin_memory;
+}
+
+MegatronStep step_of(const config::MegatronConfig& megatron) {
+  MegatronStep step;
+  step.own_groups = megatron.zero > 0;
+  step.overlaps_reduction = megatron.overlap_grad_reduce;
+  step.overlaps_gather =
+      megatron.zero > 0 ? megatron.overlap_param_gather : megatron.overlap_grad_reduce;
+  step.may_stay_partly_full = true;
+  step.recomputed = config::recomputed_modules(megatron.recompute_modules);
+  if (megatron.recompute_method == "uniform" && megatron.recompute_num_layers > 1) {
+    step.recomputed_together = as_double(megatron.recompute_num_layers);
+  }
+  return step;
+}
+
+// Sets the members that depend on the strategy megatron. The precision and the implementation must
+// be set.
+void fill_megatron(Workload& workload, const config::MegatronConfig& megatron, int64_t etp) {
+  workload.megatron = step_of(megatron);
+  workload.expert_tp = as_double(etp);
+  if (megatron.params_dtype == "float16" && !megatron.grad_reduce_in_fp32) {
+    workload.format = ComputeFormat::kFp16;
+  }
+  workload.more_gradient_bytes = workload.reduce_bytes - workload.implementation->gradient_bytes;
 }
 
 // Returns the number of optimizer states per parameter, averaged over the trained parameters.
@@ -105,6 +132,12 @@ void fill_workload(Workload& workload, const config::Plan& plan, const layout::L
     workload.implementation = named;
     workload.unfused_attention = named->unfused_attention;
     if (named == &cluster::automesh_implementation()) workload.context_method = plan.context.method;
+  }
+  workload.megatron = {};
+  workload.expert_tp = 1.0;
+  workload.more_gradient_bytes = 0.0;
+  if (const auto* megatron = std::get_if<config::MegatronConfig>(&plan.strategy)) {
+    fill_megatron(workload, *megatron, mesh.etp);
   }
 }
 

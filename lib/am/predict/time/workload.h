@@ -8,12 +8,14 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "am/cluster/implementation.h"
 #include "am/config/plan.h"
+#include "am/config/recomputation.h"
 #include "am/mesh/layout.h"
 #include "am/model/config.h"
 #include "am/model/layer_profile.h"
@@ -40,6 +42,23 @@ enum class ComputeFormat { kFp32, kFp16, kBf16, kFp8, kFp4 };
 
 // Sharding of parameters, gradients and optimizer states: the stages of ZeRO.
 enum class Sharding { kReplicated = 0, kOptimizer = 1, kGradients = 2, kParameters = 3 };
+
+// Properties of a step that only the strategy megatron has; the defaults are those of all others.
+struct MegatronStep {
+  // Whether each group of `dp_shard` ranks, an instance of the distributed optimizer, gathers its
+  // parameters and reduces its gradients by itself; reduced gradients are then summed over the
+  // groups. False: all data-parallel ranks are one group, although states are sharded by groups.
+  bool own_groups = false;
+  // Whether reductions of gradients and, with sharded optimizer states, gathers of updated
+  // parameters overlap with computation.
+  bool overlaps_reduction = true, overlaps_gather = true;
+  bool may_stay_partly_full = false;  // see pipeline::PipelineShape
+  // Modules that kSelective recomputes; absent: kSelective is torchtitan's, which recomputes the
+  // outputs of every second matmul and the element-wise operators.
+  std::optional<config::RecomputedModules> recomputed;
+  // Number of consecutive layers that keep one input and are recomputed together by kFull.
+  double recomputed_together = 1.0;
+};
 
 struct Workload {
   ModelShape model;
@@ -79,9 +98,11 @@ struct Workload {
   double reduce_bytes = 4.0;   // bytes of one gradient in a reduction
   // Checkpointing mode of the layers that `layout` counts as checkpointed.
   config::ActivationCheckpointing recompute = config::ActivationCheckpointing::kOff;
+  MegatronStep megatron;
   bool unfused_attention = false;  // attention scores are stored in memory
   double states = 2.0;             // optimizer states per parameter, for example 2 for AdamW
-  // Bytes per parameter of float32 copies in which narrower gradients are accumulated.
+  // Bytes per parameter that gradients need beyond Implementation::gradient_bytes: for float32
+  // copies in which narrower gradients are accumulated. Below 0 if gradients are narrower.
   double more_gradient_bytes = 0.0;
 
   double ranks_per_node = 0.0;  // number of ranks per node; 0: the GPU's gpus_per_node
