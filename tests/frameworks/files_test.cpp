@@ -75,7 +75,11 @@ TEST_CASE("megatron: arguments and a pipeline's layout", "[exchange]") {
   CHECK(in.plan.pipeline.microbatches == 32);
   CHECK(in.plan.optimizer.lr == 1e-4);
   CHECK(in.plan.optimizer.betas[1] == 0.95);
-  CHECK(std::get<config::FSDP2Config>(in.plan.strategy).sequence_parallel);
+  const auto& megatron = std::get<config::MegatronConfig>(in.plan.strategy);
+  CHECK(megatron.sequence_parallel);
+  CHECK(megatron.zero == 1);
+  CHECK_FALSE(megatron.overlap_grad_reduce);
+  CHECK(in.plan.cluster.implementation == "megatron");
   REQUIRE_FALSE(in.notes.empty());
   std::set<std::string> ignored;
   for (const Ignored& item : in.ignored) ignored.insert(item.key);

@@ -37,7 +37,7 @@ TEST_CASE("a lost setting that changes the job is an error at its place", "[exch
        "model.converters"},
       {"torchtitan", "[training]\nsteps = 1\n[float8]\nenable_float8_linear = true\n",
        "float8.enable_float8_linear"},
-      {"megatron", "--num-layers 2 --expert-tensor-parallel-size 4",
+      {"megatron", "--num-layers 2 --use-torch-fsdp2 --expert-tensor-parallel-size 4",
        "--expert-tensor-parallel-size"},
       {"megatron", "--num-layers 2 --fp8-format hybrid", "--fp8-format"},
       {"nemo-automodel", "distributed:\n  tp_size: 2\nfp8:\n  enabled: true\n", "fp8.enabled"},

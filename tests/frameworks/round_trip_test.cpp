@@ -154,6 +154,53 @@ TEST_CASE("adapters go to NeMo AutoModel and come back", "[exchange]") {
   }
 }
 
+TEST_CASE("the strategy megatron goes to Megatron and comes back", "[exchange]") {
+  struct Case {
+    const char* model;
+    const char* plan;
+  };
+  const Case cases[] = {
+      {"llama-3.1-8b", "[mesh]|world_size = 16|[strategy]|name = \"megatron\""},
+      {"llama-3.1-8b",
+       "[mesh]|world_size = 64|tp_size = 2|pp_size = 4|dp_replicate_size = 2|[pipeline]|"
+       "schedule = \"interleaved_1f1b\"|virtual_stages = 2|[train]|global_batch_size = 64|"
+       "[strategy]|name = \"megatron\"|sequence_parallel = true|grad_reduce_in_fp32 = false|"
+       "recompute_num_layers = 2"},
+      {"llama-3.1-8b",
+       "[mesh]|world_size = 8|pp_size = 8|[train]|global_batch_size = 2|[strategy]|"
+       "name = \"megatron\"|zero = 0|recompute_num_layers = 1|recompute_method = \"block\"|"
+       "overlap_grad_reduce = false|overlap_param_gather = false"},
+      {"llama-3.1-8b",
+       "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|params_dtype = \"float16\"|"
+       "recompute_modules = [\"layernorm\"]"},
+      {"llama-3.1-8b",
+       "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|params_dtype = \"float32\"|"
+       "grad_reduce_in_fp32 = false|activation_checkpointing = true"},
+      {"mixtral-8x7b-v0.1",
+       "[mesh]|world_size = 32|tp_size = 4|ep_size = 8|[strategy]|name = \"megatron\"|etp_size = 1|"
+       "sequence_parallel = true|recompute_modules = [\"core_attn\", \"moe_act\"]"},
+  };
+  const Framework& to = *find_framework("megatron");
+  for (const Case& one : cases) {
+    const config::Plan plan = test::plan_of(test::toml(one.plan), one.model);
+    const model::ModelConfig model = test::model_of(one.model);
+    const Exported out = round_trip(to, {plan, model, test::layout_of(plan, model)});
+    for (const Lost& item : out.lost) {
+      CHECK_FALSE(starts_with(item.key, "strategy."));
+      CHECK_FALSE(starts_with(item.key, "mesh."));
+      CHECK_FALSE(starts_with(item.key, "pipeline."));
+    }
+    config::Plan back = imported(to, out.text).plan;
+    back.model.path = plan.model.path;
+    CHECK(export_plan(to, {back, model, test::layout_of(back, model)}).text == out.text);
+  }
+  const config::Plan plan = test::plan_of(
+      "[mesh]\nworld_size = 8\npp_size = 2\n[strategy]\nname = \"megatron\"\nzero = 2\n");
+  const model::ModelConfig model = test::model_of("llama-3.1-8b");
+  CHECK(lost_keys(export_plan(to, {plan, model, test::layout_of(plan, model)}))
+            .count("strategy.zero") == 1);
+}
+
 TEST_CASE("every example plan comes back from every framework", "[exchange]") {
   int plans = 0;
   for (const auto& entry : std::filesystem::directory_iterator(cat(AM_SOURCE_DIR, "/plans"))) {

@@ -75,9 +75,10 @@ JobShape::JobShape(const ExportInput& input)
       fsdp2(std::get_if<config::FSDP2Config>(&plan.strategy)),
       megatron(std::get_if<config::MegatronFSDPConfig>(&plan.strategy)),
       ddp(std::get_if<config::DDPConfig>(&plan.strategy)),
+      megatron_lm(std::get_if<config::MegatronConfig>(&plan.strategy)),
       options(fsdp2 != nullptr ? *fsdp2 : other_strategy()),
       global_batch(config::batch_shape(plan, mesh.dp()).sequences),
-      microbatches(mesh.pp > 1 ? layout::pipeline_shape(plan.pipeline, mesh.pp).microbatches : 1),
+      microbatches(mesh.pp > 1 ? layout::pipeline_shape(plan, mesh.pp, mesh.dp()).microbatches : 1),
       model(folder_of_model(plan)),
       checkpointing(config::checkpointing_of(plan.strategy)) {
   const int64_t layers = input.model.num_hidden_layers;

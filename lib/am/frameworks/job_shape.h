@@ -19,9 +19,10 @@ struct JobShape {
 
   const config::Plan& plan;
   mesh::MeshSizes mesh;
-  const config::FSDP2Config* fsdp2;  // null for another strategy; likewise `megatron` and `ddp`
+  const config::FSDP2Config* fsdp2;  // null for another strategy; likewise the next three
   const config::MegatronFSDPConfig* megatron;
   const config::DDPConfig* ddp;
+  const config::MegatronConfig* megatron_lm;
   // Options of fsdp2. For another strategy, they have their default values.
   const config::FSDP2Config& options;
   int64_t global_batch;  // sequences per step

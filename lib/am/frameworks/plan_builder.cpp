@@ -106,6 +106,7 @@ Imported PlanBuilder::done(std::vector<Ignored> ignored, std::string_view warmup
         "the file has no number of steps: train.max_steps is set to the warm-up steps; set your "
         "own number");
   }
+  plan_.cluster.implementation = config::default_implementation(plan_.strategy);
   Imported imported{.plan = std::move(plan_)};
   imported.keys = std::move(keys_);
   imported.ignored = std::move(ignored);

@@ -55,6 +55,7 @@ constexpr std::array<SharedKey, 6> kKeys = {{
 
 int64_t zero_stage(const JobShape& shape) {
   if (shape.ddp != nullptr) return 0;
+  if (shape.megatron_lm != nullptr) return shape.megatron_lm->zero;
   return shape.megatron != nullptr ? shape.megatron->zero_dp_strategy : 3;
 }
 

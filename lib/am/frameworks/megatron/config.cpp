@@ -17,7 +17,7 @@
 namespace am::frameworks {
 namespace {
 
-constexpr std::array<Reason, 23> kReasons = {{
+constexpr std::array<Reason, 24> kReasons = {{
     {"model.freeze_params", "the model's code decides which parameters are frozen"},
     {"strategy.shard_placement.", "Megatron shards flat buffers, not single parameters"},
     {"strategy.ignored_params", "Megatron shards every parameter"},
@@ -32,6 +32,7 @@ constexpr std::array<Reason, 23> kReasons = {{
      "Megatron reduces gradients in float32 or the compute dtype, and with FSDP2 only in the "
      "compute dtype"},
     {"strategy.mp_policy.", "Megatron has one dtype for all computation"},
+    {"strategy.fp8", "Megatron's FP8 is Transformer Engine's, with other recipes"},
     {"strategy.reshard_after_forward", "Megatron-FSDP decides this itself"},
     {"strategy.offload_policy", "Megatron's offloading has other options"},
     {"strategy.activation_checkpointing",
@@ -80,7 +81,7 @@ class Writer {
   void add_sizes() {
     const mesh::MeshSizes& mesh = shape_.mesh;
     flag("tensor-model-parallel-size", mesh.tp);
-    if (shape_.options.sequence_parallel && mesh.tp > 1) flag("sequence-parallel");
+    if (config::sequence_parallel(plan_.strategy) && mesh.tp > 1) flag("sequence-parallel");
     flag("pipeline-model-parallel-size", mesh.pp);
     flag("context-parallel-size", mesh.cp);
     if (mesh.ep > 1) flag("expert-model-parallel-size", mesh.ep);
@@ -110,6 +111,7 @@ class Writer {
 
   void add_strategy() {
     if (shape_.ddp != nullptr) return;  // DDP is Megatron's default and needs no flag
+    if (shape_.megatron_lm != nullptr) return add_distributed_optimizer(*shape_.megatron_lm);
     if (shape_.megatron != nullptr) {
       add_megatron_fsdp(*shape_.megatron);
     } else if (shape_.mesh.pp == 1 && shape_.mesh.ep == 1 && !input_.model.tie_word_embeddings) {
@@ -117,6 +119,8 @@ class Writer {
       flag("ckpt-format", std::string("torch_dist"));
     } else {
       flag("use-distributed-optimizer");
+      flag("overlap-grad-reduce");
+      flag("overlap-param-gather");
       out_.lost.push_back(
           {"strategy.name", "\"fsdp2\"",
            "Megatron's FSDP2 does not support pipelines, experts or tied embeddings; the exported "
@@ -125,6 +129,22 @@ class Writer {
     if (shape_.mesh.dp_replicate > 1) {
       out_.notes.push_back("parameters are sharded over all of dp, not within each replica");
     }
+  }
+
+  // Writes the number of the optimizer's instances even if it is 1: the import then knows that the
+  // plan's strategy is megatron, and not a level of megatron_fsdp.
+  void add_distributed_optimizer(const config::MegatronConfig& config) {
+    if (config.zero > 0) {
+      flag("use-distributed-optimizer");
+      flag("num-distributed-optimizer-instances", shape_.mesh.dp_replicate);
+    }
+    if (config.zero > 1) {
+      out_.lost.push_back({"strategy.zero", "2",
+                           "Megatron's distributed optimizer shards only the optimizer states"});
+    }
+    if (config.etp_size > 0) flag("expert-tensor-parallel-size", config.etp_size);
+    if (config.overlap_grad_reduce) flag("overlap-grad-reduce");
+    if (config.overlap_param_gather && config.zero > 0) flag("overlap-param-gather");
   }
 
   void add_megatron_fsdp(const config::MegatronFSDPConfig& config) {
@@ -156,10 +176,14 @@ class Writer {
     }
     if (shape_.checkpoints()) {
       const bool selective = shape_.checkpoints_selectively();
+      const auto own =
+          shape_.megatron_lm != nullptr ? *shape_.megatron_lm : config::MegatronConfig();
       flag("recompute-granularity", std::string(selective ? "selective" : "full"));
       if (!selective) {
-        flag("recompute-method", std::string("uniform"));
-        flag("recompute-num-layers", int64_t{1});
+        flag("recompute-method", own.recompute_method);
+        flag("recompute-num-layers", std::max<int64_t>(1, own.recompute_num_layers));
+      } else if (!own.recompute_modules.empty()) {
+        flags_.push_back(cat("--recompute-modules ", join(own.recompute_modules, " ")));
       }
     }
     add_keys("strategy.backend");

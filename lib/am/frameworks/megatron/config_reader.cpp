@@ -6,6 +6,7 @@
 #include "am/base/text.h"
 #include "am/frameworks/frameworks.h"
 #include "am/frameworks/megatron/config.h"
+#include "am/frameworks/megatron/model_flags.h"
 #include "am/frameworks/megatron/pipeline_layout.h"
 #include "am/frameworks/words.h"
 
@@ -28,9 +29,9 @@ class Reader {
     if (pp_ > 1) read_stages(builder);
     read_training(builder);
     read_scheduler(builder);
-    Imported imported = builder.done(ignored(), "lr-warmup-iters");
+    Imported imported = builder.done(megatron_ignored(source_), "lr-warmup-iters");
     for (Ignored& item : imported.lost) item.key.insert(0, "--");
-    imported.geometry = geometry();
+    imported.geometry = megatron_geometry(source_);
     return imported;
   }
 
@@ -43,12 +44,30 @@ class Reader {
     megatron_fsdp_ = flag("use-megatron-fsdp") || flag("use-custom-fsdp");
     if (megatron_fsdp_) return "megatron_fsdp";
     distributed_optimizer_ = flag("use-distributed-optimizer");
-    // Only the strategy fsdp2 supports pipelines and sequence parallelism.
-    if (pp_ > 1 || (tp_ > 1 && flag("sequence-parallel"))) return "fsdp2";
+    if (needs_megatron()) return "megatron";
+    // The levels of megatron_fsdp, which am-run runs, shard the same states.
     if (distributed_optimizer_) return "megatron_fsdp";
     // megatron_fsdp with zero_dp_strategy = 0 shards nothing, like Megatron's DDP. Unlike the
     // strategy ddp, it supports mixed precision and tensor parallelism.
     return compute_dtype() == "float32" && tp_ * cp_ == 1 ? "ddp" : "megatron_fsdp";
+  }
+
+  // Whether only the strategy megatron has what the flags ask for: pipelines and sequence
+  // parallelism with whole parameters, instances of the optimizer, tensor parallelism of experts,
+  // or forms of recomputation.
+  bool needs_megatron() {
+    if (pp_ > 1 || (tp_ > 1 && flag("sequence-parallel"))) return true;
+    if (source_.has("num-distributed-optimizer-instances") && distributed_optimizer_) return true;
+    if (source_.has("expert-tensor-parallel-size") &&
+        source_.size("expert-tensor-parallel-size", tp_) != tp_) {
+      return true;
+    }
+    const std::string granularity = source_.text("recompute-granularity").value_or("");
+    if (granularity == "selective" || flag("recompute-activations")) {
+      return source_.has("recompute-modules");
+    }
+    return granularity == "full" && (source_.text("recompute-method") == "block" ||
+                                     source_.integer("recompute-num-layers").value_or(1) != 1);
   }
 
   std::string compute_dtype() {
@@ -71,7 +90,16 @@ class Reader {
           "choose sizes whose product divides the number of ranks");
       return;
     }
-    builder.set_mesh(1, node > 0 ? world / model : 0, tp_, pp_, cp_, ep, "nproc-per-node");
+    const int64_t dp = node > 0 ? world / model : 0;
+    constexpr const char* kInstances = "num-distributed-optimizer-instances";
+    const bool has_instances = builder.knows("strategy.zero") && distributed_optimizer_;
+    const int64_t instances = has_instances ? source_.size(kInstances, 1) : 1;
+    if (dp % instances != 0) {
+      source_.refuse(kInstances, cat(dp, " data-parallel ranks are not a multiple of ", instances),
+                     "choose a number of instances that divides them");
+      return;
+    }
+    builder.set_mesh(instances, dp / instances, tp_, pp_, cp_, ep, "nproc-per-node");
     if (node > 0) builder.set("mesh.ranks_per_node", node, "nproc-per-node");
     if (tp_ == 1) source_.skip("sequence-parallel");  // without tp the flag has no effect
     if (builder.knows("strategy.sequence_parallel") && flag("sequence-parallel")) {
@@ -80,23 +108,29 @@ class Reader {
   }
 
   void read_strategy(PlanBuilder& builder) {
-    if (!builder.knows("strategy.zero_dp_strategy")) {
-      if (distributed_optimizer_) {
-        builder.note(
-            "Megatron's distributed optimizer shards only the optimizer states; with a pipeline or "
-            "sequence parallelism the plan uses fsdp2, which also shards parameters and gradients");
-      } else if (builder.knows("strategy.mp_policy") && !torch_fsdp2_) {
-        builder.note(
-            "Megatron keeps whole parameters on every dp rank; with a pipeline or sequence "
-            "parallelism the plan uses fsdp2, which shards them");
-      }
-      return;
-    }
+    if (builder.knows("strategy.zero")) return read_distributed_optimizer(builder);
+    if (!builder.knows("strategy.zero_dp_strategy")) return;
     read_zero(builder);
     for (const MegatronSwitch& key : kMegatronSwitches) {
       const bool given = flag(key.theirs);
       if (given || !key.inverted) builder.set(key.ours, given != key.inverted, key.theirs);
     }
+  }
+
+  void read_distributed_optimizer(PlanBuilder& builder) {
+    const auto switched = [&](const char* theirs, const char* ours) {
+      builder.set(ours, flag(theirs), theirs);
+    };
+    builder.set("strategy.zero", int64_t{distributed_optimizer_ ? 1 : 0},
+                "use-distributed-optimizer");
+    if (source_.has("expert-tensor-parallel-size")) {
+      builder.copy("expert-tensor-parallel-size", "strategy.etp_size");
+    }
+    switched("overlap-grad-reduce", "strategy.overlap_grad_reduce");
+    switched("overlap-param-gather", "strategy.overlap_param_gather");
+    builder.note(
+        "am-plan predicts the strategy megatron, but am-run does not run it: for am-run set "
+        "strategy.name to fsdp2, or without pp and sequence parallelism to megatron_fsdp");
   }
 
   void read_zero(PlanBuilder& builder) {
@@ -164,10 +198,13 @@ class Reader {
     }
     if (builder.knows("strategy.mp_policy")) {
       builder.set_mp_policy(dtype, reduce, dtype, key);
+    } else if (builder.knows("strategy.params_dtype")) {
+      builder.set("strategy.params_dtype", dtype, key);
+      builder.set("strategy.grad_reduce_in_fp32", reduce == "float32", key);
     } else {
       builder.set("model.dtype", dtype, key);
     }
-    if (builder.knows("strategy.grad_reduce_in_fp32") && dtype != "float32") {
+    if (builder.knows("strategy.preserve_fp32_weights") && dtype != "float32") {
       const std::string weights = dtype_at("megatron-fsdp-main-params-dtype", "float32");
       const bool own = megatron_fsdp_ && source_.text("megatron-fsdp-main-params-dtype") == "auto";
       if (weights != "float32") {
@@ -186,6 +223,15 @@ class Reader {
     read_recomputation(builder);
   }
 
+  // Sets recompute_modules from the words of the flag `key`.
+  void read_modules(PlanBuilder& builder, const char* key) {
+    const config::Value* words = source_.take(key);
+    if (words == nullptr) return;
+    const bool several = words->kind == config::Value::Kind::kArray;
+    builder.set("strategy.recompute_modules",
+                several ? *words : config::value_of(std::vector{*words}, words->span));
+  }
+
   void read_recomputation(PlanBuilder& builder) {
     constexpr const char* kKey = "recompute-granularity";
     std::string granularity = source_.text(kKey).value_or("");
@@ -193,6 +239,16 @@ class Reader {
     const std::string method = source_.text("recompute-method").value_or("uniform");
     const int64_t layers = source_.integer("recompute-num-layers").value_or(1);
     constexpr const char* kModules = "recompute-modules";
+    if (builder.knows("strategy.recompute_modules")) {
+      if (granularity.empty()) return source_.skip(kModules);
+      builder.set("strategy.activation_checkpointing", granularity, kKey);
+      if (granularity == "selective") return read_modules(builder, kModules);
+      builder.set("strategy.recompute_method", method, "recompute-method");
+      if (method == "block" || layers != 1) {
+        builder.set("strategy.recompute_num_layers", layers, "recompute-num-layers");
+      }
+      return;
+    }
     const bool usual = !source_.has(kModules) || source_.find(kModules)->text == "core_attn";
     source_.skip(kModules);
     if (granularity.empty()) return;
@@ -299,52 +355,6 @@ class Reader {
     }
     builder.set("scheduler.name", style, kStyle);
     builder.copy(style == "wsd" ? "lr-wsd-decay-iters" : "lr-decay-iters", "scheduler.decay_steps");
-  }
-
-  std::vector<Geometry> geometry() const {
-    std::vector<Geometry> sizes;
-    for (const auto& group : {std::span<const MegatronSize>(kMegatronSizes),
-                              std::span<const MegatronSize>(kMegatronExpertSizes)}) {
-      for (const auto& [flag, key] : group) {
-        const config::Value* value = source_.find(flag);
-        if (value == nullptr || value->kind != config::Value::Kind::kInteger) continue;
-        // Megatron ignores the number of KV heads if --group-query-attention is missing.
-        if (key == "num_key_value_heads" && !source_.has("group-query-attention")) continue;
-        // With experts, --ffn-hidden-size may be the experts' width (if --moe-ffn-hidden-size is
-        // missing), so it is not compared.
-        if (key == "intermediate_size" && source_.has("num-experts")) continue;
-        sizes.push_back({cat("--", flag), key, value->integer, value->span});
-      }
-    }
-    return sizes;
-  }
-
-  std::vector<Ignored> ignored() const {
-    static constexpr std::array<std::string_view, 11> kOfModel = {
-        "group-query-attention",
-        "max-position-embeddings",
-        "vocab-size",
-        "normalization",
-        "swiglu",
-        "untie-embeddings-and-output-weights",
-        "position-embedding-type",
-        "rotary-base",
-        "disable-bias-linear",
-        "use-rotary-position-embeddings",
-        "qk-layernorm"};
-    const auto has = [](const auto& sizes, std::string_view key) {
-      return std::any_of(sizes.begin(), sizes.end(),
-                         [key](const MegatronSize& size) { return size.theirs == key; });
-    };
-    std::vector<Ignored> out = source_.ignored("a plan has no key for it");
-    for (Ignored& item : out) {
-      const bool of_model = std::find(kOfModel.begin(), kOfModel.end(), item.key) != kOfModel.end();
-      if (of_model || has(kMegatronSizes, item.key) || has(kMegatronExpertSizes, item.key)) {
-        item.why = "the model's config.json has this value";
-      }
-      item.key.insert(0, "--");
-    }
-    return out;
   }
 
   Source& source_;
