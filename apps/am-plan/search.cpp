@@ -108,7 +108,7 @@ Run declare_search(CLI::App& command, SharedOptions& shared) {
              {.name = "--strategy",
               .value = "NAME",
               .help = "Data-parallel strategy",
-              .choices = {"fsdp2", "megatron_fsdp", "ddp", "all"}},
+              .choices = {"fsdp2", "megatron_fsdp", "ddp", "megatron", "all"}},
              options->strategy);
   add_option(command,
              {"--implementation", "NAME",

@@ -70,15 +70,25 @@ std::string common_strategy(const SearchResult& result) {
 std::string options_text(const am::config::Plan& plan, bool names_strategy, bool names_saves) {
   std::vector<std::string> parts;
   if (names_strategy) parts.push_back(strategy_text(plan));
-  if (const auto* fsdp2 = std::get_if<am::config::FSDP2Config>(&plan.strategy)) {
+  const auto* fsdp2 = std::get_if<am::config::FSDP2Config>(&plan.strategy);
+  const auto* megatron = std::get_if<am::config::MegatronConfig>(&plan.strategy);
+  if (fsdp2 != nullptr || megatron != nullptr) {
     using Checkpointing = am::config::ActivationCheckpointing;
-    if (fsdp2->sequence_parallel) parts.emplace_back("SP");
-    if (fsdp2->activation_checkpointing == Checkpointing::kFull) parts.emplace_back("full AC");
-    if (fsdp2->activation_checkpointing == Checkpointing::kSelective) {
-      parts.emplace_back("selective AC");
+    const Checkpointing mode = am::config::checkpointing_of(plan.strategy);
+    if (am::config::sequence_parallel(plan.strategy)) parts.emplace_back("SP");
+    if (mode == Checkpointing::kFull) parts.emplace_back("full AC");
+    if (mode == Checkpointing::kSelective) {
+      parts.push_back(megatron == nullptr
+                          ? "selective AC"
+                          : am::cat("AC of ", am::join(megatron->recompute_modules, " + ")));
     }
-    if (fsdp2->activation_checkpointing == Checkpointing::kMlp) parts.emplace_back("MLP AC");
-    if (!fsdp2->defer_fsdp_grad_sync) parts.emplace_back("reduces each micro-batch");
+    if (mode == Checkpointing::kMlp) parts.emplace_back("MLP AC");
+  }
+  if (fsdp2 != nullptr && !fsdp2->defer_fsdp_grad_sync) {
+    parts.emplace_back("reduces each micro-batch");
+  }
+  if (megatron != nullptr && megatron->etp_size > 0) {
+    parts.push_back(am::cat("etp ", megatron->etp_size));
   }
   if (names_saves) parts.push_back(am::cat("saves every ", plan.checkpoint.every));
   if (plan.mesh.pp_size > 1) {

@@ -114,8 +114,12 @@ std::string from_anywhere(const std::string& path) {
 bool set_hardware(const SearchOptions& options, const std::optional<am::config::Plan>& base,
                   am::predict::SearchRequest& request, am::Diagnostics& found) {
   const am::config::ClusterSection cluster = base ? base->cluster : am::config::ClusterSection{};
-  const std::string implementation =
-      options.implementation.empty() ? cluster.implementation : options.implementation;
+  const bool only_megatron =
+      options.strategy == "megatron" &&
+      (!base || !std::holds_alternative<am::config::MegatronConfig>(base->strategy));
+  const std::string implementation = !options.implementation.empty() ? options.implementation
+                                     : only_megatron                 ? std::string("megatron")
+                                                                     : cluster.implementation;
   request.implementation = am::cluster::find_implementation(implementation);
   if (request.implementation == nullptr) {
     throw am::Error(am::ErrorKind::kUsage,
@@ -159,7 +163,7 @@ void set_work(const SearchOptions& options, const std::optional<am::config::Plan
                                                             : 0;
   request.strategy = !options.strategy.empty() ? options.strategy
                      : base                    ? am::config::strategy_name(base->strategy)
-                                               : std::string("fsdp2");
+                                               : request.implementation->strategy;
 }
 
 // Sets the limits of the search: fixed keys of the plan (--fix, which requires request.base), the

@@ -20,7 +20,7 @@ struct SearchOptions {
   int64_t seq_len = 0;            // sequence length; 0: 4096, or the model's limit if that is less
   int64_t global_batch_size = 0;  // sequences per step; 0: predict::default_batch_size() decides
   int64_t top = 10;
-  std::string strategy;        // empty: the plan's, or fsdp2
+  std::string strategy;        // empty: the plan's, or the implementation's
   std::string implementation;  // empty: the plan's, or automesh
   std::string fixed;           // keys of the plan that layouts keep
   std::string calibration;

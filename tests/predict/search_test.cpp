@@ -30,25 +30,67 @@ SearchRequest request_of(const std::string& model, int64_t gpus, const std::stri
   return request;
 }
 
+// Checks that the found plan passes the rules, and that its other predictions are the search's.
+void hold_found(const FoundLayout& layout) {
+  Diagnostics found;
+  const CheckedPlan checked = check(layout.plan, 0, found);
+  REQUIRE(found.ok());
+  const auto prediction = predict_step(layout.plan, *checked.model, *checked.layout, 0, found);
+  REQUIRE(prediction.has_value());
+  CHECK(layout.step_seconds == Approx(prediction->time.seconds));
+  CHECK(layout.mfu == Approx(prediction->mfu));
+  const auto stages = memory_of_stages(layout.plan, *checked.model, *checked.layout);
+  CHECK(layout.peak_bytes == peak_of(stages).components.total());
+}
+
+void hold_found(const SearchResult& result) {
+  REQUIRE(!result.layouts.empty());
+  double before = 0.0;
+  for (const FoundLayout& layout : result.layouts) {
+    hold_found(layout);
+    CHECK(layout.step_seconds >= before);
+    before = layout.step_seconds;
+  }
+  CHECK(result.considered >= result.feasible);
+}
+
 TEST_CASE("what is found passes the rules and costs what cost and memory say") {
   for (const char* model : {"llama-3.1-8b", "qwen3-30b-a3b"}) {
-    const SearchResult result = search(request_of(model, 16, "h100-sxm"), default_calibration());
-    REQUIRE(!result.layouts.empty());
-    double before = 0.0;
-    for (const FoundLayout& layout : result.layouts) {
-      Diagnostics found;
-      const CheckedPlan checked = check(layout.plan, 0, found);
-      REQUIRE(found.ok());
-      const auto prediction = predict_step(layout.plan, *checked.model, *checked.layout, 0, found);
-      REQUIRE(prediction.has_value());
-      CHECK(layout.step_seconds == Approx(prediction->time.seconds));
-      CHECK(layout.mfu == Approx(prediction->mfu));
-      const auto stages = memory_of_stages(layout.plan, *checked.model, *checked.layout);
-      CHECK(layout.peak_bytes == peak_of(stages).components.total());
-      CHECK(layout.step_seconds >= before);
-      before = layout.step_seconds;
+    hold_found(search(request_of(model, 16, "h100-sxm"), default_calibration()));
+  }
+}
+
+TEST_CASE("megatron: what is found passes the rules and costs what cost and memory say") {
+  for (const char* model : {"llama-3.1-8b", "qwen3-30b-a3b", "deepseek-v2-lite"}) {
+    INFO(model);
+    SearchRequest request = request_of(model, 16, "h100-sxm");
+    request.strategy = "megatron";
+    request.implementation = find_implementation("megatron");
+    request.global_batch_size = 2;  // fewer micro-batches than stages in some layouts
+    request.top = 12;
+    const SearchResult result = search(request, default_calibration());
+    hold_found(result);
+    bool recomputes = false;
+    bool has_few = false;
+    bool cuts_experts = false;
+    for (const FoundLayout& layout : result.pareto) {
+      hold_found(layout);
+      recomputes = recomputes || config::checkpointing_of(layout.plan.strategy) !=
+                                     config::ActivationCheckpointing::kOff;
     }
-    CHECK(result.considered >= result.feasible);
+    for (const FoundLayout& layout : result.layouts) {
+      const auto& megatron = std::get<config::MegatronConfig>(layout.plan.strategy);
+      const int64_t pp = layout.plan.mesh.pp_size;
+      has_few = has_few || (pp > 1 && layout.plan.pipeline.microbatches < pp);
+      cuts_experts = cuts_experts || (megatron.etp_size == 0 && layout.plan.mesh.tp_size > 1);
+      CHECK(megatron.params_dtype == "bfloat16");
+    }
+    CHECK(recomputes);
+    CHECK(has_few);
+    CHECK(cuts_experts);
+    request.top = 1;
+    CHECK(search(request, default_calibration()).layouts.front().step_seconds ==
+          result.layouts.front().step_seconds);
   }
 }
 

@@ -51,6 +51,10 @@ void read(const config::Member& member, Implementation& row) {
       return;
     }
   }
+  if (member.key == "strategy") {
+    row.strategy = value.text;
+    return;
+  }
   AM_ASSERT(member.key == "description", cat("implementations.toml: ", row.name, ".", member.key));
   row.description = value.text;
 }

@@ -42,9 +42,10 @@ struct Implementation {
   // additionally allocated in its backward.
   double logits_bytes = 6.0;
   double logits_gradient_bytes = 0.0;
-  double mask_bytes = 0.0;       // bytes per attention score of a stored mask; 0: none is stored
-  double reserved = 1.06;        // bytes that the caching allocator reserves per allocated byte
-  bool pads_vocabulary = false;  // pads the vocabulary to a multiple of 128 * tp
+  double mask_bytes = 0.0;         // bytes per attention score of a stored mask; 0: none is stored
+  double reserved = 1.06;          // bytes that the caching allocator reserves per allocated byte
+  bool pads_vocabulary = false;    // pads the vocabulary to a multiple of 128 * tp
+  std::string strategy = "fsdp2";  // the plan's strategy that a search tries unless one is named
 };
 
 // Returns all implementations; automesh is the first.

@@ -251,7 +251,9 @@ class Search {
 
   const PipelineOrder& order_of(const Candidate& candidate, const Workload& workload) {
     const pipeline::PipelineShape shape = pipeline_shape(workload);
-    return orders_.try_emplace({candidate.schedule, shape.pp, shape.microbatches}, shape)
+    return orders_
+        .try_emplace({candidate.schedule, shape.pp, shape.microbatches, shape.may_stay_partly_full},
+                     shape)
         .first->second;
   }
 
@@ -266,7 +268,7 @@ class Search {
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int, bool>,
            std::unique_ptr<SampledLayout>>
       sampled_;
-  std::map<std::tuple<int, int64_t, int64_t>, PipelineOrder> orders_;
+  std::map<std::tuple<int, int64_t, int64_t, bool>, PipelineOrder> orders_;
   std::map<size_t, double> checkpoint_bytes_;  // DistributedConfig::index() -> checkpoint's bytes
   const std::vector<model::LayerKind> kinds_ = model::layer_kinds(request_.model);
   std::vector<Candidate> candidates_;

@@ -9,6 +9,7 @@
 #include "am/layout/runs.h"
 #include "am/predict/memory/activations.h"
 #include "am/predict/memory/stage_memory.h"
+#include "am/predict/search/searched_strategies.h"
 #include "am/predict/time/step_time.h"
 
 namespace am::predict {
@@ -18,41 +19,9 @@ using Checkpointing = config::ActivationCheckpointing;
 
 constexpr std::array<int64_t, 4> kMicroBatches = {1, 2, 4, 8};
 
-// Returns the configuration of `base` if it has this type, or else the default one.
-template <typename Config>
-Config options_of(const std::optional<config::Plan>& base) {
-  const Config* chosen = base ? std::get_if<Config>(&base->strategy) : nullptr;
-  return chosen != nullptr ? *chosen : Config{};
-}
-
-// Returns the strategies to try, with the options of `base` where it has the same one.
-std::vector<config::DistributedConfig> strategies_named(const std::string& name,
-                                                        const std::optional<config::Plan>& base) {
-  std::vector<config::DistributedConfig> all;
-  const bool every = name == "all";
-  if (every || name == "fsdp2") {
-    auto fsdp2 = options_of<config::FSDP2Config>(base);
-    fsdp2.activation_checkpointing_every = 1;  // candidates checkpoint all layers or none
-    all.emplace_back(std::move(fsdp2));
-  }
-  if (every || name == "megatron_fsdp") {
-    auto megatron = options_of<config::MegatronFSDPConfig>(base);
-    for (const int64_t stage : {1, 2, 3}) {
-      megatron.zero_dp_strategy = stage;
-      all.emplace_back(megatron);
-    }
-  }
-  if (every || name == "ddp") all.emplace_back(options_of<config::DDPConfig>(base));
-  return all;
-}
-
 // Whether a list of sizes of an axis allows `size`.
 bool allows(const std::vector<int64_t>& sizes, int64_t size) {
   return sizes.empty() || std::find(sizes.begin(), sizes.end(), size) != sizes.end();
-}
-
-bool is_fsdp2(const config::DistributedConfig& strategy) {
-  return std::holds_alternative<config::FSDP2Config>(strategy);
 }
 
 std::string first_error(const Diagnostics& found) {
@@ -68,13 +37,19 @@ SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& cons
     : request_(request),
       constants_(constants),
       gpu_(request.usable_gpu()),
-      strategies_(strategies_named(request.strategy, request.base)),
+      strategies_(searched_strategies(request)),
       schedules_{{"1f1b", 1},
                  {"interleaved_1f1b", 2},
                  {"interleaved_1f1b", 4},
                  {"interleaved_zero_bubble", 2},
                  {"zbv_zero_bubble", 2}},
       batch_(request.batch()) {
+  if (request.strategy == "megatron") {  // Megatron has no other schedules
+    schedules_ = {{"1f1b", 1}};
+    for (int64_t stages = 2; stages <= 8; ++stages) {
+      schedules_.push_back({"interleaved_1f1b", stages});
+    }
+  }
   if (request.base) {
     base_ = *request.base;
     base_.mesh = {};
@@ -145,16 +120,24 @@ void SearchSpace::walk_meshes(int strategy) {
   const auto& kind = strategies_[static_cast<size_t>(strategy)];
   const bool ddp = std::holds_alternative<config::DDPConfig>(kind);
   const int64_t widest = std::min(static_cast<int64_t>(request_.gpu.link_domain), kWidestTp);
+  // The second of two entries for megatron has etp_size = 1, which without tp equals the first.
+  const auto is_megatron = [&](int of) {
+    return std::holds_alternative<config::MegatronConfig>(strategies_[static_cast<size_t>(of)]);
+  };
+  const bool repeats = strategy > 0 && is_megatron(strategy) && is_megatron(strategy - 1);
   for (const int64_t tp : divisors(request_.gpus)) {
     if (tp > widest || (ddp && tp > 1)) break;
     if (!allows(request_.tp_sizes, tp)) continue;
+    const int64_t etp = expert_tp(kind, tp);
+    if (tp == 1 && repeats) continue;
     for (const int64_t pp : divisors(request_.gpus / tp)) {
-      if (pp > request_.model.num_hidden_layers || (!is_fsdp2(kind) && pp > 1)) break;
+      if (pp > request_.model.num_hidden_layers || (!has_every_axis(kind) && pp > 1)) break;
       if (!allows(request_.pp_sizes, pp)) continue;
       for (const int64_t cp : divisors(request_.gpus / tp / pp)) {
         if (cp > kWidestCp || (ddp && cp > 1)) break;
         if (!allows(request_.cp_sizes, cp)) continue;
-        Candidate candidate{.mesh = {.pp = pp, .cp = cp, .tp = tp}, .strategy = strategy};
+        Candidate candidate{.mesh = {.pp = pp, .cp = cp, .tp = tp, .etp = etp},
+                            .strategy = strategy};
         walk_data_parallel(candidate);
       }
     }
@@ -210,11 +193,11 @@ std::vector<int64_t> SearchSpace::expert_sizes(const mesh::MeshSizes& mesh) cons
 
 void SearchSpace::walk_options(Candidate candidate) {
   const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
-  const bool fsdp2 = is_fsdp2(strategy);
+  const bool may_cut = has_every_axis(strategy) && candidate.mesh.tp > 1;
   for (const bool sequence_parallel : {false, true}) {
-    if (sequence_parallel && (candidate.mesh.tp == 1 || !fsdp2)) continue;
-    if (request_.held.sequence_parallel && fsdp2 && candidate.mesh.tp > 1 &&
-        sequence_parallel != std::get<config::FSDP2Config>(strategy).sequence_parallel) {
+    if (sequence_parallel && !may_cut) continue;
+    if (request_.held.sequence_parallel && may_cut &&
+        sequence_parallel != config::sequence_parallel(strategy)) {
       continue;
     }
     candidate.sequence_parallel = sequence_parallel;
@@ -305,6 +288,20 @@ void SearchSpace::set_options(const Candidate& candidate, config::Plan& plan) co
     fsdp2->sequence_parallel = candidate.sequence_parallel;
     fsdp2->defer_fsdp_grad_sync = candidate.defers_reduction;
   }
+  if (auto* megatron = std::get_if<config::MegatronConfig>(&plan.strategy)) {
+    megatron->sequence_parallel = candidate.sequence_parallel;
+    megatron->recompute_modules.clear();
+    if (candidate.checkpointing == Checkpointing::kSelective) {
+      megatron->recompute_modules = modules_of(candidate);
+    }
+  }
+}
+
+// Returns the modules that a candidate of the strategy megatron recomputes if it does so
+// selectively.
+const std::vector<std::string>& SearchSpace::modules_of(const Candidate& candidate) const {
+  const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
+  return std::get<config::MegatronConfig>(strategy).recompute_modules;
 }
 
 config::Plan SearchSpace::plan_of(const Candidate& candidate) const {
@@ -342,8 +339,10 @@ const SearchSpace::Cut& SearchSpace::cut_of(const Candidate& candidate) {
   if (known != cuts_.end()) return known->second;
   set_options(candidate, scratch_);
   Diagnostics found;
-  mesh::MeshSizes sizes{.dp_shard = candidate.mesh.ep, .tp = candidate.mesh.tp};
+  mesh::MeshSizes sizes{.dp_shard = candidate.mesh.ep * candidate.mesh.etp,
+                        .tp = candidate.mesh.tp};
   sizes.ep = candidate.mesh.ep;
+  sizes.etp = candidate.mesh.etp;
   auto sample = whole_layouts_
                     ? layout::build_layout(scratch_, request_.model, sizes, found)
                     : layout::build_sample_layout(scratch_, request_.model, sizes, found);
@@ -365,6 +364,10 @@ void SearchSpace::set_stages(const Candidate& candidate) {
   // Marks all layers as checkpointed; the checkpointing mode, which may be kOff, is set later.
   for (StageSummary& stage : workload_.layout.stages) stage.checkpointed = stage.layers;
   fill_workload(workload_, scratch_, cut.sample, candidate.mesh);
+  // Like the layers, the modules are set before the mode.
+  if (std::holds_alternative<config::MegatronConfig>(scratch_.strategy)) {
+    workload_.megatron.recomputed = config::recomputed_modules(modules_of(candidate));
+  }
   if (choices_.empty()) return;
   const Choices& choices = choices_[static_cast<size_t>(candidate.strategy)];
   workload_.layout.trained = choices.trained;

@@ -84,6 +84,7 @@ class SearchSpace {
   std::vector<int64_t> micro_batches() const;
   // Returns the modes to try, in order of increasing memory.
   std::vector<config::ActivationCheckpointing> checkpointing_modes() const;
+  const std::vector<std::string>& modules_of(const Candidate& candidate) const;
   void set_stages(const Candidate& candidate);
   // Sets choices_ and whole_layouts_ from layouts of request_.base on one rank.
   void set_choices();

@@ -1,0 +1,78 @@
+#include "am/predict/search/searched_strategies.h"
+
+#include <string>
+#include <utility>
+#include <variant>
+
+namespace am::predict {
+namespace {
+
+// Returns the configuration of `base` if it has this type, or else the default one.
+template <typename Config>
+Config options_of(const std::optional<config::Plan>& base) {
+  const Config* chosen = base ? std::get_if<Config>(&base->strategy) : nullptr;
+  return chosen != nullptr ? *chosen : Config{};
+}
+
+// Returns the modules that candidates of the strategy megatron recompute selectively: those whose
+// tensors are large compared with the time of their recomputation.
+std::vector<std::string> modules_to_recompute(const model::ModelConfig& model) {
+  std::vector<std::string> modules = {"layernorm"};
+  if (model.mla) modules.emplace_back("mla_up_proj");
+  modules.emplace_back(model.moe ? "moe_act" : "mlp");
+  return modules;
+}
+
+// Adds the strategy megatron with the tensor parallelism of experts that `base` has; without it,
+// with tp_size and with 1.
+void add_megatron(const std::optional<config::Plan>& base, const model::ModelConfig& model,
+                  std::vector<config::DistributedConfig>& all) {
+  auto megatron = options_of<config::MegatronConfig>(base);
+  megatron.recompute_num_layers = 0;  // candidates recompute all layers or none
+  megatron.recompute_method = "uniform";
+  if (megatron.recompute_modules.empty()) megatron.recompute_modules = modules_to_recompute(model);
+  all.emplace_back(megatron);
+  if (!model.moe || megatron.etp_size > 0) return;
+  megatron.etp_size = 1;
+  all.emplace_back(megatron);
+}
+
+}  // namespace
+
+std::vector<config::DistributedConfig> searched_strategies(const SearchRequest& request) {
+  const std::string& name = request.strategy;
+  const std::optional<config::Plan>& base = request.base;
+  std::vector<config::DistributedConfig> all;
+  const bool every = name == "all";
+  if (every || name == "fsdp2") {
+    auto fsdp2 = options_of<config::FSDP2Config>(base);
+    fsdp2.activation_checkpointing_every = 1;  // candidates checkpoint all layers or none
+    all.emplace_back(std::move(fsdp2));
+  }
+  if (every || name == "megatron_fsdp") {
+    auto megatron = options_of<config::MegatronFSDPConfig>(base);
+    for (const int64_t stage : {1, 2, 3}) {
+      megatron.zero_dp_strategy = stage;
+      all.emplace_back(megatron);
+    }
+  }
+  if (every || name == "ddp") all.emplace_back(options_of<config::DDPConfig>(base));
+  const bool has_optimizer = !request.implementation->states_in_storage;
+  if (name == "megatron" || (every && has_optimizer)) add_megatron(base, request.model, all);
+  return all;
+}
+
+bool is_fsdp2(const config::DistributedConfig& strategy) {
+  return std::holds_alternative<config::FSDP2Config>(strategy);
+}
+
+bool has_every_axis(const config::DistributedConfig& strategy) {
+  return is_fsdp2(strategy) || std::holds_alternative<config::MegatronConfig>(strategy);
+}
+
+int64_t expert_tp(const config::DistributedConfig& strategy, int64_t tp) {
+  const auto* megatron = std::get_if<config::MegatronConfig>(&strategy);
+  return megatron != nullptr ? megatron->expert_tp(tp) : 1;
+}
+
+}  // namespace am::predict
