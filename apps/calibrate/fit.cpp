@@ -113,17 +113,17 @@ Parameters all_constants(const RunList& runs) {
   std::vector<Slot> slots;
   for (size_t i = 0; i < kConstants; ++i) {
     const ConstantSpec& spec = spec_of(static_cast<Constant>(i));
-    slots.push_back({[i](CostConstants& all) -> double& { return all.values[i]; }, spec.prior,
-                     spec.spread});
+    slots.push_back(
+        {[i](CostConstants& all) -> double& { return all.values[i]; }, spec.prior, spec.spread});
   }
   for (const std::string& name : names_of(runs, [](const MeasuredRun& run) {
          return std::string(run.workload.implementation->name);
        })) {
-    const auto factors = [name](CostConstants& all) -> auto& { return all.implementations[name]; };
+    const auto factors = [name](CostConstants & all) -> auto& { return all.implementations[name]; };
     slots.push_back({[factors](CostConstants& all) -> double& { return factors(all).compute; }, 1.0,
                      kSpreadOfCompute});
-    slots.push_back(
-        {[factors](CostConstants& all) -> double& { return factors(all).host; }, 1.0, kSpreadOfHost});
+    slots.push_back({[factors](CostConstants& all) -> double& { return factors(all).host; }, 1.0,
+                     kSpreadOfHost});
   }
   for (const std::string& name :
        names_of(runs, [](const MeasuredRun& run) { return run.workload.site; })) {
@@ -142,10 +142,9 @@ Parameters factors_of_gpus(const RunList& runs, const CostConstants& base) {
   for (const std::string& name :
        names_of(runs, [](const MeasuredRun& run) { return run.gpu.name; })) {
     for (const auto& [key, member, spread] : kGpuFactorSpreads) {
-      slots.push_back({[name, member](CostConstants& all) -> double& {
-                         return all.gpus[name].*member;
-                       },
-                       1.0, spread});
+      slots.push_back(
+          {[name, member](CostConstants& all) -> double& { return all.gpus[name].*member; }, 1.0,
+           spread});
     }
   }
   return {std::move(slots), runs, base};

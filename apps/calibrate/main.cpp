@@ -19,9 +19,9 @@ namespace am_calibrate {
 namespace {
 
 struct Options {
-  std::string rows;       // CSV file of measured runs; empty: the built-in runs
-  std::string output;     // file for the fitted constants; empty: none is written
-  bool evaluate = false;  // evaluate constants instead of fitting new ones
+  std::string rows;         // CSV file of measured runs; empty: the built-in runs
+  std::string output;       // file for the fitted constants; empty: none is written
+  bool evaluate = false;    // evaluate constants instead of fitting new ones
   std::string calibration;  // file of the constants to evaluate; empty: the built-in ones
 };
 
@@ -178,8 +178,9 @@ int main(int argc, char** argv) {
   app.add_flag("--evaluate", options.evaluate,
                "Do not fit: compare the constants as they are with ROWS")
       ->excludes(file);
-  app.add_option("--calibration", options.calibration,
-                 "With --evaluate: a file written by an earlier fit, instead of the built-in constants")
+  app.add_option(
+         "--calibration", options.calibration,
+         "With --evaluate: a file written by an earlier fit, instead of the built-in constants")
       ->needs("--evaluate");
   if (const auto ended = am_apps::parse(app, argc, argv)) return *ended;
   const auto output = am_apps::Output::of(/*json=*/false, flags.color_mode());

@@ -131,7 +131,7 @@ class AttachTest(AttachCase):
         # While one client has paused the job, another one can read tensors, but not resume the job.
         answers = self.repl("run", "stats model.norm.weight", "continue", status=1)
         self.assertTrue(answers[0]["ok"])
-        self.assertIn(f"paused by am-repl", answers[1]["error"]["message"])
+        self.assertIn("paused by am-repl", answers[1]["error"]["message"])
         self.assertEqual(self.status()["step"], held["step"])
         owner.kill()
         self.wait_for(lambda: self.status()["paused"] is None, seconds=20)

@@ -72,7 +72,7 @@ class RunsTest(RunTest):
         self.assertIn("legal: validation_loss/web", error)
 
     def test_a_report_shows_the_curves_and_the_plan_of_a_run(self):
-        run = self.make_run("run", [3.0, 2.5, 2.0], validation_loss=[None, 2.75, 2.25])
+        self.make_run("run", [3.0, 2.5, 2.0], validation_loss=[None, 2.75, 2.25])
         self.make_run("other", [3.0, 2.0, 1.0])
         self.ask("run", "-c", "report run.html")
         page = (self.path / "run.html").read_text()

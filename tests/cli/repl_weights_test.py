@@ -145,7 +145,7 @@ class WeightsTest(RunTest):
         self.assertNotEqual(loss, self.loss(DATA / "loop" / "model"))
         exported = self.path / "merged"
         merged = self.write_plan(plan_text(
-            f'[lora]\nrank = 2\nalpha = 4\ntarget_modules = ["q_proj"]\nmerge = true\n[checkpoint]\nexport = "hf"', steps=2))
+            '[lora]\nrank = 2\nalpha = 4\ntarget_modules = ["q_proj"]\nmerge = true\n[checkpoint]\nexport = "hf"', steps=2))
         result = self.am_run(merged, "--run-dir", exported)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(self.loss(exported / "export" / "step-2"), loss)

@@ -10,7 +10,7 @@ import subprocess
 import time
 import unittest
 
-from run_support import BIN, DATA, RunTest, free_port, plan_text, why_not
+from run_support import BIN, RunTest, free_port, plan_text, why_not
 
 
 class SharedFolder(RunTest):

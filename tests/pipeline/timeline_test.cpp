@@ -68,8 +68,8 @@ TEST_CASE("zero-bubble schedules have smaller bubbles", "[schedule]") {
     const int64_t mb = 4 * pp;
     const double plain = even({"interleaved_1f1b", pp, 2, mb}).bubble_fraction;
     CHECK(even({"interleaved_zero_bubble", pp, 2, mb}).bubble_fraction < plain);
-    // A pass through a stage of ZBV lasts 0.5, and a rank computes for 3 * mb in total. It idles for
-    // (pp - 1) * 0.5, while the pipeline fills and drains.
+    // A pass through a stage of ZBV lasts 0.5, and a rank computes for 3 * mb in total. It idles
+    // for (pp - 1) * 0.5, while the pipeline fills and drains.
     const double zbv = even({"zbv_zero_bubble", pp, 2, mb}).bubble_fraction;
     CHECK(zbv < plain);
     CHECK(zbv * static_cast<double>(3 * mb) < static_cast<double>(pp));

@@ -1,5 +1,5 @@
-// Every layout computes the values of a run on one rank, up to rounding in float64. Each fault that depends on
-// the layout is detected when it is injected, on the smallest layout where it can occur.
+// Every layout computes the values of a run on one rank, up to rounding in float64. Each fault that
+// depends on the layout is detected when it is injected, on the smallest layout where it can occur.
 #include "am/train/verify_layout.h"
 
 #include <algorithm>

@@ -216,8 +216,9 @@ Outcome AttachedJob::run(const std::string& input) {
   const Command* command = command_of(input);
   const auto* in_job = command == nullptr ? nullptr : command->as<InJob>();
   try {
-    const Json message = wait_for(client_.send({{"input", input}, {"width", style_.width}, {"height", style_.height}}),
-                                  in_job != nullptr && in_job->lasts);
+    const Json message = wait_for(
+        client_.send({{"input", input}, {"width", style_.width}, {"height", style_.height}}),
+        in_job != nullptr && in_job->lasts);
     const Json& reply = message.at("reply");
     if (reply.contains("title")) facts_.title = term::echo(reply.at("title").get<std::string>());
     return unpack(reply);

@@ -210,7 +210,8 @@ Result Console::dashboard() {
       style.width = screen->columns();
       screen->draw(dashboard_text(data, screen->rows(), style));
       constexpr auto kLeast = std::chrono::milliseconds(100);
-      return screen->wait(std::max(kLeast, std::chrono::duration_cast<std::chrono::milliseconds>(rest)));
+      return screen->wait(
+          std::max(kLeast, std::chrono::duration_cast<std::chrono::milliseconds>(rest)));
     };
     // If the user interrupts an update while the job does not answer, the update may throw, which
     // ends the dashboard.

@@ -397,8 +397,9 @@ constexpr std::array<Rule, 13> kRules = {{
      .check = check_synthetic},
     {.id = "data.token_dtype",
      .summary = "token files are wide enough for the vocabulary (a warning)",
-     .explain = "A vocabulary of more than 65 536 entries does not fit 16 bits. If a file of 32-bit "
-                "ids is read as 16-bit ids, each id becomes two tokens.",
+     .explain =
+         "A vocabulary of more than 65 536 entries does not fit 16 bits. If a file of 32-bit "
+         "ids is read as 16-bit ids, each id becomes two tokens.",
      .check = check_token_dtype},
     {.id = "validation.patience",
      .summary = "patience and steps of [validation] can apply",

@@ -31,11 +31,11 @@ void check_quantized(const RuleContext& context, Diagnostics& found) {
   if (context.model == nullptr) return;
   const std::string method = model::quantization_of(context.model->text);
   if (method.empty() || context.plan.model.weights == "none") return;
-  found.add(
-      {"model.quantized", Severity::kNote, context.plan.span("model.path"),
-       cat("the config describes weights that are quantised (", method,
-           "); predictions are for weights in model.dtype, and am-run cannot load quantised weights"),
-       "give dequantised weights, or set weights = \"none\""});
+  found.add({"model.quantized", Severity::kNote, context.plan.span("model.path"),
+             cat("the config describes weights that are quantised (", method,
+                 "); predictions are for weights in model.dtype, and am-run cannot load quantised "
+                 "weights"),
+             "give dequantised weights, or set weights = \"none\""});
 }
 
 void check_weights(const RuleContext& context, Diagnostics& found) {

@@ -160,8 +160,8 @@ void Trainer::end(const TrainResult& result) {
   run_folder::write_record(run_, record);
 }
 
-// Opens the files that metrics are written to. Only rank 0 writes metrics. The job ends if it cannot
-// write metrics.jsonl, but not if it cannot write the other files.
+// Opens the files that metrics are written to. Only rank 0 writes metrics. The job ends if it
+// cannot write metrics.jsonl, but not if it cannot write the other files.
 std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   std::vector<std::unique_ptr<observe::MetricSink>> sinks;
   if (mesh_.rank() != 0 || nothing_to_do()) return sinks;

@@ -86,8 +86,8 @@ struct ImplementationFactors {
   double host = 1.0;     // factor of the time of kernel launches and of kStepSeconds
 };
 
-// Factors by which a GPU differs from the constants of its generation; 1 for GPUs that no calibration
-// of the user names.
+// Factors by which a GPU differs from the constants of its generation; 1 for GPUs that no
+// calibration of the user names.
 struct GpuFactors {
   double compute = 1.0;  // factor of the time of matmuls, attention and memory traffic
   double host = 1.0;     // factor of the time of kernel launches
