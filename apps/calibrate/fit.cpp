@@ -141,10 +141,11 @@ Parameters factors_of_gpus(const RunList& runs, const CostConstants& base) {
   std::vector<Slot> slots;
   for (const std::string& name :
        names_of(runs, [](const MeasuredRun& run) { return run.gpu.name; })) {
-    for (const auto& [key, member, spread] : kGpuFactorSpreads) {
-      slots.push_back(
-          {[name, member](CostConstants& all) -> double& { return all.gpus[name].*member; }, 1.0,
-           spread});
+    for (const GpuFactorSpread& each : kGpuFactorSpreads) {
+      slots.push_back({[name, member = each.member](CostConstants& all) -> double& {
+                         return all.gpus[name].*member;
+                       },
+                       1.0, each.spread});
     }
   }
   return {std::move(slots), runs, base};

@@ -1,7 +1,7 @@
 // A sink of metrics whose failure does not end the job.
 //
-//   sinks.push_back(std::make_unique<BestEffortSink>(
-//       [&] { return std::make_unique<TensorBoardSink>(folder, 0); }, log));
+//   BestEffortSink sink([] { return std::make_unique<JsonlSink>("/mnt/metrics.jsonl", 0); },
+//                       [](const std::string& line) { std::cerr << line << "\n"; });
 #pragma once
 
 #include <functional>

@@ -1,9 +1,10 @@
 // Formats findings for other programs: editors and compilers' log parsers, GitHub Actions, and
 // tools that read SARIF.
 //
-//   std::cout << gcc_text(found);       // plan.toml:5:11: error: tp_size = 3 ... [tp.kv_heads]
-//   std::cout << github_text(found);    // ::error file=plan.toml,line=5,col=11,..::tp_size = 3 ...
-//   std::cout << dump_json(sarif({&found, 1}, rules, "0.1.0"), 2);
+//   Diagnostics found;
+//   gcc_text(found);     // for example "plan.toml:5:11: error: tp_size = 3 ... [tp.kv_heads]\n"
+//   github_text(found);  // "::error file=plan.toml,line=5,col=11,..::tp_size = 3 ...\n"
+//   sarif({&found, 1}, {}, "0.1.0");
 #pragma once
 
 #include <span>
