@@ -168,10 +168,10 @@ TEST_CASE("an event has the metrics of experts, float16 and named validation set
   CHECK(found.at("time_metrics/data_loading(s)") == 0.5f);
 }
 
-TEST_CASE("a text is an event of TensorBoard's text plugin") {
+TEST_CASE("the plan is an event of TensorBoard's text plugin") {
   const TemporaryFolder folder;
-  TensorBoardSink sink(folder.path(), 40);
-  sink.write_text("plan", "```toml\ntp_size = 2\n```");
+  TensorBoardSink sink(folder.path(), 40, "tp_size = 2\n");
+  sink.flush();
   const Message event = read_events(sink.path()).at(2);
   CHECK(as<uint64_t>(event.fields.at(2).at(0)) == 40);
   const Message value = parse_message(parse_message(event.fields.at(5).at(0)).fields.at(1).at(0));
@@ -185,7 +185,8 @@ TEST_CASE("a text is an event of TensorBoard's text plugin") {
 
 TEST_CASE("a resumed run tells TensorBoard to forget later steps") {
   const TemporaryFolder folder;
-  const TensorBoardSink sink(folder.path(), 12);
+  TensorBoardSink sink(folder.path(), 12);
+  sink.flush();
   const auto events = read_events(sink.path());
   REQUIRE(events.size() == 2);
   CHECK(as<uint64_t>(events[1].fields.at(2).at(0)) == 13);

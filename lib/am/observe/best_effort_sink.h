@@ -1,6 +1,6 @@
 // A sink of metrics whose failure does not end the job.
 //
-//   BestEffortSink sink([] { return std::make_unique<JsonlSink>("/mnt/metrics.jsonl", 0); },
+//   BestEffortSink sink(std::make_unique<JsonlSink>("/mnt/metrics.jsonl", 0),
 //                       [](const std::string& line) { std::cerr << line << "\n"; });
 #pragma once
 
@@ -21,26 +21,20 @@ class BestEffortSink : public MetricSink {
  public:
   using Report = std::function<void(const std::string& line)>;
 
-  // `make` creates the sink; its error is reported too.
-  BestEffortSink(const std::function<std::unique_ptr<MetricSink>()>& make, Report report)
-      : report_(std::move(report)) {
-    attempt([&] { inner_ = make(); });
-  }
+  BestEffortSink(std::unique_ptr<MetricSink> inner, Report report)
+      : inner_(std::move(inner)), report_(std::move(report)) {}
 
   void write(const StepMetrics& metrics) override {
-    attempt([&] {
-      if (inner_) inner_->write(metrics);
-    });
+    attempt([&] { inner_->write(metrics); });
   }
   void flush() override {
-    attempt([&] {
-      if (inner_) inner_->flush();
-    });
+    attempt([&] { inner_->flush(); });
   }
 
  private:
   template <typename Action>
   void attempt(const Action& action) {
+    if (inner_ == nullptr) return;
     try {
       action();
     } catch (const Error& error) {

@@ -9,6 +9,7 @@
 #include <cmath>
 #include <cstring>
 #include <span>
+#include <utility>
 
 #include "am/base/crc32c.h"
 #include "am/base/error.h"
@@ -106,24 +107,31 @@ std::string file_name() {
 
 }  // namespace
 
-TensorBoardSink::TensorBoardSink(const std::filesystem::path& folder, int64_t resumed_step)
-    : path_(folder / file_name()), resumed_step_(resumed_step) {
+TensorBoardSink::TensorBoardSink(const std::filesystem::path& folder, int64_t resumed_step,
+                                 std::string plan)
+    : path_(folder / file_name()), resumed_step_(resumed_step), plan_(std::move(plan)) {
   std::error_code reason;
   std::filesystem::create_directories(behind_own_links(folder), reason);
   if (reason) fail(folder, reason.message());
   fd_ = open_own_file(path_, O_WRONLY | O_APPEND | O_CREAT);
   if (fd_ < 0) fail(path_, std::strerror(errno));
+}
+
+// Writes the records with which the file begins.
+void TensorBoardSink::write_head() {
+  if (std::exchange(has_head_, true)) return;
   std::string first = event_at(0);
   append_bytes(first, kEventFileVersion, "brain.Event:2");
   write_record(first);
-  if (resumed_step > 0) {
+  if (resumed_step_ > 0) {
     std::string status;
     append_key(status, kSessionStatus, kVarint);
     append_varint(status, 1);
-    std::string start = event_at(resumed_step + 1);
+    std::string start = event_at(resumed_step_ + 1);
     append_bytes(start, kEventSessionLog, status);
     write_record(start);
   }
+  if (!plan_.empty()) write_text("plan", cat("```toml\n", plan_, "```"));
 }
 
 TensorBoardSink::~TensorBoardSink() {
@@ -131,6 +139,7 @@ TensorBoardSink::~TensorBoardSink() {
 }
 
 void TensorBoardSink::write(const StepMetrics& metrics) {
+  write_head();
   std::string summary;
   append_scalar(summary, "loss_metrics/global_avg_loss", metrics.loss);
   if (metrics.aux_loss) append_scalar(summary, "loss_metrics/aux_loss", *metrics.aux_loss);
@@ -163,7 +172,8 @@ void TensorBoardSink::write(const StepMetrics& metrics) {
   write_summary(metrics.step, summary);
 }
 
-void TensorBoardSink::write_text(std::string_view tag, std::string_view text) {
+// Writes a text under `tag`, for the step after resumed_step.
+void TensorBoardSink::write_text(std::string_view tag, std::string_view markdown) {
   constexpr uint64_t kString = 7;  // DT_STRING
   std::string plugin, metadata, tensor, value, summary;
   append_bytes(plugin, kPluginName, "text");
@@ -171,7 +181,7 @@ void TensorBoardSink::write_text(std::string_view tag, std::string_view text) {
   append_key(tensor, kTensorType, kVarint);
   append_varint(tensor, kString);
   append_bytes(tensor, kTensorShape, {});
-  append_bytes(tensor, kTensorString, text);
+  append_bytes(tensor, kTensorString, markdown);
   append_bytes(value, kValueTag, tag);
   append_bytes(value, kValueTensor, tensor);
   append_bytes(value, kValueMetadata, metadata);
@@ -186,6 +196,7 @@ void TensorBoardSink::write_summary(int64_t step, std::string_view summary) {
 }
 
 void TensorBoardSink::flush() {
+  write_head();
   if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, std::strerror(errno));
 }
 

@@ -1,7 +1,6 @@
 // Writes metrics to an event file, which TensorBoard displays: scalars and texts.
 //
-//   TensorBoardSink sink(run.root() / "tensorboard", resumed_step);
-//   sink.write_text("plan", "```toml\n[mesh]\ntp_size = 2\n```");
+//   TensorBoardSink sink(run.root() / "tensorboard", resumed_step, "[mesh]\ntp_size = 2\n");
 //   sink.write(metrics);
 //
 // The tags are torchtitan's, so that runs of automesh and torchtitan appear in one chart:
@@ -26,28 +25,31 @@ namespace am::observe {
 
 class TensorBoardSink : public MetricSink {
  public:
-  // Creates the folder and a new event file in it. If resumed_step > 0, the new file makes
-  // TensorBoard discard the steps after resumed_step that earlier files contain. Throws
-  // Error(kIo).
-  TensorBoardSink(const std::filesystem::path& folder, int64_t resumed_step);
+  // Creates the folder and a new event file in it, which is written from the first write() or
+  // flush() on. If resumed_step > 0, the new file makes TensorBoard discard the steps after
+  // resumed_step that earlier files contain. `plan`: TOML that TensorBoard shows as the text
+  // "plan"; empty: none. Throws Error(kIo).
+  TensorBoardSink(const std::filesystem::path& folder, int64_t resumed_step, std::string plan = {});
   TensorBoardSink(const TensorBoardSink&) = delete;
   TensorBoardSink& operator=(const TensorBoardSink&) = delete;
   ~TensorBoardSink() override;
 
   void write(const StepMetrics& metrics) override;
   void flush() override;
-  // Writes a text in Markdown under `tag`, for the step after resumed_step.
-  void write_text(std::string_view tag, std::string_view text);
 
   const std::filesystem::path& path() const { return path_; }
 
  private:
   void write_record(std::string_view event);
 
+  void write_head();
+  void write_text(std::string_view tag, std::string_view markdown);
   void write_summary(int64_t step, std::string_view summary);
 
   std::filesystem::path path_;
   int64_t resumed_step_ = 0;
+  std::string plan_;
+  bool has_head_ = false;
   int fd_ = -1;
 };
 

@@ -160,29 +160,23 @@ void Trainer::end(const TrainResult& result) {
   run_folder::write_record(run_, record);
 }
 
-// Opens the files that metrics are written to. Only rank 0 writes metrics. The job ends if it
-// cannot write metrics.jsonl, but not if it cannot write the other files.
+// Opens the files that metrics are written to. Only rank 0 writes metrics. A file that cannot be
+// opened ends the job. If a later write fails, the job ends only for metrics.jsonl.
 std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   std::vector<std::unique_ptr<observe::MetricSink>> sinks;
   if (mesh_.rank() != 0 || nothing_to_do()) return sinks;
   sinks.push_back(std::make_unique<observe::JsonlSink>(run_.metrics_file(), first_step_));
-  const auto add = [&](const std::function<std::unique_ptr<observe::MetricSink>()>& make) {
+  const auto add = [&](std::unique_ptr<observe::MetricSink> sink) {
     sinks.push_back(std::make_unique<observe::BestEffortSink>(
-        make, [this](const std::string& line) { log(cat("note        ", line)); }));
+        std::move(sink), [this](const std::string& line) { log(cat("note        ", line)); }));
   };
   if (plan_.metrics.tensorboard) {
-    add([&] {
-      auto sink =
-          std::make_unique<observe::TensorBoardSink>(run_.root() / "tensorboard", first_step_);
-      sink->write_text("plan", cat("```toml\n", config::to_toml(plan_), "```"));
-      return sink;
-    });
+    add(std::make_unique<observe::TensorBoardSink>(run_.root() / "tensorboard", first_step_,
+                                                   config::to_toml(plan_)));
   }
   if (plan_.metrics.prometheus) {
-    add([&] {
-      return std::make_unique<observe::PrometheusSink>(
-          run_.root() / "metrics.prom", fs::canonical(run_.root()).filename().string());
-    });
+    add(std::make_unique<observe::PrometheusSink>(run_.root() / "metrics.prom",
+                                                  fs::canonical(run_.root()).filename().string()));
   }
   return sinks;
 }
