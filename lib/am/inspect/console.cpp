@@ -130,7 +130,10 @@ Outcome Console::run(const std::string& input) {
   if (mode_ != OutputMode::kTable) outcome.result.text = in_mode(outcome.result.json, mode_);
   if (output_.empty()) {
     const bool fits_window = mode_ == OutputMode::kTable && options_.style.window;
-    if (fits_window) outcome.result.text = term::fold(outcome.result.text, options_.style);
+    if (fits_window) {
+      outcome.result.text =
+          term::fold(outcome.result.text, options_.style, /*hang=*/2, /*breaks_words=*/true);
+    }
     return outcome;
   }
   try {

@@ -43,7 +43,7 @@ std::vector<std::string> wrap(std::string_view text, int width, bool breaks_word
   return lines;
 }
 
-std::string fold(std::string_view text, const Style& style, int hang) {
+std::string fold(std::string_view text, const Style& style, int hang, bool breaks_words) {
   std::vector<std::string> out;
   for (const std::string& line : split(text, '\n')) {
     if (visible_width(line) <= style.width) {
@@ -53,8 +53,9 @@ std::string fold(std::string_view text, const Style& style, int hang) {
     const size_t blanks = std::min(line.find_first_not_of(' '), line.size());
     const std::string margin(blanks, ' ');
     std::string indent = margin;
-    for (const std::string& part : wrap(std::string_view(line).substr(blanks),
-                                        style.width - static_cast<int>(blanks) - hang)) {
+    for (const std::string& part :
+         wrap(std::string_view(line).substr(blanks), style.width - static_cast<int>(blanks) - hang,
+              breaks_words)) {
       out.push_back(indent + part);
       indent = margin + std::string(static_cast<size_t>(hang), ' ');
     }

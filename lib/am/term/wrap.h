@@ -17,8 +17,10 @@ namespace am::term {
 std::vector<std::string> wrap(std::string_view text, int width, bool breaks_words = false);
 
 // Wraps each line of `text` that is wider than style.width. The continuation lines are indented by
-// `hang` blanks more than the line itself, whose leading blanks are kept.
-std::string fold(std::string_view text, const Style& style, int hang = 2);
+// `hang` blanks more than the line itself, whose leading blanks are kept. `breaks_words`: as for
+// wrap().
+std::string fold(std::string_view text, const Style& style, int hang = 2,
+                 bool breaks_words = false);
 
 // Returns `left` with `text` to the right of it, wrapped in a column of its own.
 std::string beside(std::string_view left, std::string_view text, const Style& style,
