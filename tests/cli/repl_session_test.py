@@ -55,7 +55,8 @@ class SessionTest(TerminalCase):
             self.terminal.resize(60, 80)
         self.terminal.type(command + "\r")
         self.terminal.expect("\r\n")  # the end of the typed line
-        text = self.terminal.expect("(?:^|\n)[^\n>]+> $")
+        # The prompt may be drawn again, because the window has changed.
+        text = self.terminal.expect("(?:^|\n)(?:[^\n>]+> )+$")
         if KEPT.search(command):
             self.end(self.terminal)
             self.terminal = None

@@ -87,10 +87,13 @@ const JsonType* items_of(const JsonType& type, const JsonNames& names) {
 
 std::vector<std::string> row_keys(const Command& command) {
   const JsonTypes types = fields_of(command);
-  const JsonType& answer = resolved(types.type, types.names);
+  const JsonType& all = resolved(types.type, types.names);
+  // The first alternative is the usual answer, for example that of `ls` without options.
+  const bool has_parts = all.kind == JsonType::Kind::kUnion;
+  const JsonType& answer = has_parts ? resolved(all.parts.front(), types.names) : all;
   std::vector<std::string> keys;
   for (const JsonField& field : answer.fields) {
-    const JsonType* row = items_of(field.type, types.names);
+    const JsonType* row = field.optional ? nullptr : items_of(field.type, types.names);
     if (row == nullptr) continue;
     add_keys(*row, types.names, command.nested_rows, keys);
     for (const JsonField& inner : row->fields) {

@@ -113,6 +113,14 @@ const Option* option_of(const Command& command, std::string_view word) {
   return nullptr;
 }
 
+// Returns the command of this name that may follow a pipe; null if there is none.
+const Command* filter_of(std::string_view name) {
+  for (const Command* command : commands()) {
+    if (command->name == name && command->can_follow_pipe()) return command;
+  }
+  return nullptr;
+}
+
 // Parses the text before the cursor. Returns nothing if the cursor is inside quotes.
 std::optional<Typed> typed(std::string_view line) {
   const SplitCommands split = split_commands(line, false);
@@ -137,6 +145,7 @@ std::optional<Typed> typed(std::string_view line) {
   }
   typed.first = before.empty();
   if (typed.first) return typed;
+  if (typed.behind_pipe) command = filter_of(before.front());
   typed.command = command;
   if (command == nullptr) return typed;
   typed.option = option_of(*command, before.back());
