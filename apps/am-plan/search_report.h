@@ -1,5 +1,5 @@
 // Prints the result of `am-plan search`. `enough`: the smallest number of GPUs on which a layout
-// fits, if no layout of the result does.
+// fits; set only if memory is too small on the requested number, so that the result has no layouts.
 #pragma once
 
 #include <cstdint>

@@ -58,7 +58,8 @@ void require_rates(const SearchOptions& options, const am::predict::SearchReques
       "--storage-gb-per-s 100 ...");
 }
 
-// Sets the properties of the plan that --fix names. Throws Error(kUsage) for other keys.
+// Lets the search keep the plan's values of the keys that --fix names. Throws Error(kUsage) for a
+// key that the search does not vary.
 void hold(const std::string& keys, am::predict::SearchRequest& request) {
   using Request = am::predict::SearchRequest;
   using Mesh = am::config::MeshSection;

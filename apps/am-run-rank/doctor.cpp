@@ -1,6 +1,7 @@
 #include "am/launch/doctor/doctor.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 
 #include "am/base/text.h"
@@ -8,6 +9,7 @@
 #include "am/layout/backend_choice.h"
 #include "am/layout/precision.h"
 #include "am/predict/memory/memory.h"
+#include "am/predict/time/goodput.h"
 #include "am/rules/check.h"
 #include "am/run_folder/checkpoint_folder.h"
 #include "am/term/caret.h"
@@ -87,9 +89,7 @@ launch::JobNeeds needs_of(const Options& options, const config::Plan& plan,
       !std::holds_alternative<config::DDPConfig>(plan.strategy) && checked.mesh->dp_shard > 1;
   needs.cuts_layers = checked.mesh->tp > 1 || checked.mesh->cp > 1;
   needs.peak_bytes = worst_peak(plan, checked);
-  // A checkpoint contains the parameters and at most two optimizer states per parameter.
-  needs.checkpoint_bytes =
-      3 * checked.layout->inventory.total() * layout::dtype_size(plan.model.dtype);
+  needs.checkpoint_bytes = std::llround(predict::checkpoint_bytes(plan, *checked.layout));
   needs.checkpoints_kept = checkpoints_kept(plan);
   needs.torch_version = AM_TORCH_VERSION;
   place(options, here, needs);

@@ -193,6 +193,13 @@ TEST_CASE("the strategy megatron goes to Megatron and comes back", "[exchange]")
     config::Plan back = imported(to, out.text).plan;
     back.model.path = plan.model.path;
     CHECK(export_plan(to, {back, model, test::layout_of(back, model)}).text == out.text);
+    // All other frameworks read back what they can express, and name the strategy as lost.
+    for (const Framework& other : all_frameworks()) {
+      if (&other == &to) continue;
+      INFO(other.name);
+      CHECK(lost_keys(export_plan(other, {plan, model, test::layout_of(plan, model)}))
+                .count("strategy.name") == 1);
+    }
   }
   const config::Plan plan = test::plan_of(
       "[mesh]\nworld_size = 8\npp_size = 2\n[strategy]\nname = \"megatron\"\nzero = 2\n");

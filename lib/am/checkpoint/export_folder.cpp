@@ -104,9 +104,9 @@ void refuse_adapters(const stored::TensorSource& source) {
       ErrorKind::kUsage,
       cat(source.path().string(), ": ", found->name,
           " belongs to a LoRA adapter, whose factor (alpha / rank) is not stored with the tensors"),
-      "export a checkpoint of am-run with --format hf [--merge] first, and convert the exported "
-      "folder; "
-      "for other weights, open the plan in am-repl with model.weights set to this folder");
+      "if am-run wrote this checkpoint, export it with --format hf [--merge] and convert the "
+      "exported "
+      "folder; otherwise set model.weights to this folder and open the plan in am-repl");
 }
 
 void require_values(const stored::TensorSource& source, std::optional<at::ScalarType> dtype) {

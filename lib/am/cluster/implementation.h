@@ -28,8 +28,8 @@ struct Implementation {
   double gradient_bytes = 4.0;
   double optimizer_bytes = 12.0;
 
-  // Gradients and optimizer states have the dtype in which parameters are stored; parameter_bytes,
-  // gradient_bytes and optimizer_bytes are then not used.
+  // Whether gradients and optimizer states have the dtype in which parameters are stored. If true,
+  // parameter_bytes, gradient_bytes and optimizer_bytes are not used.
   bool states_in_storage = false;
 
   // Bytes of activations that a layer saves for the backward, per token: `hidden_bytes` per element

@@ -93,9 +93,10 @@ void add_data(std::vector<FieldSpec>& out) {
            "tokenizer.json, tekken.json, a SentencePiece model, a file of tiktoken, or a folder "
            "that contains one of them.")
       .is_path = [](std::string_view text) { return text != "auto" && text != "bytes"; };
-  data.add("prepared", &S::prepared, Text{Text::Empty::kAllowed, "\"none\" or a path"},
-           "Folder to which am-run prepare writes tokens, and from which jobs read them if they "
-           "belong to the same files and tokenizer; or none. Empty: prepared/ beside the plan.")
+  data.add(
+          "prepared", &S::prepared, Text{Text::Empty::kAllowed, "\"none\" or a path"},
+          "Folder to which am-run prepare writes tokens. Jobs read tokens from it if they belong "
+          "to the same files and tokenizer. \"none\": no folder. Empty: prepared/ beside the plan.")
       .is_path = [](std::string_view text) { return !text.empty() && text != "none"; };
   data.add("token_dtype", &S::token_dtype, Choice{{"uint16", "uint32"}},
            "Integer type of headerless files of kind tokens.");

@@ -121,7 +121,7 @@ void add_output_fields(std::vector<FieldSpec>& out) {
               "Mean hours until a failure of one GPU ends a job; 50700 in Llama 3's training. 0: "
               "not known.");
   cluster.add("restart_minutes", &G::restart_minutes, Number{0.0, 1e5},
-              "Minutes from a failure until the ranks that start again load a checkpoint.");
+              "Minutes from a failure until the restarted ranks begin to load a checkpoint.");
   cluster.add("storage_gb_per_s", &G::storage_gb_per_s, Number{0.0, 1e6},
               "Rate at which all ranks together write or read checkpoints, in 10^9 bytes per "
               "second. 0: not known.");

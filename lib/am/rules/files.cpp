@@ -89,9 +89,9 @@ constexpr std::array<Rule, 15> kRules = {{
      .summary = "settings that an import leaves out change neither the layout nor the numbers",
      .explain =
          "A setting that a plan cannot express is ignored, and listed, if it is about logging, "
-         "data or speed. A degree of parallelism under a name that is not understood, matrix "
-         "products in 8 bits, or state on the host or on a disk would make it another job: each of "
-         "these is an error, reported at its place in the file. `am-plan import --force` makes the "
+         "data or speed. An unknown degree of parallelism, 8-bit matrix products, or "
+         "offload to the host or to a disk changes the job: each of these is an error, reported at "
+         "its place in the file. `am-plan import --force` makes the "
          "plan without them and warns.",
      .check = nullptr},
     {.id = "exchange.model",

@@ -96,7 +96,7 @@ constexpr std::array<Rule, 6> kRules = {{
          "its class in transformers, with its path or without: \"LlamaDecoderLayer\".\n\n"
          "If the class of another model is named, Megatron-FSDP finds no module of it and keeps "
          "the whole model in one unit, which is gathered at once. That is never intended, so "
-         "automesh reports an error. The key may be left out: the units are then the same.",
+         "automesh reports an error. Without the key, the units are the model's decoder layers.",
      .check = check_unit_modules},
     {.id = "strategy.average",
      .summary = "megatron_fsdp: average_in_collective excludes calculate_per_token_loss",

@@ -246,7 +246,7 @@ constexpr std::array<Rule, 12> kRules = {{
          "k_norm) take replicated_with_grad_allreduce. A module without a style is replicated.",
      .check = nullptr},
     {.id = "tp.pair",
-     .summary = "modules that feed each other are cut consistently",
+     .summary = "a module and the next one are cut consistently",
      .explain =
          "q_proj, k_proj and v_proj are cut alike, and o_proj takes their output: colwise, then "
          "rowwise. The same holds for gate_proj and up_proj before down_proj. If only one of two "

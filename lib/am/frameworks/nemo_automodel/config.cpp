@@ -2,6 +2,8 @@
 #include "am/frameworks/nemo_automodel/config.h"
 
 #include <array>
+#include <utility>
+#include <variant>
 
 #include "am/base/text.h"
 #include "am/config/field.h"
@@ -12,7 +14,8 @@
 namespace am::frameworks {
 namespace {
 
-constexpr std::array<Reason, 16> kReasons = {{
+constexpr std::array<Reason, 17> kReasons = {{
+    {"strategy.name", "AutoModel does not have Megatron's distributed optimizer"},
     {"model.freeze_params", "a recipe can freeze only whole parts of multimodal models"},
     {"strategy.shard_placement.", "AutoModel shards every parameter on dimension 0"},
     {"strategy.ignored_params", "AutoModel shards every parameter of a text model"},
@@ -66,15 +69,31 @@ bool is_default_split(const JobShape& shape) {
          pipeline.virtual_stages == default_virtual_stages(pipeline.schedule);
 }
 
-void write_strategy(const JobShape& shape, Json& distributed) {
-  Json keys = config::to_dict(shape.plan.strategy);
+// Returns the plan with a strategy that AutoModel has: fsdp2 in place of Megatron's, because it
+// also has pipelines and sequence parallelism.
+config::Plan plan_of_automodel(const JobShape& shape) {
+  config::Plan plan = shape.plan;
+  if (shape.megatron_lm == nullptr) return plan;
+  config::FSDP2Config fsdp2;
+  fsdp2.sequence_parallel = shape.megatron_lm->sequence_parallel;
+  fsdp2.activation_checkpointing = shape.megatron_lm->activation_checkpointing;
+  fsdp2.mp_policy.param_dtype = shape.megatron_lm->params_dtype;
+  if (!shape.megatron_lm->grad_reduce_in_fp32) {
+    fsdp2.mp_policy.reduce_dtype = shape.megatron_lm->params_dtype;
+  }
+  plan.strategy = std::move(fsdp2);
+  return plan;
+}
+
+void write_strategy(const config::Plan& plan, const JobShape& shape, Json& distributed) {
+  Json keys = config::to_dict(plan.strategy);
   for (const char* ours : {"backend", "bucket_cap_mb"}) keys.erase(ours);
   if (shape.ddp != nullptr) keys["bucket_cap_mb"] = shape.ddp->bucket_cap_mb;
   for (const auto& [key, value] : keys.items()) {
     const config::FieldSpec* field =
-        config::find_field("strategy", key, config::strategy_name(shape.plan.strategy));
+        config::find_field("strategy", key, config::strategy_name(plan.strategy));
     if (field == nullptr || key == "name" || key == "tp_plan") continue;
-    Json now = field->get(shape.plan);
+    Json now = field->get(plan);
     const bool list = now.is_array() && now.empty();
     if (now.is_null() || list || key == "mp_policy" || key == "offload_policy") continue;
     if (key == "reshard_after_forward" && !now.is_boolean()) continue;
@@ -83,8 +102,9 @@ void write_strategy(const JobShape& shape, Json& distributed) {
     if (key == "activation_checkpointing" && now == "mlp") now = true;
     distributed[key] = std::move(now);
   }
-  if (shape.fsdp2 == nullptr) return;
-  const config::MixedPrecisionPolicy& policy = shape.fsdp2->mp_policy;
+  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
+  if (fsdp2 == nullptr) return;
+  const config::MixedPrecisionPolicy& policy = fsdp2->mp_policy;
   Json& to = distributed["mp_policy"];
   to["_target_"] = kPolicyTarget;
   const auto dtype = [&](const std::optional<std::string>& name) {
@@ -94,26 +114,27 @@ void write_strategy(const JobShape& shape, Json& distributed) {
   to["reduce_dtype"] = dtype(policy.reduce_dtype);
   to["output_dtype"] = dtype(policy.output_dtype);
   to["cast_forward_inputs"] = policy.cast_forward_inputs;
-  if (shape.fsdp2->offload_policy) {
+  if (fsdp2->offload_policy) {
     distributed["offload_policy"] = {{"_target_", kOffloadTarget},
-                                     {"pin_memory", shape.fsdp2->offload_policy->pin_memory}};
+                                     {"pin_memory", fsdp2->offload_policy->pin_memory}};
   }
 }
 
 void write_distributed(const ExportInput& input, const JobShape& shape, Json& out) {
   Json& to = out["distributed"];
-  to["strategy"] = config::strategy_name(shape.plan.strategy);
+  const config::Plan plan = plan_of_automodel(shape);
+  to["strategy"] = config::strategy_name(plan.strategy);
   to["dp_size"] = shape.mesh.dp();
   if (shape.ddp == nullptr) to["dp_replicate_size"] = shape.mesh.dp_replicate;
   to["tp_size"] = shape.mesh.tp;
   to["pp_size"] = shape.mesh.pp;
   to["cp_size"] = shape.mesh.cp;
   to["ep_size"] = shape.mesh.ep;
-  write_strategy(shape, to);
-  if (shape.mesh.ep > 1 && shape.fsdp2 != nullptr) {
+  write_strategy(plan, shape, to);
+  if (shape.mesh.ep > 1 && std::holds_alternative<config::FSDP2Config>(plan.strategy)) {
     // With expert parallelism, AutoModel keeps all layers gathered unless the section `moe` sets
     // reshard_after_forward.
-    const bool by_default = shape.mesh.pp == 1 || shape.fsdp2->reshard_after_forward.has_value();
+    const bool by_default = shape.mesh.pp == 1 || shape.options.reshard_after_forward.has_value();
     to["moe"] = {{"reshard_after_forward", shape.reshards().value_or(by_default)}};
   }
   if (shape.mesh.pp == 1) return;

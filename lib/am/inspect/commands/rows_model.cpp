@@ -27,7 +27,7 @@ constexpr Option kSameOptions[] = {
 };
 constexpr Option kExportOptions[] = {
     {"--only", "NAMES",
-     "only these tensors, as one file DIR, whose name ends in .safetensors or .npy"},
+     "only these tensors, in one file; DIR is its path, which ends in .safetensors or .npy"},
     {"--force", "", "with --only: replace an existing file"},
     {"--format", "hf|safetensors|dcp|torchtitan|olmo|megatron", "default hf"},
     {"--dtype", "float32|bfloat16|float16", "or fp32, bf16, fp16; default: as stored"},

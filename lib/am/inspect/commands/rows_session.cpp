@@ -44,8 +44,8 @@ constexpr Command kSessionRows[] = {
      .operands = "FILE.html",
      .summary = "write all answers of this session, with pictures, to an HTML page",
      .help = "One file without scripts, fonts or links. The oldest answers are left out beyond 16 "
-             "MiB. In a session with runs that has no answers yet, the page has the curves of all "
-             "metrics and the plan.\n"
+             "MiB. If a session on a run has no answers yet, the page has the plan and the curves "
+             "of all metrics.\n"
              "Examples:  norms --by layer; hist lm_head.weight; report weights.html\n"
              "           am-repl runs/quickstart -c 'report run.html'",
      .json = "{path: string, commands: integer}",
@@ -105,7 +105,7 @@ constexpr Command kSessionRows[] = {
      .action = BehindPipe{count_rows}},
     {.name = "metrics",
      .operands = "[KEY ..]",
-     .summary = "a run: the numbers of its steps, from metrics.jsonl",
+     .summary = "a run: the metrics of each step, from metrics.jsonl",
      .help =
          "Reads the run folder, also while its job is running. The table has the last 20 steps; "
          "JSON, csv, md and pipes have all steps.\n"

@@ -54,8 +54,8 @@ double busiest(const std::vector<int64_t>& owners, int64_t ranks,
 double least_seconds(const PipelineShape& shape,
                      const std::vector<pipeline::StageDurations>& stages) {
   const auto owners = pipeline::stage_owners(shape);
-  // In schedules that split the backward, a rank's last pass may compute weight gradients. No other
-  // stage waits for these, so `after` is 0: no pass on another rank must follow.
+  // In schedules that split the backward, a rank's last pass may compute weight gradients, for
+  // which no other stage waits. The step can end with this pass, and `after` is 0.
   const bool whole_backwards =
       shape.schedule.find("zero_bubble") == std::string::npos && shape.schedule != "dual_pipe_v";
   struct Rank {
