@@ -5,6 +5,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
+#include <optional>
 
 #include "am/base/file.h"
 #include "am/cluster/hardware.h"
@@ -81,6 +82,16 @@ TEST_CASE("the constants that are built in predict the runs that are built in") 
   CHECK(summary(memory).nine_in_ten < 0.16);
 }
 
+// Writes `calibration` to a file and returns what load_calibration() reads from it.
+std::optional<Calibration> read_back(const Calibration& calibration) {
+  const auto file = std::filesystem::temp_directory_path() / "am_calibration_test.toml";
+  write_file_atomically(file, to_toml(calibration));
+  Diagnostics found;
+  auto read = load_calibration(file, {}, found);
+  std::filesystem::remove(file);
+  return read;
+}
+
 TEST_CASE("a calibration survives its file") {
   Calibration calibration;
   calibration.constants.values[static_cast<size_t>(Constant::kGemmHopper)] = 0.66;
@@ -88,11 +99,7 @@ TEST_CASE("a calibration survives its file") {
   calibration.constants.sites["ours"] = 1.5;
   calibration.runs = 12;
   calibration.time_90 = 0.25;
-  const auto file = std::filesystem::temp_directory_path() / "am_calibration_test.toml";
-  write_file_atomically(file, to_toml(calibration));
-  Diagnostics found;
-  const auto read = load_calibration(file, {}, found);
-  std::filesystem::remove(file);
+  const auto read = read_back(calibration);
   REQUIRE(read.has_value());
   CHECK(read->constants.values == calibration.constants.values);
   CHECK(read->constants.of("nemo").compute == 0.9);
@@ -106,11 +113,7 @@ TEST_CASE("a calibration of GPUs keeps all built-in constants") {
   Calibration calibration = default_calibration();
   calibration.constants.gpus["my-gpu"] = {.compute = 1.5, .host = 0.8, .links = 2.0};
   calibration.time_90 = 0.25;
-  const auto file = std::filesystem::temp_directory_path() / "am_gpu_calibration_test.toml";
-  write_file_atomically(file, to_toml(calibration));
-  Diagnostics found;
-  const auto read = load_calibration(file, {}, found);
-  std::filesystem::remove(file);
+  const auto read = read_back(calibration);
   REQUIRE(read.has_value());
   CHECK(read->constants.values == default_calibration().constants.values);
   CHECK(read->constants.of_gpu("my-gpu").compute == 1.5);
