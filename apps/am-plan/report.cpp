@@ -1,4 +1,5 @@
-// am-plan report PLAN -o plan.html: writes an HTML page with the results of the other commands.
+// am-plan report PLAN -o plan.html: writes one HTML page with the plan's mesh, predicted memory and
+// time, pipeline timeline, shards, and other layouts.
 #include "am/draw/report.h"
 
 #include <memory>

@@ -49,7 +49,7 @@ int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t 
   return most;
 }
 
-// Returns the axes whose groups cross nodes as text, for example "dp_shard, pp cross nodes"; empty
+// Returns the axes whose groups cross nodes as text, for example "pp, dp_shard cross nodes"; empty
 // if there are none.
 std::string crossing_text(const MeshLayout& mesh, int64_t ranks_per_node) {
   std::vector<std::string> names;
@@ -93,8 +93,9 @@ std::optional<std::vector<GroupRun>> runs_of(const std::vector<std::vector<int64
   return runs;
 }
 
-// Returns the groups of this name as JSON: for up to kListedRanks ranks one list of ranks for each
-// group, otherwise one object {"first", "stride", "count", "groups", "step"} for each GroupRun.
+// Returns the groups of this name as JSON: one object {"first", "stride", "count", "groups",
+// "step"} for each GroupRun if there are more than kListedRanks ranks and each group is evenly
+// spaced; otherwise one list of ranks for each group.
 am::Json groups_json(const MeshLayout& mesh, const char* name) {
   const auto groups = mesh.groups(name);
   if (mesh.world_size() <= kListedRanks) return groups;
@@ -142,7 +143,8 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
 struct Rows {
   Axis axis = Axis::kTp;
   int64_t length = 1;  // number of ranks in a row
-  // Whether each row contains a complete group along `axis`. If so, the columns have titles.
+  // Whether each row contains a complete group along `axis`. If so, rows of several ranks have
+  // column titles.
   bool whole = true;
   bool aligned = true;  // whether the ranks of each row are on one node
 };

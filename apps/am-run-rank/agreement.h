@@ -1,7 +1,8 @@
-// Checks, before the first step, that all ranks of a job have the same plan and the same folders.
+// Before the first step, checks that all ranks of a job have the same plan and see the same
+// folders, and creates and locks the folders.
 //
-// All functions are collective and throw the same Error, which names the rank that differs, on
-// every rank.
+// All functions are collective and throw the same Error on every rank. If the plan or the folders
+// of a rank differ from those of rank 0, the Error names this rank.
 #pragma once
 
 #include <filesystem>

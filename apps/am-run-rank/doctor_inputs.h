@@ -11,7 +11,9 @@
 
 namespace am_run {
 
-// Opens each input of the job and returns one result per input. `checked` must have a layout.
+// Opens the job's inputs and returns one result per check: the loggers if the plan has any, the
+// checkpoint, the data, and then the weights or, if a job would resume, whether its checkpoint
+// belongs to the same run. `checked` must have a layout.
 // `checkpoints` is the folder with the job's checkpoints, one subfolder per saved step.
 std::vector<am::launch::Check> examine_inputs(const am::config::Plan& plan,
                                               const am::rules::CheckedPlan& checked,

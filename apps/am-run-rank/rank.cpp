@@ -290,9 +290,9 @@ launch::RankError Rank::describe(const std::exception& error) const {
   return told;
 }
 
-// Adds the following to the message of an out-of-memory error: the bytes that PyTorch's GPU
-// allocator allocated and reserved at most, and the peak that am-plan predicts. Sets the hint to a
-// list of plan keys that would reduce the memory, if there are any.
+// Adds the following to the message of an out-of-memory error: the largest numbers of bytes that
+// PyTorch's GPU allocator had allocated and reserved, and the peak that am-plan predicts. Sets the
+// hint to a list of plan keys that would reduce the memory, if there are any.
 void Rank::add_memory(launch::RankError& told, c10::Device device) const {
   const predict::RankMemory memory =
       predict::estimate_memory(job_->plan, job_->model, job_->layout, here_.rank);
@@ -313,7 +313,8 @@ int Rank::report(const std::exception& error) {
   const bool launcher_knows = launch::report_error(launch::process_environment(), told) &&
                               launch::process_environment()(launch::kErrorFileVariable).has_value();
   // am-run's launcher prints the errors that reached it. The rank prints its own error under
-  // another launcher, and if the disk was too full to report the error.
+  // another launcher, and if the error could not be reported (for example because the disk is
+  // full).
   if (!launcher_knows && !silent_) {
     out_.write(cat("am-run: rank ", here_.rank, ": ", term::echo_lines(told.message), "\n"));
     if (!told.hint.empty()) out_.write(cat("help: ", term::echo_lines(told.hint), "\n"));
@@ -359,8 +360,8 @@ int run_rank(const Options& options, const launch::RankEnvironment& here) {
     return rank->train();
   } catch (const std::exception& error) {
     const int status = rank->report(error);
-    // Closing a connection would wait until its pending collectives time out. All output is
-    // written, so the process exits without closing connections.
+    // Closing a connection would wait until its pending collectives time out. report() has flushed
+    // the output, so the process exits without closing connections.
     std::_Exit(status);
   }
 }

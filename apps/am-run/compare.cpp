@@ -42,9 +42,10 @@ constexpr const char* kCompareDescription =
     "  am-run compare runs/today runs/yesterday --json";
 
 // Number of first steps of a run that are left out, because kernels, caches and connections are
-// set up in them.
+// set up in them. Of a short run, at most half of the steps are left out.
 constexpr size_t kWarmUp = 3;
-// Smallest excess of a part of the step's time that is reported, as a fraction of the step's time.
+// A part of the step is reported as longer than predicted, or than in the other run, if the
+// difference is more than this fraction of the step's time.
 constexpr double kNoise = 0.1;
 
 enum class Unit { kSeconds, kBytes, kRate, kFraction };
@@ -54,7 +55,7 @@ struct Part {
   std::string name;
   std::string key;
   Unit unit = Unit::kSeconds;
-  bool adds_up = false;  // whether the row is a part of the time that a step costs
+  bool adds_up = false;  // whether the row is a part of a step's total time
   std::optional<double> value = {};
 };
 using Parts = std::vector<Part>;
@@ -175,7 +176,7 @@ Parts predict(const run_folder::RunFolder& run, const Measured& measured, Diagno
   if (!prediction) return out;
   const predict::StepTime& time = prediction->time;
   part(out, "step_seconds").value = time.seconds;
-  part(out, "compute_seconds").value = time.seconds;  // with the communication, as on a GPU
+  part(out, "compute_seconds").value = time.seconds;  // with communication, as measured on GPUs
   part(out, "data_seconds").value = 0.0;
   part(out, "tokens_per_second").value =
       prediction->tokens_per_second_per_gpu * static_cast<double>(job->layout.mesh.world_size());

@@ -138,7 +138,7 @@ std::vector<Piece> pieces_of(const Row& row, size_t first, size_t end) {
   return pieces;
 }
 
-// Writes tokens as text, or as ids if the plan has no tokenizer for them.
+// Returns the tokens as text, or as ids if the plan has no tokenizer for them.
 std::string tokens_text(const std::vector<int64_t>& ids, const data::Tokenizer* tokenizer) {
   return tokenizer != nullptr ? dump_json(Json(tokenizer->decode(ids)), -1) : join(ids, " ");
 }

@@ -73,7 +73,7 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec,
       std::move(store), launch::heartbeat_key(spec.run_id, spec.node_rank),
       std::chrono::seconds(10), launch::look_interval(spec.num_nodes));
   spec.store = store_.get();
-  // Only the launchers use the port of --rdzv. Port 0 lets the program's ranks get another one.
+  // Only the launchers use the port of --rdzv. 0: node 0 chooses a port for the program's ranks.
   if (options.exec()) spec.master_port = 0;
 }
 

@@ -19,9 +19,10 @@ namespace am_run {
 
 class Rendezvous {
  public:
-  // Serves the store on node 0 and connects to it on other nodes; then sets the address, port and
-  // store in `spec`. `trouble` is called if the served store cannot accept a client. Throws
-  // Error(kPeer) if the port is in use or if the launcher of node 0 cannot be reached.
+  // Serves the store on node 0 and connects to it on other nodes, except that --exec on one node
+  // needs no store. Sets the members of `spec` that describe the rendezvous: the address, the port,
+  // agent_store, last_word and store. `trouble` is called if the served store cannot accept a
+  // client. Throws Error(kPeer) if the port is in use or the launcher of node 0 cannot be reached.
   Rendezvous(const Options& options, am::launch::JobSpec& spec, am::launch::StoreTrouble trouble);
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;

@@ -106,8 +106,8 @@ int unknown_command(const WrongLine& line, const std::string& word) {
                           "commands: ", am::join(names, ", ")));
 }
 
-// Returns the first word of the command line that is neither a flag of the tool nor a flag's value.
-// In a tool with commands, this word must be a command's name.
+// Returns the first word of the command line that is neither a flag nor the value of one of the
+// tool's own flags. In a tool with commands, this word must be a command's name.
 std::optional<std::string> first_word(const CLI::App& app, int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
@@ -137,8 +137,9 @@ std::optional<int> check_command(const CLI::App& app, int argc, char** argv) {
   return unknown_command(line, *word);
 }
 
-// Returns the first option of the command line that neither the command nor the tool has. CLI11
-// would treat the value of an unknown option as an argument and would complain about the argument.
+// Returns the first long option (--name) of the command line that neither the command nor the tool
+// has. CLI11 would treat the value of an unknown option as an argument and would complain about the
+// argument.
 std::optional<std::string> first_unknown(const CLI::App& app, int argc, char** argv) {
   const CLI::App& command = active_command(app);
   for (int i = 1; i < argc; ++i) {

@@ -39,8 +39,8 @@ std::function<std::string(const std::string&)> integer_from(int64_t low);
 
 // Parses the command line. Returns nothing if the tool must go on; otherwise the status with which
 // it must exit: 0 after printing help or version, 2 after a wrong command line. A wrong command
-// line is reported on stderr, with the nearest known name, and with --json also as an object on
-// stdout. CLI11's own exit statuses are never returned.
+// line is reported on stderr, with a similar name if there is one, and with --json also as an
+// object on stdout. CLI11's own exit statuses are never returned.
 std::optional<int> parse(CLI::App& app, int argc, char** argv);
 
 // Returns the description of the parser that `run`, a function like main(), passes to parse().

@@ -30,8 +30,8 @@ struct Asked {
   std::vector<std::string> arguments;  // arguments before the value
 };
 
-// Returns the values that an option may have besides those in its description. They need not begin
-// with what was typed.
+// A function that returns the values that an option may have besides those in its description. The
+// values need not begin with what was typed.
 using ValueSource = std::function<Words(const Asked&)>;
 
 // Adds the argument SHELL: "bash", "zsh" or "fish".
@@ -42,9 +42,9 @@ void add_completions(CLI::App& app);
 // Returns the script with which the shell completes the tool's command line.
 std::string completions(const std::string& tool, std::string_view shell);
 
-// Answers a command line `TOOL --complete WORD ..`: prints a line "files" or "words", and a line
-// with each word that may replace the last one, a tab and its help. Returns the exit status, or
-// nothing for another command line.
+// Answers a command line `TOOL --complete WORD ..`: prints a line "files" or "words", then a line
+// for each word that may replace the last one: the word, a tab and its help. Returns the exit
+// status, or nothing for another command line.
 std::optional<int> answer_shell(int argc, char** argv,
                                 const std::function<CommandDescription()>& tool,
                                 const ValueSource& values);

@@ -20,7 +20,7 @@ struct OptionDescription {
   std::string help;
 };
 
-// Names of values in --help that are completed with keys of a plan, and with names of commands.
+// Names of values in --help: kSetting is completed with keys of a plan, kCommandName with commands.
 inline constexpr const char* kSetting = "SECTION.KEY=VALUE";
 inline constexpr const char* kCommandName = "COMMAND";
 // End of a value's name in --help if the value is the rest of the command line.

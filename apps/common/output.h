@@ -15,9 +15,10 @@ namespace am_apps {
 
 // Exit statuses of all tools.
 inline constexpr int kFine = 0;
-inline constexpr int kInvalid = 1;   // the input is invalid, or a check or the job failed
-inline constexpr int kUnusable = 2;  // the command line or a file could not be read
-inline constexpr int kFound = 3;     // a check of am-repl, for example `verify`, found a problem
+inline constexpr int kInvalid = 1;  // the input is invalid, or a check or the job failed
+inline constexpr int kUnusable =
+    2;  // the command line is wrong, or a file could not be read or written
+inline constexpr int kFound = 3;  // a check of am-repl, for example `verify`, found a problem
 
 struct Output {
   bool json = false;
@@ -33,8 +34,8 @@ void print(const std::string& text);
 // Prints a result as JSON. If a path in it is not UTF-8, the invalid bytes are written as \udcXX
 // (see dump_json_bytes).
 void print(const am::Json& json);
-// Prints the contents of a file that the user may redirect from stdout. Writes the text unchanged
-// if stdout is not a terminal; otherwise prints it as print() does.
+// Prints text that the user may redirect into a file. Writes the text unchanged if stdout is not a
+// terminal; otherwise prints it as print() does.
 void print_file(const std::string& text);
 // Prints diagnostics to stderr in the style of a compiler, with the line of the plan that each
 // cites.
@@ -52,8 +53,8 @@ int status_of(const am::Diagnostics& found);
 int refuse(const am::Diagnostics& found, const Output& output);
 
 // Runs the main part of a tool and returns the tool's exit status, which is `body`'s result unless
-// it throws. An exception is printed on stderr, and with --json also as an object with "ok": false
-// on stdout; the status follows from the kind of the exception.
+// it throws or stdout cannot be written. An exception is printed on stderr, and with --json also as
+// an object with "ok": false on stdout; the status follows from the kind of the exception.
 int guarded(const char* tool, const Output& output, const std::function<int()>& body);
 
 }  // namespace am_apps

@@ -53,8 +53,8 @@ void add_run_dir(CLI::App& app, Options& options);
 // Adds the flags that determine which ranks of the job this machine runs (--nproc, --nnodes,
 // --node-rank and --rdzv), and --ranks-per-gpu.
 void add_placement(CLI::App& app, Options& options);
-// Records in options.placement which placement flags the command line contains. If they contradict
-// each other, prints an error to stderr and returns false.
+// Records in options.placement which placement flags the command line contains. If --rdzv is
+// invalid or flags contradict each other, prints an error to stderr and returns false.
 bool placement_is_possible(const CLI::App& app, Options& options);
 // Whether the text is HOST:PORT with a port from 1 to 65535. HOST may be an IPv6 address in
 // brackets.

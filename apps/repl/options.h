@@ -16,7 +16,7 @@ namespace am_repl {
 
 struct Options {
   std::string target;                   // path or tcp:// address of the model or job to inspect
-  std::vector<std::string> more_runs;   // further run folders, for `compare`
+  std::vector<std::string> more_runs;   // further run folders, for `compare` and `plot`
   std::optional<std::string> commands;  // commands given with -c
   std::optional<std::string> script;    // file of commands given with -f
   std::string tokenizer;  // "bytes" or the path of a tokenizer; empty: that of the target
@@ -29,16 +29,17 @@ struct Options {
   bool force = false;       // run commands that may exceed this machine's memory
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   am_apps::Output output;
-  // Prints text of a command while it runs; null if stdout is not a terminal.
+  // Prints text of a command while it runs; null with --json, or if stdout is not a terminal that
+  // can redraw lines.
   std::shared_ptr<am::inspect::LiveText> live_text;
   // Progress of the running command, which the progress line shows; null if stderr is not a
-  // terminal.
+  // terminal that can redraw lines.
   std::shared_ptr<am::inspect::Progress> progress;
 };
 
 // Parses the command line of am-repl. Returns nothing on success. Otherwise returns the exit
-// status: 0 after printing help or version, 2 for a wrong command line. `libraries` returns the
-// text about libtorch and NCCL that --version prints.
+// status: 0 after printing help, version or the available targets, 2 for a wrong command line.
+// `libraries` returns the text about libtorch and NCCL that --version prints.
 std::optional<int> parse_options(int argc, char** argv,
                                  const std::function<std::string()>& libraries, Options& options);
 

@@ -1,5 +1,5 @@
-// Draws a progress line on stderr for users at a terminal. The line appears when a command takes
-// longer than half a second and disappears when the command ends.
+// Draws a progress line on stderr for users at a terminal. The line appears when a command that
+// reports progress takes longer than half a second. It disappears when the command ends.
 #pragma once
 
 #include <condition_variable>

@@ -22,17 +22,18 @@ struct ScriptOptions {
   bool keep_going = false;  // run the other commands after one that fails or finds a problem
 };
 
-// Runs the commands of the script until one fails, finds a problem (Result::failed) or is `quit`,
-// and names the commands that were not run. Returns the exit status: kInvalid if a command failed,
-// otherwise kFound if one found a problem, otherwise 0. If `report` is not null, the JSON of each
-// outcome is appended to its list "results", commands that were not run are listed in "not_run",
-// and no result is printed.
+// Runs the commands of the script until one is `quit` or, without keep_going, one fails or finds a
+// problem (Result::failed). Names the commands already read that were not run because a command
+// failed or found a problem; after `quit`, names none. Returns the exit status: kInvalid if a
+// command failed or the script ends inside a quote, otherwise kFound if one found a problem,
+// otherwise 0. If `report` is not null, the JSON of each outcome is appended to its list "results",
+// the commands that would be named are listed in "not_run", and no result is printed.
 int run_script(am::inspect::Interpreter& interpreter, const Source& source,
                const am_apps::Output& output, am::Json* report, const ScriptOptions& options = {});
 
 // Prints the outcome of a command or, if `results` is not null, appends its JSON to `results`. An
 // error message begins with `place`. `print` prints the text of a result; if it is empty, the text
-// is written to stdout. Returns false if the script must end after this command.
+// is written to stdout. Returns false if the command failed, found a problem or is `quit`.
 using Print = std::function<void(const std::string& text)>;
 bool show(const am::inspect::Outcome& outcome, const am_apps::Output& output, am::Json* results,
           const std::string& place = {}, const Print& print = {});

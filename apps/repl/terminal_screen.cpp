@@ -38,7 +38,8 @@ void write_to_terminal(std::string_view text) {
 
 std::atomic<bool> g_open = false;  // whether a TerminalScreen exists
 
-// Reads the keys that the user has typed. Returns whether one of them closes the screen.
+// Reads the keys that the user has typed. Returns whether one of them closes the screen, or the
+// terminal is gone.
 bool read_key(short events) {
   char typed[64];
   const ssize_t count = ::read(STDIN_FILENO, typed, sizeof(typed));

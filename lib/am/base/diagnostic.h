@@ -17,8 +17,8 @@ enum class Severity { kError, kWarning, kNote };
 const char* to_string(Severity severity);
 
 // A location in a user's file. Lines and columns count from 1. A column is one character. Line 0
-// means the file as a whole. `file` is empty for an error on a command line. `source` is the text
-// of the line, which is printed with a caret below.
+// means the file as a whole. `file` is "--set" for a value of --set, and may be empty. `source` is
+// the text of the line, which is printed with a caret below.
 struct Span {
   std::string file;
   int line = 0;

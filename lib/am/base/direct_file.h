@@ -47,7 +47,8 @@ class DirectFile {
   // Closes the file without deleting it. If close() was not called before, the file is incomplete.
   ~DirectFile();
 
-  // Appends bytes. Throws Error(kIo) if this write or an earlier one failed.
+  // Appends bytes. Throws Error(kIo) if an earlier write failed; an error of this one may be thrown
+  // by a later call.
   void write(std::span<const std::byte> bytes);
   void write(std::string_view text) { write(std::as_bytes(std::span(text))); }
   // Writes the buffered bytes, truncates the file to position(), and waits until all of it is on

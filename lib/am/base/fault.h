@@ -1,5 +1,5 @@
-// Bugs that can be injected into the parallel code at run time, one at a time, to show that checks
-// detect them: `am-run PLAN --verify-layout --fault tp_input_sum`, and the tests.
+// Bugs and delays that can be injected at run time, one at a time, to show that checks detect
+// them: `am-run PLAN --verify-layout --fault tp_input_sum`, and the tests.
 //
 //   const fault::Planted fault(fault::Fault::kTpInputSum);
 //   // from here on the gradient of column-wise layers' input is not summed over tp

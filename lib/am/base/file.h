@@ -19,8 +19,8 @@ inline constexpr size_t kAnySize = SIZE_MAX;
 // Whether a text from an untrusted file is a file name without "/", and neither "." nor "..", so
 // that a path made from it stays in its folder.
 bool is_file_name(std::string_view text);
-// Whether a text is a path, where a user may give the name of a known description or the path of
-// one: a path contains '/' or ends with ".toml".
+// Whether a text is the path of a description file, and not the name of a built-in description, for
+// example of a GPU: a path contains '/' or ends with ".toml".
 bool looks_like_path(std::string_view text);
 
 // Reads a whole regular file. Throws Error(kIo) with the file's name and the reason if the file is
@@ -29,7 +29,7 @@ bool looks_like_path(std::string_view text);
 std::string read_file(const std::filesystem::path& path, size_t most = kLargestText);
 
 // First bytes of a regular file, and the size of the entire file. read_beginning() reads at most
-// `most` bytes, and throws the errors of read_file().
+// `most` bytes, and throws the errors of read_file() except the one for large files.
 struct FileBeginning {
   std::string text;
   uint64_t file_bytes = 0;
@@ -41,8 +41,9 @@ FileBeginning read_beginning(const std::filesystem::path& path, size_t most);
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
 // Writes a file atomically, through a temporary file in the same folder, fsync and rename. Throws
-// Error(kIo); an old file is then unchanged, and the temporary file is removed. Symbolic links are
-// followed. A path that is not a regular file (/dev/stdout, a pipe) is written directly.
+// Error(kIo); unless only the folder's sync failed, an old file is then unchanged. The temporary
+// file is removed in any case. Symbolic links are followed. A path that is not a regular file
+// (/dev/stdout, a pipe) is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
 // The next three functions are for files that a job writes in a folder to which other users may

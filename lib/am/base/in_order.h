@@ -16,7 +16,8 @@ namespace am {
 template <typename Result>
 class InOrder {
  public:
-  // `consume` is called on the thread that calls add() and finish().
+  // `consume` is called on the thread that calls add() and finish(). With one thread or none, the
+  // tasks run on that thread too, in add().
   InOrder(int threads, std::function<void(Result)> consume)
       : threads_(static_cast<size_t>(threads)), consume_(std::move(consume)) {}
 

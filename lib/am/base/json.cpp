@@ -116,7 +116,7 @@ class PythonNumbers {
       if (!starts_with(text.substr(at), name.text)) continue;
       const size_t next = text.find_first_not_of(" \t\r\n", at + name.text.size());
       return next != std::string_view::npos && text[next] == ':' ? nullptr
-                                                                 : &name;  // a key is not a number
+                                                                 : &name;  // before ':' it is a key
     }
     return nullptr;
   }

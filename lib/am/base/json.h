@@ -21,9 +21,9 @@ using SortedJson = nlohmann::json;
 // Exception for reading a missing value or a value of another type. Its message is for developers.
 using JsonError = nlohmann::json::exception;
 
-// Parses a user's file. NaN, Infinity and -Infinity, as written by Python's json, are numbers. A
-// syntax error adds one diagnostic (rule "json.syntax") with line and column. Nesting deeper than
-// 100 levels is also an error, because callers process values recursively.
+// Parses a user's file. NaN, Infinity and -Infinity, as written by Python's json, are numbers. An
+// error adds one diagnostic (rule "json.syntax"), with line and column except for a number out of
+// range. Nesting deeper than 100 levels is an error, because callers process values recursively.
 std::optional<Json> parse_json(std::string_view text, const std::string& file, Diagnostics& found);
 std::optional<SortedJson> parse_sorted_json(std::string_view text, const std::string& file,
                                             Diagnostics& found);
@@ -31,8 +31,8 @@ std::optional<SortedJson> parse_sorted_json(std::string_view text, const std::st
 // Returns whether brackets nest deeper than the 100 levels that parse_json() accepts.
 bool nests_too_deeply(std::string_view text);
 
-// Parses a file that consists of one object. Throws Error(kFormat) with file and location for any
-// other text.
+// Parses a file that consists of one object. Throws Error(kFormat) with the file for any other
+// text, and with the location of a syntax error.
 Json parse_json_object(std::string_view text, const std::string& file);
 
 // Returns the message of a JSON library's exception, without the library's name and location.
@@ -53,7 +53,7 @@ std::string dump_json(const SortedJson& json, int indent = 2);
 std::string dump_json_bytes(const Json& json, int indent = 2);
 
 // Returns {"rule","severity","file","line","column","message","help"}, or a list of such objects.
-// Line and column count from 1, and are null for a finding that is about no place in its file.
+// Line and column count from 1, and are null for a finding that concerns the whole file.
 Json to_json(const Diagnostic& diagnostic);
 Json to_json(const Diagnostics& diagnostics);
 

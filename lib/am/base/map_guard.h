@@ -14,12 +14,13 @@
 
 namespace am {
 
-// Installs a SIGBUS handler for registered maps; for other addresses, the previous handler is
-// called. The handler runs on the thread's alternate stack, if there is one.
+// Installs a SIGBUS handler for registered maps. At other addresses it reinstalls the previous
+// handler, which then handles the access. It runs on the thread's alternate stack, if there is one.
 void guard_mapped_files();
 
-// Call after reading from a mapped file: throws Error(kIo) naming the file if it has become smaller
-// than its map, or cannot be read any more, so that the data read are invalid.
+// Call after reading from a mapped file: throws Error(kIo) naming the file if the SIGBUS handler
+// has replaced a part of the map by zeros, because the file became smaller or can no longer be
+// read.
 void require_whole(const std::filesystem::path& path, std::span<const std::byte> map);
 
 // Counts `bytes` bytes as read from memory maps. After every 64 MiB, counted over the process,

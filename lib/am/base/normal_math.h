@@ -21,10 +21,11 @@
 
 namespace am {
 
-// natural_log: 0 < u <= 1. With u = m 2^e, m in [sqrt(1/2), sqrt(2)), and s = (m - 1) / (m + 1):
-// log u = e log 2 + 2 (s + s^3 / 3 + s^5 / 5 + ..) up to s^13; relative error below 2^-33.
-// sine_and_cosine: 0 <= angle <= 2 pi. Taylor series around the nearest multiple of pi / 2, up to
-// the 12th power; error below 2^-36.
+// natural_log(u) for 0 < u <= 1: with u = m 2^e, m in [sqrt(1/2), sqrt(2)), and
+// s = (m - 1) / (m + 1), log u = e log 2 + 2 (s + s^3 / 3 + s^5 / 5 + ..) up to s^13; relative
+// error below 2^-33.
+// sine_and_cosine(angle) for 0 <= angle <= 2 pi: Taylor series around the nearest multiple of
+// pi / 2, up to the 12th power; error below 2^-36.
 // normal_pair: two independent standard normal values from two uniformly distributed words.
 AM_ON_BOTH(
     kNormalMathText,

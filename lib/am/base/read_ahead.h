@@ -21,7 +21,8 @@ namespace am {
 void populate(std::span<const std::byte> part);
 
 // Calls touch(1), touch(2), ... on a separate thread, at most `window` ahead of the last number
-// passed to reached(). An exception of `touch` ends only that thread.
+// passed to reached(). Skips numbers that reached() has passed already. An exception of `touch`
+// ends only that thread.
 class ReadAhead {
  public:
   ReadAhead(size_t count, std::function<void(size_t)> touch, size_t window = 2);

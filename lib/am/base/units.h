@@ -9,8 +9,8 @@ namespace am {
 constexpr double kMiB = 1024.0 * 1024.0;
 constexpr double kGiB = 1024.0 * kMiB;
 
-// Formats a number of bytes, for example 1234 as "1.21 KiB": two decimals, in the unit that keeps
-// the number below 1024.
+// Formats a number of bytes, for example 1234 as "1.21 KiB", in the unit that keeps the number
+// below 1024, with two decimals from 1 KiB on.
 std::string format_bytes(int64_t bytes);
 // Formats a count in groups of three digits, for example "8 030 261 248".
 std::string format_count(int64_t count);
@@ -19,8 +19,8 @@ std::string format_count(int64_t count);
 std::string format_short_count(double count);
 // Formats seconds, for example as "812 ms", "4.2 s" or "1:59:06".
 std::string format_duration(double seconds);
-// Formats the time of a step, or of a part of it, with three digits or more: in seconds up to some
-// thousands, so that times can be compared: "63.1 s", "1204 s".
+// Formats the time of a step, or of a part of it, like format_duration(), but times from one minute
+// to 9999 s in seconds, so that they can be compared: "63.1 s", "1204 s".
 std::string format_step_time(double seconds);
 // Like printf's %.*f.
 std::string format_fixed(double value, int decimals);

@@ -75,7 +75,8 @@ Value replaced(Heap& heap, std::string_view text, std::string_view from, std::st
                Int count);
 Value joined(Heap& heap, std::string_view separator, const std::vector<Value>& parts);
 std::vector<std::string_view> lines_of(std::string_view text, bool keep_ends);
-// Python's int(text, base) and float(text). Return false if the text is not such a number.
+// Compute Python's int(text, base) and float(text). Return false if the text is not an integer or a
+// float, respectively. parse_int() throws Failure for more than 127 bits.
 bool parse_int(std::string_view text, Int base, Int& out);
 bool parse_float(std::string_view text, double& out);
 

@@ -40,9 +40,9 @@ class ChatTemplate {
  public:
   // Reads the template of a model folder: chat_template.jinja and
   // additional_chat_templates/*.jinja, or "chat_template" in tokenizer_config.json, a text or a
-  // list of named texts; and the special tokens of tokenizer_config.json and
+  // list of named texts; and the special tokens of tokenizer_config.json and, for older models,
   // special_tokens_map.json. Throws Error(kIo) if a file cannot be read, and Error(kFormat) if
-  // there is no template or the template has a syntax error.
+  // there is no template, or a template or another file is not valid.
   static ChatTemplate from_folder(const std::filesystem::path& folder);
   // As from_folder(), but returns nullopt if there is no template.
   static std::optional<ChatTemplate> find_in(const std::filesystem::path& folder);
@@ -50,8 +50,9 @@ class ChatTemplate {
   // `special_tokens` are the variables bos_token, eos_token and so on.
   explicit ChatTemplate(std::string_view source, Json special_tokens = Json::object());
 
-  // Throws Error(kFormat) if the messages are not a list of objects or the list is empty, and the
-  // errors of Template::render(). Several threads can render at once.
+  // Throws Error(kFormat) if the messages are not a list of objects or the list is empty,
+  // Error(kUsage) if the requested template does not exist, and the errors of Template::render().
+  // Several threads can render at once.
   Rendered render(const ChatRequest& request, const RenderOptions& options = {}) const;
 
   std::vector<std::string> names() const;

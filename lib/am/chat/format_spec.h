@@ -19,7 +19,7 @@ namespace am::chat {
 struct FormatSpec {
   std::string fill = " ";
   char align = '\0';  // < > ^ =, or none
-  char sign = '-';    // '-': sign of negative numbers only; '+' or ' ': before other numbers, too
+  char sign = '-';    // '-': only negative numbers have a sign; '+' or ' ': put before others
   bool alternate = false, zero = false;
   Int width = 0;
   std::optional<Int> precision;
@@ -27,7 +27,8 @@ struct FormatSpec {
   char type = '\0';
 };
 
-// Removes a decimal number from the front of the text and returns it; nullopt if there is none.
+// Removes a decimal number from the front of the text and returns it, or 2^31 - 1 if it is larger;
+// nullopt if there is none.
 std::optional<Int> take_number(std::string_view& text);
 // Returns the first `count` characters; all characters if `count` is nullopt.
 std::string_view first_characters(std::string_view text, const std::optional<Int>& count);
@@ -35,8 +36,8 @@ std::string_view first_characters(std::string_view text, const std::optional<Int
 // the first `sign_size` bytes of the text.
 std::string padded(Heap& heap, std::string text, const FormatSpec& spec, char align,
                    size_t sign_size);
-// Throw Failure for a precision beyond 1000, and, for the type c, if the value is not the code of a
-// character.
+// Return the formatted number. Throw Failure for a float's precision beyond 1000, and, for the type
+// c, if the value is not the code of a character.
 std::string format_float(Heap& heap, double value, const FormatSpec& spec);
 std::string format_integer(Heap& heap, Int value, const FormatSpec& spec);
 

@@ -5,9 +5,9 @@
 //   Interpreter in(heap, {{"greeting", Value::text("Hi")}});
 //   in.render(body).text;                  // "Hi!"
 //
-// Chat templates come from the hub and are not trusted. They can access only their variables:
-// values have no methods other than those of the tables in chat/builtin.h. The heap limits work,
-// memory and recursion.
+// Chat templates come from the hub and are not trusted. They can access only their variables, and
+// the functions and methods of chat/builtin.h and chat/objects.h. The heap limits work, memory and
+// recursion.
 #pragma once
 
 #include <optional>
@@ -100,7 +100,8 @@ class Interpreter {
   int line_ = 1;
 };
 
-// a + b and so on; `op` is one of + - * / // % **. Throw Failure for types without the operator.
+// a + b and so on; `op` is one of + - * / // % **. Throw Failure for types without the operator,
+// and if there is no result, for example for a division by zero.
 Value arithmetic(Interpreter& in, const std::string& op, const Value& a, const Value& b);
 Value negative(const Value& value);
 bool contains(Heap& heap, const Value& container, const Value& element);

@@ -112,7 +112,8 @@ class Lexer {
     advance(rest().size());
   }
 
-  // Adds the text up to byte `end`, where a tag with this sign begins.
+  // Adds the text up to byte `end`, where a tag with this sign begins, without the white space that
+  // the tag removes.
   void add_data(size_t end, char sign, bool is_block) {
     std::string_view text = rest().substr(0, end - at_);
     const size_t size = text.size();
@@ -131,7 +132,7 @@ class Lexer {
 
   void lex_comment() {
     size_t end = source_.find("#}", at_);
-    if (at_ == source_.size()) return;  // jinja2 accepts a comment that the template's end cuts off
+    if (at_ == source_.size()) return;  // jinja2 accepts a template that ends with "{#"
     if (end == std::string::npos) fail("the comment has no end \"#}\"");
     if (end > at_ && (source_[end - 1] == '-' || source_[end - 1] == '+')) --end;
     advance(end - at_);

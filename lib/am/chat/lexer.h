@@ -5,7 +5,7 @@
 //   tokens[4].text;                        // "!", after the white space that the dash removes
 //
 // White space around tags is that of jinja2 with trim_blocks and lstrip_blocks: a line break behind
-// a block or comment is dropped, and so are blanks between the beginning of a line and a block.
+// a block or comment is dropped, and so are blanks between the beginning of a line and such a tag.
 #pragma once
 
 #include <string>

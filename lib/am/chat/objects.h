@@ -1,4 +1,5 @@
-// Objects of templates: methods bound to their values, functions, macros, namespaces, loops.
+// Objects of templates: methods bound to their values, functions, macros, namespaces, loops,
+// cyclers and joiners.
 //
 //   Namespace* state = in.heap().make<Namespace>();
 //   state->set("count", Value::integer(1));

@@ -43,7 +43,7 @@ class Parser : public ExpressionParser {
   };
 
   // Parses text and statements up to a tag with one of the names `ends`, whose name is then the
-  // current token, or up to the end of the template.
+  // current token. If `ends` is empty, parses up to the end of the template.
   Block parse_block(const Names& ends) {
     const Level level(*this);
     Block out;

@@ -201,8 +201,8 @@ Value reverse(Call& call) {
 }
 
 // Returns an iterator over the values `out` that convert(element, out) sets for the elements of
-// `self`. Elements for which it returns false are left out. As in a generator of Python, elements
-// are converted only when they are requested.
+// `self`. Leaves out elements for which convert() returns false. As in a generator of Python,
+// elements are converted only when they are requested.
 template <typename Convert>
 Value lazy(const Call& call, const Convert& convert) {
   const Value out = iterator(call.heap, {});

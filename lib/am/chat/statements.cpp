@@ -119,7 +119,7 @@ Interpreter::Flow Interpreter::execute_capture(const Statement& statement, Scope
   return Flow::kNext;
 }
 
-// Applies a chain of filters, whose head has no object, to a text.
+// Applies a chain of filters to a text. The first filter of the chain has no object.
 Value Interpreter::apply_filters(const Expression& filters, const Value& text, Scope& scope) {
   const auto& filter = std::get<FilterOf>(filters.node);
   const Value object = filter.object ? apply_filters(*filter.object, text, scope) : text;

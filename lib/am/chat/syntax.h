@@ -81,7 +81,7 @@ struct CallOf {
 };
 // x | name(arguments), or `x is name(arguments)`.
 struct FilterOf {
-  ExpressionPointer object;  // null at the head of a filter block
+  ExpressionPointer object;  // null for the first filter of a filter block
   std::string name;
   const Builtin* builtin = nullptr;
   CallArguments arguments;

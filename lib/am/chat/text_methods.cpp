@@ -33,8 +33,8 @@ Value strip(Call& call) {
   return part_of(call, text);
 }
 
-// Returns the part of `self` that the arguments at `i` and `i + 1` bound, and the byte at which it
-// begins: kNowhere if the bounds exclude even an empty part.
+// Returns the part of `self` between the bounds in arguments `i` and `i + 1`, and the byte at which
+// it begins: kNowhere if the begin lies behind the end.
 std::pair<std::string_view, size_t> bounded(const Call& call, size_t i) {
   const std::string_view text = call.self_text().string;
   if (!call.has(i)) return {text, 0};

@@ -52,7 +52,7 @@ enum class Kind : uint8_t {
   kTuple,
   kView,      // dict_keys, dict_values, dict_items
   kRange,     // range()
-  kIterator,  // a generator of Python: its elements are taken once
+  kIterator,  // a Python generator: each element is returned only once
   kDict,
   kObject,  // functions, macros, namespaces, loops
 };
@@ -96,7 +96,7 @@ struct Value {
 struct List {
   std::vector<Value> items;
   int depth = 1;     // depth of nested lists and dicts, this one included
-  size_t taken = 0;  // kIterator: number of `items` that were taken
+  size_t taken = 0;  // kIterator: number of `items` that were returned
   // kIterator: sets its argument to the element after those in `items`; false at the end. May be
   // null.
   std::function<bool(Value&)> pull = {};
@@ -194,12 +194,12 @@ class Heap {
 
 // Returns Python's type name: "str", "int", "list", ...
 std::string_view type_name(const Value& value);
-// bool(value)
+// Returns Python's bool(value).
 bool is_true(const Value& value);
-// str(value) and repr(value).
+// Return Python's str(value) and repr(value).
 Value str(const Value& value, Heap& heap);
 std::string repr(const Value& value, Heap& heap);
-// a == b
+// Whether a == b in Python, except that a dict's views are equal only to themselves.
 bool equal(const Value& a, const Value& b, Heap& heap);
 // Returns -1, 0 or 1 if a is less than, equal to or greater than b; 2 if one of them is NaN. Throws
 // Failure for types that Python does not order; `op` is the operator in that message.
@@ -211,7 +211,7 @@ const Value* find(const Dict& dict, std::string_view key, Heap& heap);
 size_t hash_of(const Value& value, Heap& heap);
 // Number of elements or characters; throws Failure for a value without a length.
 int64_t length(const Value& value, Heap& heap);
-// Returns the elements over which a loop goes: characters of a text, keys of a dict. Empties an
+// Returns the elements over which a loop goes: characters of a text, keys of a dict. Consumes an
 // iterator. Throws Failure if the value is not iterable.
 std::vector<Value> elements(const Value& value, Heap& heap);
 // Takes the next element of a kIterator; returns false at the end.

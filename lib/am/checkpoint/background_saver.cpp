@@ -27,8 +27,9 @@ at::Tensor allocate_staging(parallel::ShardedParameters& model, const SavedState
   const RankFile file(std::string(unique_id().size(), '0'), rank,
                       collect_boxes(model, state.states), values.slices);
   const tensor::MemoryUse use(on_host ? tensor::TensorUse::kOther : tensor::TensorUse::kHost);
-  // Adds room for one more torch.save archive, which a later save may need: equal values share an
-  // archive, and the learning rate and its initial value, for example, may differ later.
+  // Adds room to align the buffer, and for one more torch.save archive, which a later save may
+  // need: equal values share an archive, but the learning rate and its initial value, for example,
+  // may differ later.
   const auto bytes = static_cast<int64_t>(file.bytes() + 2 * kDirectAlignment);
   const auto device = model.mesh().device().is_meta() ? at::kMeta : at::kCPU;
   // Writes zeros, so that the operating system maps all pages of the buffer before the first save.

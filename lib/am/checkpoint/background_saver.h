@@ -47,8 +47,8 @@ class BackgroundSaver {
             std::function<void()> published = {});
   // Makes the device's current stream wait until the values of the last save are copied.
   void before_update() { copies_.current_waits(); }
-  // Waits until the last save is on disk. If a rank could not write its file, throws on every rank,
-  // for example Error(kIo). Collective.
+  // Waits until the last save is on disk. If a rank could not write its file, or rank 0 could not
+  // publish the folder, throws on every rank, for example Error(kIo). Collective.
   void finish();
   // Whether this rank's last save has failed. finish() then throws the error.
   bool failed() const;

@@ -11,8 +11,8 @@
 // The index contains the offset of every box and the global shapes, so a job of any layout can read
 // the checkpoint. A box that is replicated on several ranks is written by one of them, chosen so
 // that all ranks write about the same amount. Ranks write to the folder `step-100.tmp`, which rank
-// 0 renames when all ranks have finished (save_folder.h, step_folders.h). Every file contains the
-// id of the save to which it belongs.
+// 0 renames when all ranks have finished (save_folder.h, step_folders.h). checkpoint.json,
+// index.json and every data file contain the id of the save to which they belong.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -49,8 +49,8 @@ struct SavedState {
   std::function<void()> require_place = [] {};
 };
 
-// Writes a checkpoint to `folder`, which is checkpoints/step-N. If a rank could not write, removes
-// the incomplete checkpoint and throws Error(kIo) on every rank. Collective over the mesh's world.
+// Writes a checkpoint to `folder`, which is checkpoints/step-N. If a rank fails, removes the
+// incomplete checkpoint and throws on every rank, usually Error(kIo). Collective over the world.
 void save_checkpoint(const std::filesystem::path& folder, const SavedState& state,
                      parallel::ShardedParameters& model);
 

@@ -64,8 +64,8 @@ void copy_one(const fs::path& into, const fs::path& from, const char* name) {
 void copy_tokenizer(const fs::path& into, const fs::path& config_folder,
                     const fs::path& tokenizer) {
   copy_one(into, config_folder, kGeneration);
-  // A tokenizer file with any other name is copied without the rest of its folder, which may belong
-  // to a different tokenizer.
+  // A file whose name is not in kTokenizerFiles is copied alone, because the other files in its
+  // folder may belong to a different tokenizer.
   const std::string name = tokenizer.filename().string();
   const bool known =
       std::find(kTokenizerFiles.begin(), kTokenizerFiles.end(), name) != kTokenizerFiles.end();

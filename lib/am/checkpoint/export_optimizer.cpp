@@ -95,8 +95,9 @@ class StoredStates {
   std::string nameless_;  // name of the first state without a stored parameter; empty: none
 };
 
-// Returns the settings that PyTorch's optimizers have: adds flags that the checkpoint lacks, with
-// PyTorch's defaults, and resets flags that only select an implementation for a device.
+// Returns the settings that PyTorch's optimizers have: resets flags that only select an
+// implementation for a device and, if `adam`, adds settings of Adam that the checkpoint lacks, with
+// PyTorch's defaults.
 Settings completed(const Settings& stored, bool adam) {
   const Settings defaults = {{"amsgrad", false},
                              {"maximize", false},

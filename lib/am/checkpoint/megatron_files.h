@@ -23,13 +23,13 @@ struct MegatronGroup {
 struct MegatronOptimizer {
   std::vector<MegatronGroup> groups;
   int64_t updates = 0;
-  // Number of sequences that training has read, the position of Megatron's schedule; 0 if unknown.
+  // Number of sequences that training has read (num_steps of Megatron's schedule); 0 if unknown.
   int64_t samples = 0;
 };
 
 // Returns Megatron's groups for the exported parameters. Adds a note to `optimizer` if weight decay
 // differs within a group: Megatron then applies its own setting --weight-decay. Throws
-// Error(kFormat), which names two parameters, if other settings or step counts differ.
+// Error(kFormat) if other settings differ within a group, or step counts between any parameters.
 MegatronOptimizer megatron_optimizer(const std::filesystem::path& source,
                                      const std::vector<FilledTensor>& parameters,
                                      ExportedOptimizer& optimizer);

@@ -130,7 +130,8 @@ Json modules_to_save(const layout::Layout& layout) {
   return modules.empty() ? Json() : Json(modules);
 }
 
-// Returns the norms of the rows of a full weight, [out], in float32.
+// Returns, for each output, the norm of its weights in a full weight: a float32 tensor of shape
+// [out]. `in_out`: the weight is stored as [in, out].
 at::Tensor row_norms(const at::Tensor& weight, bool in_out) {
   return at::linalg_vector_norm(weight, 2, at::IntArrayRef{in_out ? 0 : 1}, /*keepdim=*/false,
                                 at::kFloat);

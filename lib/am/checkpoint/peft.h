@@ -34,8 +34,8 @@ std::string adapter_config(const parallel::ParallelModel& model);
 // Collective.
 void initialize_magnitudes(parallel::ParallelModel& model);
 
-// Returns a full parameter of the base model, in which its adapter is merged: W + scale * B A, with
-// DoRA's magnitudes as the norms of its rows. Collective.
+// Returns a full parameter of the base model with its adapter merged into it: W + scale * B A. With
+// DoRA, each row is then scaled so that its norm is the row's magnitude. Collective.
 at::Tensor merged_parameter(const parallel::ParallelModel& model, const std::string& name);
 
 }  // namespace am::checkpoint

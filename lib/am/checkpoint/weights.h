@@ -47,7 +47,7 @@ struct HubExport {
   int64_t max_file_bytes = kExportFileBytes;  // larger weights are split into files with an index
   std::filesystem::path tokenizer = {};       // file or folder; empty: beside the model's config
   AdapterExport adapters = AdapterExport::kApart;
-  bool weights_only = false;  // writes only model.safetensors; names and adapters stay as stored
+  bool weights_only = false;  // writes only safetensors files; names and adapters stay as stored
 };
 
 // Writes a folder that transformers loads: config.json, model.safetensors, generation_config.json,

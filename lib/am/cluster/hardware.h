@@ -30,7 +30,7 @@ struct Gpu {
   std::string name;
   std::string architecture;  // one of kArchitectures; empty: unknown, treated like Ampere
   std::string source;        // publication that contains the figures
-  // Further names, in lower case, among them the name that the driver reports: "nvidia h200".
+  // Further names, in lower case, usually with the name that the driver reports: "nvidia h200".
   std::vector<std::string> aliases;
   // Peak rates of dense matmuls in FLOP/s; 0: the GPU does not support the number format.
   double bf16_flops = 0.0;

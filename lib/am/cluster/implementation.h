@@ -45,7 +45,7 @@ struct Implementation {
   double mask_bytes = 0.0;         // bytes per attention score of a stored mask; 0: none is stored
   double reserved = 1.06;          // bytes that the caching allocator reserves per allocated byte
   bool pads_vocabulary = false;    // pads the vocabulary to a multiple of 128 * tp
-  std::string strategy = "fsdp2";  // the plan's strategy that a search tries unless one is named
+  std::string strategy = "fsdp2";  // strategy that am-plan search tries by default
 };
 
 // Returns all implementations; automesh is the first.

@@ -109,7 +109,8 @@ Json unpack(const std::string& text) {
 
 void init_distributed(Distributed& dist, const InitDistributedOptions& options) {
   runtime::parse_backend(options.backend);
-  // This variable makes collectives free their tensors' memory as soon as they have run.
+  // With this variable, c10d keeps a collective's tensors alive until wait() instead of calling
+  // recordStream(), which delays the reuse of their memory.
   set_variable(dist, "TORCH_NCCL_AVOID_RECORD_STREAMS", "1");
   set_variable(dist, "TORCH_DIST_INIT_BARRIER", "1");
   if (is_single_process(dist.variables()) && !other_launcher(dist.variables())) {

@@ -1,6 +1,7 @@
 // The functions of OLMo-core's distributed.utils, under the same names. The first argument replaces
 // torch.distributed's global state; a null `group` means all ranks. Outside a job (before
-// init_distributed) each function returns the result of a single rank, as OLMo-core does.
+// init_distributed) the functions on ranks and the collectives return the result of a single rank,
+// as OLMo-core's do.
 //
 // Differences from OLMo-core, all bug fixes unless noted:
 //   - init_distributed: an incomplete set of variables (for example RANK without WORLD_SIZE) is an
@@ -46,8 +47,8 @@ struct InitDistributedOptions {
 // Distributed::join throws. Collective.
 void init_distributed(Distributed& dist, const InitDistributedOptions& options = {});
 
-// Throws Error(kUsage) if LOCAL_RANK, or the variables that get_fs_local_rank and get_num_nodes
-// need, are missing. Does nothing outside a job.
+// Throws Error(kUsage) if LOCAL_RANK, or both NUM_NODES and LOCAL_WORLD_SIZE, are missing. Does
+// nothing outside a job.
 void validate_env_vars(const Distributed& dist);
 
 // Returns BEAKER_NODE_HOSTNAME if set, otherwise this machine's name.
@@ -122,7 +123,7 @@ bool backend_supports_cpu(const Distributed& dist,
                           const std::optional<std::string>& backend = std::nullopt);
 
 // Returns the factor by which FSDP divides 16-bit gradients before their reduction: a power of two
-// near the square root of `world_size`. After the reduction, it divides by world_size / factor.
+// near the square root of `world_size`. After the reduction, FSDP divides by world_size / factor.
 double get_reduce_divide_factor(int64_t world_size);
 
 struct NAtATimeOptions {

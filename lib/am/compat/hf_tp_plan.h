@@ -22,8 +22,8 @@
 namespace am::compat {
 
 // Returns transformers' plan for the model. Throws Error(kPlan) if transformers has no plan (for
-// example GPT-2), one for the embedding alone (gpt-oss), or one that automesh cannot follow
-// (DeepSeek's models with latent attention).
+// example GPT-2), one that shards only the embedding (for example gpt-oss) or only routed experts
+// (for example Granite MoE), or one that does not shard latent attention (DeepSeek-V2 and V3).
 model::TpPlan get_hf_tp_shard_plan(const model::ModelConfig& config);
 
 }  // namespace am::compat

@@ -43,9 +43,8 @@ bool barrier_with_timeout(Distributed& dist, std::chrono::milliseconds timeout,
 // Collective.
 void barrier_and_log(Distributed& dist, const std::string& text);
 
-// Returns the rank and the number of ranks by which DDP divides an evaluation set among several
-// ranks. Returns nothing for other strategies, and for one rank: every rank then evaluates all
-// samples.
+// Returns {rank, size} if DDP divides an evaluation set among the `size` ranks. Returns nothing for
+// other strategies, and for one rank: every rank then evaluates all samples.
 std::optional<std::pair<int64_t, int64_t>> dp_eval_sample_shard(
     const config::DistributedConfig& strategy, int64_t rank, int64_t size);
 

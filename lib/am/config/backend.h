@@ -23,7 +23,7 @@ struct BackendSpec {
 };
 
 // Parses a backend string. Throws Error(kUsage), which names the legal values, for an unknown
-// engine or device and for a device given twice.
+// engine or device, for NCCL on the CPU, and for a device given twice.
 BackendSpec parse_backend(const std::string& backend);
 
 // Whether a plan with this strategy.backend computes on the CPU. Returns false if the key is

@@ -137,7 +137,7 @@ struct Optional {
   std::string type() const { return codec.type(); }
 };
 
-// Accepts one text or an array of texts, none of them empty.
+// Accepts one text or an array of texts, each of which must be a valid glob and not empty.
 struct Texts {
   std::string what = "text or array of texts";
 

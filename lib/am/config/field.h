@@ -2,8 +2,8 @@
 // each strategy that has the key.
 //
 // Reading, `--set`, suggestions for unknown keys, ranges, `to_toml`, `to_json`, the JSON Schema and
-// the reference text are generated from this table. A new key is therefore one line in a
-// fields_*.cpp. Defaults are read from a default-constructed Plan (plan.h).
+// the reference text are generated from this table. A new key is therefore one member in plan.h and
+// one line in a fields_*.cpp. Defaults are read from a default-constructed Plan.
 #pragma once
 
 #include <functional>
@@ -51,7 +51,7 @@ std::span<const SectionSpec> sections();
 // strategy that has it.
 std::span<const FieldSpec> fields();
 
-// Returns "fsdp2", "megatron_fsdp" and "ddp".
+// Returns "fsdp2", "megatron_fsdp", "ddp" and "megatron".
 const std::vector<std::string>& strategy_names();
 // Returns the configuration of the named strategy, with its defaults.
 DistributedConfig default_strategy(std::string_view name);

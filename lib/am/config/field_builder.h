@@ -62,7 +62,7 @@ class FieldBuilder {
   std::vector<FieldSpec>& out_;
 };
 
-// ---- which texts are paths -----------------------------------------------------------------------
+// ---- functions for FieldSpec::is_path -----------------------------------------------------------
 
 inline bool is_any_path(std::string_view text) { return !text.empty(); }
 inline bool is_path_unless_auto_or_none(std::string_view text) {

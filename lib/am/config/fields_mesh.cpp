@@ -4,7 +4,7 @@
 namespace am::config {
 namespace {
 
-// Largest legal mesh size: far above any cluster, and so small that products of sizes do not
+// Largest legal mesh size: far above any cluster, and small enough that products of sizes do not
 // overflow.
 constexpr int64_t kMostRanks = int64_t{1} << 20;
 

@@ -1,5 +1,5 @@
-// Implements load_plan and parse_plan. They parse the TOML text, apply the overrides of --set, and
-// set the members of the Plan by the field table.
+// Implements load_plan, parse_plan and the variants for drafts. They parse the TOML text, apply the
+// overrides of --set, and set the members of the Plan by the field table.
 #include <filesystem>
 
 #include "am/base/error.h"

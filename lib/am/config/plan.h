@@ -19,7 +19,7 @@ namespace am::config {
 
 struct ModelSection {
   std::string path;   // required: a config.json or its folder, relative to the plan
-  std::string named;  // the model's name, if the plan has a name for which `path` stands; no key
+  std::string named;  // the name, if model.path of the plan file is a model's name; not a key
   std::string weights = "auto";  // auto | none | a path
   std::string dtype = "float32";
   int64_t seed = 0;
@@ -83,8 +83,8 @@ struct LoraSection {
 struct TrainSection {
   int64_t seq_len = 2048;
   int64_t micro_batch_size = 1;  // sequences of a micro-batch on one rank
-  // Number of sequences per optimizer step. 0: one micro-batch per data-parallel rank or, in a
-  // pipeline, the micro-batches of one run of the schedule.
+  // Number of sequences per optimizer step. 0: that of the resumed checkpoint; in a new run, one
+  // micro-batch per data-parallel rank or, in a pipeline, the micro-batches of one schedule run.
   int64_t global_batch_size = 0;
   int64_t max_steps = 100;
   int64_t epochs = 0;                // passes through the data; 0: no limit
@@ -155,7 +155,7 @@ struct DataSection {
   // Folder of am-run prepare: a path | none; empty: prepared/ beside the plan file.
   std::string prepared;
   std::string token_dtype = "uint16";
-  // Whether special tokens that occur in the data's texts are text like any other.
+  // Whether special tokens that occur in the data's texts are tokenized as ordinary text.
   bool split_special_tokens = false;
   // Whether position ids restart at 0 after each eod_token. This key and eod_token have the names
   // of Megatron's options.
@@ -163,7 +163,7 @@ struct DataSection {
   std::optional<TokenReference> eod_token;
   // Keys of the kinds chat and synthetic_chat.
   std::string loss_on = "assistant";  // tokens that the loss counts: assistant | last | all
-  int64_t max_length = 0;             // longest example in tokens; 0: what fits into a row
+  int64_t max_length = 0;             // maximum tokens of an example; 0: what fits into a row
   std::string on_long = "truncate";   // action for longer examples: truncate | drop
   bool packing = true;                // several whole examples per row
   // Pairs of a key of conversations ("messages", "prompt", ..) and its name in the files.
@@ -219,8 +219,8 @@ struct CheckpointSection {
   int64_t export_every = 0;  // steps between exports; 0: only at the end
   bool last = true;          // whether to save after the last step
   bool async = false;
-  // PyTorch's .metadata file is written if a checkpoint has at most this number of shards; 0:
-  // always.
+  // PyTorch's .metadata file is written if a checkpoint has at most this number of parts of
+  // tensors; 0: always.
   int64_t metadata_parts = 500'000;
   int64_t verify_replicas = 0;         // steps between comparisons of all replicas; 0: none
   std::string resume = "auto";         // auto | none | a path
@@ -299,8 +299,8 @@ struct Plan {
   Span span(std::string_view key) const;
   // Whether the key is set in the plan file or by --set.
   bool given(std::string_view key) const;
-  // Whether train.max_steps limits the job. The default of max_steps does so only if neither epochs
-  // nor max_tokens limit the job.
+  // Whether train.max_steps limits the job. The default of max_steps does so only if nothing else
+  // limits the job: neither epochs, nor max_tokens, nor the epochs of all sources of a mixture.
   bool max_steps_apply() const;
   // Resolves `path`, which is relative to the plan's folder.
   std::filesystem::path resolve(const std::string& path) const;
@@ -328,7 +328,8 @@ std::optional<Plan> load_draft(const std::filesystem::path& file,
 std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
                                 const std::vector<Override>& overrides, Diagnostics& found);
 
-// Returns the plan as TOML with every key and absolute paths. The TOML loads to the same plan.
+// Returns the plan as TOML with absolute paths, which loads to the same plan. It has all keys of
+// the plan's strategy: absent ones as comments, and max_steps only if max_steps_apply().
 std::string to_toml(const Plan& plan);
 Json to_json(const Plan& plan);
 

@@ -1,4 +1,4 @@
-// Names of the modules that Megatron's selective recomputation can repeat in backward
+// Names of the modules that backward can recompute under Megatron's selective recomputation
 // (--recompute-modules).
 //
 //   const RecomputedModules modules = recomputed_modules({"core_attn", "moe_act"});

@@ -54,7 +54,7 @@ struct CheckpointingCodec {
   std::string type() const { return "false, true, \"full\", \"selective\" or \"mlp\""; }
 };
 
-// Codec of fp8: "none", "tensorwise" or "rowwise".
+// Codec of fp8: the names of kFp8RecipeSpecs.
 struct Fp8Codec {
   std::optional<Fp8Recipe> read(const Input& input) const;
   Json write(Fp8Recipe value) const;

@@ -173,8 +173,8 @@ bool string_may_follow(char c) {
   return std::string_view("\n=[{,.").find(c) != std::string_view::npos;
 }
 
-// Checks that a text is ASCII outside of strings and comments, as TOML requires, and reports it
-// more clearly than the library. A byte order mark may precede the text.
+// Checks that a text is ASCII outside of strings and comments, as TOML requires. Reports other
+// characters more clearly than the library does. A byte order mark may precede the text.
 bool is_ascii_outside_strings(std::string_view text, const std::string& file, Diagnostics& found) {
   size_t i = starts_with(text, "\xEF\xBB\xBF") ? 3 : 0;
   char before = '\n';

@@ -1,7 +1,7 @@
 // Plain values of a TOML document, with their locations in the source.
 //
 // Only read_toml uses the TOML library, which costs seconds of compile time. All other code reads a
-// Value, which may also come from the command line.
+// Value, which may also come from the command line or from YAML.
 #pragma once
 
 #include <cstdint>

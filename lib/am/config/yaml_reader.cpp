@@ -103,7 +103,7 @@ class YamlReader {
   Value document() {
     Value root;
     root.span = places_.span(0);
-    next();  // reads the event of the stream's begin
+    next();  // reads YAML_STREAM_START_EVENT
     next();
     if (event().type == YAML_STREAM_END_EVENT) return root;
     next();
@@ -111,7 +111,7 @@ class YamlReader {
     if (auto value = node(0)) root = std::move(*value);
     if (root.kind == Value::Kind::kArray) fail("the document is a list, not a mapping", begin);
     if (!root.is_table()) fail("the document is one value, not a mapping", begin);
-    next();  // reads the event of the document's end
+    next();  // reads YAML_DOCUMENT_END_EVENT
     next();
     if (event().type != YAML_STREAM_END_EVENT) fail("the file has a second document", span());
     return root;

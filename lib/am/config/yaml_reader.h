@@ -3,9 +3,10 @@
 //
 //   read_yaml("a:\n  - 1\n  - b: [x, 'y']\n", "a.yaml", found);
 //
-// Unquoted words are converted as in PyYAML (yes and on are true; ~ and null omit the key), except
-// that 1e-4 is a number. Anchors, aliases and merges (<<) are followed up to a limit of copied
-// values. Tags, keys that are not text and several documents are errors.
+// Most unquoted words are converted as in PyYAML (yes and on are true; ~ and null omit the key).
+// But 1e-4 is a number, a date is a text, and 010 is ten. Anchors, aliases and merges (<<) are
+// followed up to a limit of copied values. Tags, keys that are not text and several documents are
+// errors.
 #pragma once
 
 #include <optional>

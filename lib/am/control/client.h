@@ -19,7 +19,8 @@
 
 namespace am::control {
 
-// Thrown when the job closes the connection, because the job ended or has disconnected this client.
+// Thrown when the connection to the job is lost, for example because the job ended or has
+// disconnected this client.
 class ConnectionLost : public Error {
  public:
   ConnectionLost();
@@ -30,22 +31,23 @@ class Client {
   // Connects to the job's Unix socket, or over TCP if the address has no Unix socket; over TCP,
   // both ends then prove that they know the token. Throws Error(kRuntime) if no job answers within
   // `patience`, if the job refuses, or if the peer does not know the token; Error(kFormat) if the
-  // peer's messages are not those of a job; and the errors of Token::read(). receive() throws for a
-  // reply of more than `largest_reply` bytes.
+  // peer's messages are not those of a job; and the errors of Token::read(). receive() throws if a
+  // reply that arrives in several frames has more than `largest_reply` bytes.
   Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience,
          size_t largest_reply = kLargestReply);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();
 
-  // Returns the first message of the job, which describes the session.
+  // Returns the job's first message after authentication, which describes the session.
   const Json& welcome() const { return welcome_; }
 
-  // Sends a request and returns its id. Thread-safe. Throws ConnectionLost.
+  // Sends a request and returns its id. Thread-safe. Throws ConnectionLost, and Error(kUsage) for a
+  // request of more than kLargestToJob bytes.
   int64_t send(Json request);
-  // Returns the next event or complete reply; returns nothing if none arrives within `patience`.
-  // Must be called from one thread only. Throws ConnectionLost, and Error(kFormat) for an invalid
-  // message.
+  // Returns the next event or complete reply; returns nothing if none arrives within `patience` or
+  // a signal interrupts the wait. Must be called from one thread only. Throws ConnectionLost, and
+  // Error(kFormat) for an invalid message.
   std::optional<Json> receive(std::chrono::milliseconds patience);
 
   // Returns a descriptor for poll(): it is readable when data from the job has arrived.

@@ -1,7 +1,7 @@
 // Wire protocol between am-repl and a running job: frames of JSON.
 //
 // A client first sends the eight bytes kMagic, so that data from a browser, a port scanner or a
-// shell is rejected at the first byte. After that, both sides send frames: a length of four bytes,
+// shell is rejected at its first bytes. After that, both sides send frames: a length of four bytes,
 // little-endian, and a JSON text of this length.
 //
 //   FrameReader reader(kLargestToJob, FrameReader::Begins::kWithMagic);

@@ -49,7 +49,7 @@ class Server::Listener {
   void make_room(bool remote);
   void read_from(Connection& connection);
   // Handles the frames that have been received. Returns false if a queue is full, so that reading
-  // from the connection must pause.
+  // from the connection must pause, or if the connection is to be closed.
   bool handle_frames(Connection& connection);
   void say_hello(Connection& connection, const std::string& text);
   void challenge(Connection& connection);

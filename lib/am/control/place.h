@@ -7,11 +7,12 @@
 //   const auto job = find_job(run);              // am-repl: is a job running, and on this machine?
 //
 //   control/rank-0.sock     0600, in a folder of 0700
-//   control/control.json    0600: host, process, boot, socket, protocol; the TCP address, if any
+//   control/control.json    0600: host, process, boot id, socket, protocol, TCP address, Slurm job
 //   control/token           0600: secret required to attach over TCP, if enabled
 //
-// If the path is too long for a socket (107 bytes), or the file system does not support sockets,
-// the socket is in $XDG_RUNTIME_DIR/am-UID or /tmp/am-UID, which must belong to the user alone.
+// If the path is too long for a socket (over 107 bytes), or the file system does not support
+// sockets, the socket is in $XDG_RUNTIME_DIR/am-UID or /tmp/am-UID, a folder of mode 0700 that must
+// belong to the user.
 #pragma once
 
 #include <sys/types.h>
@@ -52,8 +53,9 @@ class ControlPlace {
  public:
   // Creates the job's Unix socket and writes the address file. Removes leftovers of a dead job; the
   // caller must hold the run folder's lock. `fallbacks`: folders for the socket if the run folder
-  // cannot contain it. `tcp`: address at which to listen too. Throws Error(kIo) if the socket
-  // cannot be created in any of the folders.
+  // cannot contain it. `tcp`: address at which the job also listens. Throws Error(kIo) if the
+  // socket cannot be created in any of the folders, if the job cannot listen at `tcp`, or if the
+  // address file or the token cannot be written.
   explicit ControlPlace(const run_folder::RunFolder& run,
                         const std::vector<std::filesystem::path>& fallbacks = runtime_folders(),
                         std::optional<TcpAddress> tcp = std::nullopt);

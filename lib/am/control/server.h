@@ -32,9 +32,11 @@ namespace am::control {
 struct ServerLimits {
   // Largest number of connections without a completed handshake. Beyond it, the oldest is closed.
   size_t half_open = 32;
-  size_t clients = 64;                    // largest number of attached clients
-  size_t queued = 16;                     // largest number of waiting requests per client
-  size_t output_bytes = size_t{8} << 20;  // largest size of waiting output per client, in bytes
+  size_t clients = 64;  // largest number of attached clients
+  size_t queued = 16;   // largest number of waiting requests per client
+  // Limit of a client's waiting output, in bytes. An event that would exceed it is dropped. A reply
+  // may exceed it; a further reply made while the limit is exceeded disconnects the client.
+  size_t output_bytes = size_t{8} << 20;
   std::chrono::milliseconds handshake = std::chrono::seconds(2);
   // Time after which a client is disconnected if it has not read its waiting output.
   std::chrono::milliseconds stalled = std::chrono::seconds(30);
@@ -64,13 +66,13 @@ struct ServerOptions {
   // to it must prove that they know `token`.
   int tcp_socket = -1;
   std::optional<Token> token;
-  // Returns the first message to a client. `welcome`, `at_once` and `gone` are called on the
-  // server's thread and must not block.
+  // Returns the first message to an attached client. `admits`, `welcome`, `at_once` and `gone` are
+  // called on the server's thread and must not block.
   std::function<Json(const ClientInfo&)> welcome;
   // Handles a request that need not wait for the end of a step, and returns true. Returns false for
   // any other request, which take() then returns. May be empty.
   std::function<bool(const ClientInfo&, const Request&)> at_once;
-  // Called after a client has disconnected. May be empty.
+  // Called after an attached client was disconnected, except by stop(). May be empty.
   std::function<void(uint64_t client)> gone;
 };
 
@@ -88,7 +90,7 @@ class Server {
 
   // Returns whether a request waits for take().
   bool is_wanted() const noexcept;
-  // Returns the next request; waits up to `patience` for one. Thread-safe.
+  // Returns the next request; nothing if none arrives within `patience`. Thread-safe.
   std::optional<Request> take(std::chrono::milliseconds patience);
   // Removes a request from the queue. Returns false if the request is no longer in the queue.
   bool withdraw(uint64_t client, int64_t id);

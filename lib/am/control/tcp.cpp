@@ -32,7 +32,7 @@ constexpr int kLargestPort = 65535;
 }
 
 // Calls `use` with each resolved address until a call returns a socket, and returns this socket. If
-// all calls fail, returns -1 and sets `why` to the reason.
+// all calls fail or the host cannot be resolved, returns -1 and sets `why` to the reason.
 int first_socket(const TcpAddress& address, bool passive,
                  const std::function<int(const addrinfo&)>& use, std::string& why) {
   addrinfo hints = {};

@@ -24,12 +24,14 @@ TcpAddress parse_tcp(std::string_view text);
 // port. If the socket listens on all interfaces, also sets the host to this machine's name. Throws
 // Error(kIo).
 int listen_tcp(TcpAddress& address);
-// Connects to `address` within `patience` and returns the socket. Throws Error(kRuntime).
+// Connects to `address` and returns the socket. Waits up to `patience` for each IP address of the
+// host. Throws Error(kRuntime).
 int connect_tcp(const TcpAddress& address, std::chrono::milliseconds patience);
 // Configures a socket to send small messages immediately (TCP_NODELAY) and to detect a vanished
 // peer (keep-alive).
 void tune_tcp(int fd);
-// Returns the address of the peer of a TCP connection, for example "10.1.2.3:50412".
+// Returns the address of the peer of a TCP connection, for example "10.1.2.3:50412"; "somewhere" if
+// the connection is closed.
 std::string peer_of(int fd);
 
 }  // namespace am::control

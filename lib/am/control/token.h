@@ -28,7 +28,7 @@ class Token {
   // Creates a token from the system's random numbers.
   static Token make();
   // Reads the token from a file. Throws Error(kIo) if the file cannot be read, or if other users
-  // may read it; Error(kFormat) if it does not contain a token.
+  // may access it; Error(kFormat) if it does not contain a token.
   static Token read(const std::filesystem::path& file);
 
   // Returns the secret itself, as 64 hexadecimal digits.

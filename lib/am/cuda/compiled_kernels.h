@@ -1,9 +1,9 @@
 // Kernels that NVRTC compiles for this machine's GPU (kernel_text.h), as tensor::GpuKernels.
 //
 // The compiled code is kept in $XDG_CACHE_HOME/automesh/kernels, or ~/.cache/automesh/kernels,
-// under the hash of its text, the GPU's architecture and NVRTC's version. NVRTC is a dependency of
-// PyTorch's CUDA wheels. If NVRTC is missing or fails, ATen's operators run instead, after a
-// warning.
+// under a hash of its source text, the compiler options (with the GPU's architecture) and NVRTC's
+// version. NVRTC is a dependency of PyTorch's CUDA wheels. If NVRTC is missing or fails, ATen's
+// operators run instead, after a warning.
 #pragma once
 
 #include <c10/core/Device.h>

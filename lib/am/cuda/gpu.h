@@ -1,5 +1,6 @@
-// Chooses a rank's GPU among those in CUDA_VISIBLE_DEVICES. Initialises it, makes it the calling
-// thread's current device, and binds the thread to cores near it (runtime/near_cores.h).
+// Chooses a rank's GPU among those that the process sees. Initialises it, makes it the calling
+// thread's current device, binds the thread to cores near it (runtime/near_cores.h), and starts to
+// compile the GPU kernels (compiled_kernels.h).
 #pragma once
 
 #include <c10/core/Device.h>

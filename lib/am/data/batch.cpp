@@ -21,7 +21,7 @@ std::vector<SampledSource> sampled(const std::vector<DataSource>& sources) {
   return out;
 }
 
-// Fills a row with padding: token 0, and no label that counts.
+// Fills a row with padding: token 0, and labels that the loss ignores.
 void clear(SampleRow& row) {
   std::fill(row.inputs.begin(), row.inputs.end(), 0);
   std::fill(row.labels.begin(), row.labels.end(), kIgnoredLabel);

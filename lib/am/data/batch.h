@@ -42,7 +42,7 @@ class BatchReader {
   const std::vector<DataSource>& sources() const { return sources_; }
   const Sampler& sampler() const { return sampler_; }
 
-  // Returns a line per source for the log.
+  // Returns one line for the log per source.
   std::vector<std::string> descriptions() const;
   // Returns the number of tokens in the files of all sources.
   int64_t tokens() const;

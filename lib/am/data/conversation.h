@@ -49,7 +49,7 @@ class ConversationReader {
   // Returns the keys that read() may read, by their names in the file.
   std::vector<std::string> keys() const;
   // Converts a line to an example. `where` names the line in error messages. Throws Error(kFormat)
-  // for an object without the keys above, and the errors of the template.
+  // if the keys above are missing or have wrong values, and the errors of the template.
   Example read(const Json& line, const std::string& where) const;
 
  private:

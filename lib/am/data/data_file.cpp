@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kBlockBytes = size_t{4} << 20;  // bytes that are decompressed at once
+constexpr size_t kBlockBytes = size_t{4} << 20;  // number of decompressed bytes per block
 constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr std::string_view kGzip("\x1f\x8b\x08", 3);
 constexpr std::string_view kZstd("\x28\xb5\x2f\xfd", 4);
@@ -120,7 +120,7 @@ class ZstdInflater : public Inflater {
   fs::path path_;
   ZSTD_inBuffer in_;
   ZSTD_DStream* stream_;
-  size_t hint_ = 1;  // 0: a frame is complete
+  size_t hint_ = 1;  // last result of ZSTD_decompressStream(); 0: a frame is complete
 };
 
 std::string_view text_of(const MappedFile& map) {
@@ -145,7 +145,7 @@ DataFile::DataFile(const fs::path& path, std::string_view wanted)
   if (name_.extension() == ".gz" || name_.extension() == ".zst") name_.replace_extension();
 }
 
-// Throws Error(kFormat) if the decompressed content is an archive or a table.
+// Throws Error(kFormat) if the decompressed content is an archive, a table or another known format.
 void DataFile::refuse_packed(std::string_view beginning) const {
   refuse_known_format(path_, std::as_bytes(std::span(beginning)), wanted_);
   constexpr size_t kTarMagic = 257;

@@ -21,14 +21,14 @@ namespace am::data {
 // A part of a file's content.
 struct DataBlock {
   std::string_view text;
-  int64_t file_bytes = 0;  // bytes of the file, as stored, up to the end of the block
+  int64_t file_bytes = 0;  // bytes of the file, as stored, that were read for blocks up to this one
   std::shared_ptr<const std::string> owner;  // owns `text`; null if the DataFile owns it
 };
 
 class DataFile {
  public:
-  // Opens a file. Throws Error(kIo) if it cannot be read, Error(kFormat) if it is empty or of
-  // another known format than `wanted`, for example an archive.
+  // Opens a file. Throws Error(kIo) if it cannot be read, Error(kFormat) if it is empty or has a
+  // known format other than `wanted`, for example an archive.
   DataFile(const std::filesystem::path& path, std::string_view wanted);
 
   const std::filesystem::path& path() const { return path_; }
@@ -41,7 +41,8 @@ class DataFile {
   std::span<const std::byte> stored() const { return map_.bytes(); }
 
   // Calls `visit` with the content in order. A block ends at the end of a line, unless it is the
-  // last. Throws Error(kFormat) if the compressed data are damaged or truncated.
+  // last. Throws Error(kFormat) if compressed data are damaged or truncated, or contain an archive
+  // or another known format.
   void for_each_block(const std::function<void(const DataBlock&)>& visit) const;
   // Returns the first block.
   DataBlock beginning() const;

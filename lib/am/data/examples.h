@@ -43,7 +43,7 @@ class Examples {
 
 struct ExampleOptions {
   int64_t seq_len = 0;
-  int64_t max_length = 0;   // longest example in tokens; 0: seq_len + 1
+  int64_t max_length = 0;   // longest example in tokens, at most seq_len + 1; 0: seq_len + 1
   bool drops_long = false;  // leaves longer examples out, instead of cutting their ends off
   bool packs = true;        // several examples per row, instead of one
 };

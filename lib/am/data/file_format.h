@@ -9,8 +9,8 @@
 
 namespace am::data {
 
-// Throws Error(kFormat), with advice, if the file begins with the signature of a known format:
-// compressed files, archives, tables, NumPy arrays, UTF-16. `wanted` names the expected format in
+// Throws Error(kFormat), with advice, if the file begins with the signature of a known format, for
+// example a compressed file, an archive, a table or UTF-16. `wanted` names the expected format in
 // the message, for example "UTF-8 text". Signatures of fewer than `least` bytes are ignored: in
 // files of tokens, a short signature may be data.
 void refuse_known_format(const std::filesystem::path& file, std::span<const std::byte> bytes,

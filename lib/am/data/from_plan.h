@@ -30,8 +30,9 @@ std::vector<DataSpec> data_specs(const config::Plan& plan, int64_t vocab_size);
 // Returns the plan with its validation data, unshuffled and for one epoch, in place of its training
 // data. The seed is changed, so that synthetic validation tokens differ from those of training.
 config::Plan with_validation_data(config::Plan plan);
-// Returns such a plan for each validation set, with the set's name. The first name is empty if the
-// plan has a validation.path, or no set.
+// Returns with_validation_data() for each validation set, with the set's name. The name is empty
+// for validation.path. If the plan has neither a path nor sets, returns one plan with an empty
+// name.
 std::vector<std::pair<std::string, config::Plan>> validation_plans(const config::Plan& plan);
 
 // Opens a plan's data, as open_samples() does, for reading in the plan's order. `log` receives

@@ -26,8 +26,8 @@ Trie guarded_tokens(const std::vector<std::string>& special_tokens);
 
 class TextGuard {
  public:
-  // Chooses a guard character that does not occur in `texts`. `tokens` is the result of
-  // guarded_tokens(), and must outlive the object.
+  // Chooses one of four guard characters that does not occur in `texts`; throws Error(kFormat) if
+  // all occur. `tokens` is the result of guarded_tokens(), and must outlive the object.
   TextGuard(const Trie& tokens, std::string_view texts);
 
   // Puts a guard behind the first character of each special token in the strings of a value. Keys

@@ -47,7 +47,7 @@ void visit_array(const DataFile& file, const std::function<void(JsonObjects)>& v
 void visit_table(const DataFile& file, std::span<const std::string> keys, int64_t bytes,
                  const std::function<void(JsonObjects)>& visit) {
   const formats::parquet::Table table(file.path(), file.stored());
-  constexpr size_t kMostRows = 1 << 16;  // per call; rows with none of the `keys` count 0 bytes
+  constexpr size_t kMostRows = 1 << 16;  // per call; rows without any of `keys` have 0 bytes
   JsonObjects objects;
   int64_t size = 0;
   const auto flush = [&](int64_t last) {
@@ -93,7 +93,7 @@ void for_each_objects(const DataFile& file, std::span<const std::string> keys, i
       if (objects.lines.empty()) return;
       objects.file = file.path().string();
       objects.block = block;
-      // The only block of an uncompressed file, which has no owner, is the file itself.
+      // A block without an owner is an entire uncompressed file.
       const auto left = static_cast<int64_t>(block.text.data() + block.text.size() - end);
       objects.file_bytes = block.file_bytes - (block.owner ? 0 : left);
       visit(std::exchange(objects, {}));

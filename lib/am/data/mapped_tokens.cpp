@@ -116,7 +116,7 @@ bool read_shard_header(TokenFile& file) {
   return true;
 }
 
-// Sets the number of tokens of a headerless file.
+// Sets the number of tokens of a headerless file. Throws the errors of open_token_file().
 void measure_headerless(TokenFile& file) {
   const auto bytes = static_cast<int64_t>(file.map.bytes().size());
   const std::string path = file.path.string();

@@ -29,8 +29,8 @@ struct TokenFile {
   int64_t begin = 0;  // number of bytes before the first token
 };
 
-// Opens a headerless file. Throws Error(kIo) if it cannot be read, Error(kFormat) if it is empty or
-// its size is not a multiple of the token size.
+// Opens a headerless file. Throws Error(kIo) if it cannot be read, Error(kFormat) if it is empty,
+// its size is not a multiple of the token size, or it begins like a file of another format.
 TokenFile open_token_file(const std::filesystem::path& path, TokenType type);
 
 // Opens a file of the kind "tokens": a shard of llm.c, modded-nanogpt or NeMo AutoModel's
@@ -45,7 +45,7 @@ TokenFile open_shard_or_headerless(const std::filesystem::path& path, TokenType 
 TokenFile open_megatron_file(const std::filesystem::path& path);
 
 // Returns the number of tokens of each sequence in Megatron's index file. Throws Error(kFormat) if
-// the file is not a valid index.
+// the file is not an index of version 1 or is truncated.
 std::vector<int32_t> megatron_lengths(const std::filesystem::path& index_path);
 
 // Writes Megatron's pair of files.

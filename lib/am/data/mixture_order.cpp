@@ -9,7 +9,7 @@ namespace am::data {
 
 namespace {
 
-constexpr int64_t kUnits = int64_t{1} << 40;  // sum of all sources' units, before rounding
+constexpr int64_t kUnits = int64_t{1} << 40;  // sum to which the weights are scaled before rounding
 constexpr int64_t kBetweenMarks = int64_t{1} << 14;
 
 }  // namespace

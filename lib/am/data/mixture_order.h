@@ -39,7 +39,7 @@ class MixtureOrder {
   std::optional<Turn> turn(int64_t place) const;
   // Returns for each source the number of samples drawn at positions before `place`.
   std::vector<int64_t> counts(int64_t place) const;
-  // Returns the number of positions; nullopt if a source has no limit.
+  // Returns the number of positions; nullopt if a source with a weight above 0 has no limit.
   std::optional<int64_t> size() const;
 
  private:

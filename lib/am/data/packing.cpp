@@ -14,7 +14,7 @@ class FreeRoom {
   FreeRoom(size_t rows, int64_t capacity)
       : leaves_(std::bit_ceil(std::max<size_t>(rows, 1))), largest_(2 * leaves_, capacity) {}
 
-  // Takes `length` from the first row that has room for it, and returns the row.
+  // Reserves `length` in the first row that has room for it. Returns the row's index.
   size_t take(int64_t length) {
     size_t node = 1;
     while (node < leaves_) node = largest_[2 * node] >= length ? 2 * node : 2 * node + 1;

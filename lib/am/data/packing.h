@@ -9,8 +9,8 @@
 namespace am::data {
 
 // Returns the items of each row. Each item, in order, goes into the first row that has room for it;
-// an item without such a row begins a new one. Lengths must be at least 1 and at most `capacity`.
-// Needs O(n log n) time.
+// an item that fits into no row begins a new row. Lengths must be at least 1 and at most
+// `capacity`. Needs O(n log n) time.
 std::vector<std::vector<int64_t>> pack_first_fit(const std::vector<int64_t>& lengths,
                                                  int64_t capacity);
 

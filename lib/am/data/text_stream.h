@@ -21,8 +21,8 @@ class TextStream {
   // Appends an id. Returns the text that is new and that no further id can change: without trailing
   // blanks, which some tokenizers strip at the end, and without an incomplete character.
   std::string add(int64_t id);
-  // Returns the text that add() has held back. All pieces together are decode() of all ids,
-  // unless invalid UTF-8 changes the decoded text before it.
+  // Returns the text that add() has held back. All returned pieces together equal decode() of all
+  // ids, unless invalid UTF-8 makes a later id change text that was already returned.
   std::string finish();
 
  private:

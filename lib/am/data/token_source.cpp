@@ -21,8 +21,7 @@ namespace fs = std::filesystem;
 // Each run of 64 tokens is an arithmetic progression modulo min(vocab, 512), whose start and stride
 // (1 to 8) are drawn from (seed, run). The values are scaled to the whole vocabulary, so that every
 // rank of a vocabulary-parallel layer has work. From the third token of a run on, a model can
-// predict each token from the preceding two, so the loss falls from ln(512) to a few per cent of
-// ln(512).
+// predict each token from the preceding two, so the loss can fall to a few per cent of ln(512).
 class SyntheticTokens : public TokenSource {
  public:
   SyntheticTokens(int64_t vocab_size, int64_t seed)

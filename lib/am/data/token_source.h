@@ -47,7 +47,8 @@ struct DataSpec {
   int64_t seed = 0;                    // seed of synthetic tokens
   // Token at the end of each document of kind "text", and of completions without a chat template.
   std::optional<int64_t> eod_token;
-  // The members from loss_on to columns are for the kind "chat"; see conversation.h and examples.h.
+  // The members from loss_on to columns are for the kinds "chat" and "synthetic_chat"; see
+  // conversation.h and examples.h.
   LossOn loss_on = LossOn::kAssistant;
   int64_t max_length = 0;
   bool drops_long = false;
@@ -75,9 +76,10 @@ class TokenSource {
 };
 
 // Opens the data that `spec` describes. Throws Error(kIo) if a file is missing or cannot be read;
-// Error(kFormat) if a file is empty, has another format (compressed, a table, NumPy's), its size is
-// not a whole number of tokens, or its integers are evidently wider than token_dtype; Error(kPlan)
-// for an unknown kind or dtype, or if tokenized text contains ids beyond the model's vocabulary.
+// Error(kFormat) if a file is empty or damaged, has a format that the kind does not support (for
+// example an archive or a NumPy array), its size is not a whole number of tokens, or its integers
+// are evidently wider than token_dtype; Error(kPlan) for an unknown kind or dtype, or if tokenized
+// text contains ids beyond the model's vocabulary.
 std::unique_ptr<TokenSource> open_token_source(const DataSpec& spec);
 
 }  // namespace am::data

@@ -89,7 +89,8 @@ class Tokenizer {
 // Throws Error(kIo) if the file cannot be read, Error(kFormat) with the position in the file if it
 // is none of these or is not supported.
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
-// Reads a tokenizer from a file's content. `file` names it in messages; files beside it are read.
+// Reads a tokenizer from a file's content. `file` is its path, for messages and because a
+// tokenizer_config.json beside it may be read.
 std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view content, const std::string& file);
 
 // Returns the path of the tokenizer file in a folder; nullopt if there is none.

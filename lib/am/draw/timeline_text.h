@@ -19,9 +19,10 @@ struct DrawLimits {
   size_t ranks = 64;  // maximum number of drawn ranks; ranks in the middle are omitted
 };
 
-// Returns the text. Each kind of pass has a colour of its own if the style has colours; dots are
-// time in which a rank waits. A timeline that is wider than the style's width is truncated, and a
-// last line states which part of the time is drawn.
+// Returns the text. If the style has colours, forward passes, passes that compute only weight
+// gradients, and all other backward passes have different colours. Dots are time in which a rank
+// waits. A timeline that is wider than the style's width is truncated, and a last line states which
+// part of the time is drawn.
 std::string timeline_text(const pipeline::Timeline& timeline, const term::Style& style,
                           const DrawLimits& limits = {});
 

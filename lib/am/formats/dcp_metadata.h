@@ -65,8 +65,8 @@ struct DcpMetadata {
 };
 
 // Reads a `.metadata` file. Throws Error(kIo) if the file cannot be read; Error(kFormat) if it is
-// not DCP metadata, names files outside its folder, or has no storage_data entry for a chunk. Does
-// not check that chunks cover their tensors (see mesh/cover.h).
+// not DCP metadata, names files outside its folder, has no storage_data entry for a chunk, or lists
+// compressed data. Does not check that chunks cover their tensors (see mesh/cover.h).
 DcpMetadata read_dcp_metadata(const std::filesystem::path& path);
 
 // Returns the contents of a `.metadata` file: a pickle that torch.distributed.checkpoint can load,

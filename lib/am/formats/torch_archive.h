@@ -50,9 +50,9 @@ class TorchArchive {
 
   const PickleValue& root() const { return pickle_.root(); }
   const Pickle& pickle() const { return pickle_; }
-  // Returns the tensor that a value of the pickle describes; nullopt if the value is not a tensor.
-  // Python attributes of the tensor are ignored. Throws Error(kFormat) for an inconsistent tensor:
-  // a view beyond its storage, a missing storage, an unknown dtype.
+  // Returns the tensor that a value of the pickle describes; nullopt if the value is not a dense
+  // tensor. Python attributes of the tensor are ignored. Throws Error(kFormat) for an inconsistent
+  // tensor: a view beyond its storage, a missing storage, an unknown dtype.
   std::optional<TorchTensor> tensor(const PickleValue& value) const;
 
  private:

@@ -5,9 +5,9 @@
 //     std::cout << record.name << "\n";
 //   }
 //
-// Rejects archives whose local headers and central directory disagree, and records that are
-// compressed, overlap or extend beyond the archive, because different zip programs would read
-// different contents from such archives.
+// Rejects archives whose local headers and central directory disagree on a record's name, and
+// records that are compressed, encrypted, overlap or extend beyond the archive, because different
+// zip programs would read different contents from such archives.
 #pragma once
 
 #include <cstddef>

@@ -43,8 +43,8 @@ struct FrameworkLayout {
   int64_t seq_len = 0;
   int64_t micro_batch = 1;           // sequences per forward pass of a rank
   int64_t global_batch = 0;          // sequences per step; 0: the framework's minimum
-  pipeline::PipelineShape pipeline;  // by default with one micro-batch per stage
-  bool split_points = false;         // true: stages are set by split points
+  pipeline::PipelineShape pipeline;  // as layout::pipeline_shape() returns it
+  bool split_points = false;         // true: split points or balance = "cost" set the stages
 
   bool fsdp2() const { return !ddp && megatron_fsdp == nullptr && megatron == nullptr; }
   // Returns the number of ranks per data-parallel replica: tp * cp * pp.
@@ -104,7 +104,7 @@ std::vector<std::string> rule_framework_names();
 void judge(const FrameworkRules& framework, const config::Plan& plan,
            const model::ModelConfig* model, int64_t world_size, Diagnostics& found);
 
-// Does what rules::check_file() does, but checks the framework's conditions instead of automesh's
+// Works like rules::check_file(), but checks the framework's conditions instead of automesh's
 // rules. In the result, `checked` has a model but neither mesh nor layout.
 rules::CheckedFile check_file_as(const FrameworkRules& framework, const std::filesystem::path& file,
                                  const std::vector<config::Override>& overrides, int64_t world_size,
@@ -129,8 +129,8 @@ void check_tied(const FrameworkLayout& layout, Violations& found);
 void check_not_megatron(const FrameworkLayout& layout, Violations& found);
 // Condition: PyTorch's pipeline schedule accepts the numbers of stages and micro-batches.
 void check_torch_schedule(const FrameworkLayout& layout, Violations& found);
-// Condition: the global batch is a multiple of `of_all_ranks`, the number of sequences that all
-// ranks together process at a time.
+// Condition: the global batch is a multiple of `of_all_ranks`, the local batch times the number of
+// data-parallel ranks.
 void demand_whole_batches(const FrameworkLayout& layout, int64_t of_all_ranks, Violations& found);
 // Returns a hint with the divisors of `of` that are nearest to `wanted`, as values of the plan key
 // `key`, for example "ep_size = 2 or 4".

@@ -89,16 +89,17 @@ void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp);
 // Returns the number of stages per rank: 1 for "1f1b" and "gpipe", 2 for other schedules.
 int64_t default_virtual_stages(std::string_view schedule);
 
-// Sets split_points and virtual_stages from the setting `path`, which has one list of module names
-// per stage. The layers are the modules with names such as "layers.3" and "model.layers.3".
+// Sets virtual_stages and, if the stages differ from automesh's even division of the layers,
+// split_points from the setting `path`, which has one list of module names per stage. The layers
+// are the modules with names such as "layers.3" and "model.layers.3".
 void set_stages(PlanBuilder& builder, std::string_view path, int64_t pp);
 // Overload for the number of layers of each stage. Errors point to the setting `path`.
 void set_stages(PlanBuilder& builder, const std::vector<int64_t>& layers, int64_t pp,
                 std::string_view path);
 
 // Sets pipeline.microbatches and train.micro_batch_size. `local`: number of sequences in one run of
-// the pipeline's schedule. `micro`: number of sequences in a micro-batch. Errors point to the
-// setting `path`.
+// the pipeline's schedule. `micro`: number of sequences in a micro-batch. Without a pipeline, sets
+// only train.micro_batch_size, to `local`. Errors point to the setting `path`.
 void set_batches(PlanBuilder& builder, int64_t local, int64_t micro, int64_t pp,
                  std::string_view path);
 

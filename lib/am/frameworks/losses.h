@@ -14,8 +14,8 @@
 namespace am::frameworks {
 
 // Returns the aspect of the job that changes if the setting is omitted, for example "the layout".
-// Returns nullopt if nothing changes, for example because the setting is off. `key`: a flag without
-// dashes, or the names of tables and setting joined by dots.
+// Returns nullopt if nothing changes, for example because the setting is off. `key`: a flag, with
+// or without dashes, or the names of tables and setting joined by dots.
 std::optional<std::string_view> what_is_lost(std::string_view key, const Json& value);
 
 }  // namespace am::frameworks

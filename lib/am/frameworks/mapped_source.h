@@ -22,9 +22,9 @@ namespace am::frameworks {
 
 // Returns a source with the hub's names. `facts`: the trainer's step and a note, which step() and
 // note() of the result return. `config_folders`: folders that may contain the model's config.json,
-// the most likely first. Without a config.json, or if it describes another model, tensors keep
-// their stored names and rows, and note() gives the reason. Throws Error(kFormat) if two tensors
-// would get the same name.
+// the most likely first. Without a config.json, or if it describes another model or a model type
+// that is not in the table, tensors keep their stored names and rows, and note() gives the reason.
+// Throws Error(kFormat) if two tensors would get the same name.
 std::unique_ptr<stored::TensorSource> as_hub(
     std::unique_ptr<stored::TensorSource> stored, const NameTable& table,
     const std::vector<std::filesystem::path>& config_folders, TrainerFacts facts = {});

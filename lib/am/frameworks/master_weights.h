@@ -1,5 +1,5 @@
 // Megatron's optimizer keeps a float32 copy of each parameter, the master weight, which it updates;
-// the model's own weight is the master rounded to bfloat16. Training goes on from the master.
+// the model's own weight is the master rounded to bfloat16. Resumed jobs go on from the master.
 #pragma once
 
 #include <memory>

@@ -107,8 +107,8 @@ NameMap::Cut NameMap::cut(Rows rows, int64_t stored_rows) const {
   const int64_t queries = heads / groups * size;  // number of query rows of one KV group
   const int64_t stride = queries + 2 * size;
   const int64_t half = stored_rows / 2;
-  // A head of odd width has no rotary pairs. A width of 0 then makes every comparison with a stored
-  // tensor fail.
+  // A head of odd width has no rotary pairs. With a width of 0, the map has no rows, and parts()
+  // reports a mismatch.
   const int64_t pairs = size % 2 == 0 ? size : 0;
   switch (rows) {
     case Rows::kAll:
@@ -138,7 +138,7 @@ HubParts NameMap::parts(const NameRow& row, const NameNumbers& numbers, std::str
   const auto wrong = [&](const std::string& what) {
     return HubParts{{}, cat(stored, " is ", shape_text(shape), ", but the config requires ", what)};
   };
-  // Upper bounds of the two numbers in a name: the first is a layer, the second an expert.
+  // Required sizes of leading dims: the first number in a name is a layer, the second an expert.
   const std::array<int64_t, 2> counts = {config_.num_hidden_layers,
                                          config_.moe ? config_.moe->experts : 0};
   std::vector<int64_t> place;

@@ -73,7 +73,7 @@ struct NameTable {
   std::string_view framework;  // the framework's name, for messages
   std::string_view types;      // supported model types, separated by spaces
   std::vector<NameRow> rows;
-  // Name patterns of stored tensors that belong to the trainer and have no name on the hub.
+  // Name patterns of stored tensors that belong to the trainer, unless `rows` has their hub names.
   std::vector<std::string_view> trainers = {};
   // True if optimizer states are named "optim.state.exp_avg.NAME" instead of
   // "optim.state.NAME.exp_avg".
@@ -109,13 +109,14 @@ class NameMap {
   // Returns whether the table supports models of the config's type.
   bool knows_model() const;
   HubParts to_hub(std::string_view stored, const Shape& shape) const;
-  // Returns whether a stored tensor belongs to the trainer (NameTable::trainers) instead of the
-  // model.
+  // Returns whether a stored tensor without a hub name belongs to the trainer instead of the model
+  // (NameTable::trainers).
   bool is_trainers(std::string_view stored) const;
   // Returns the location at which a writer stores a hub tensor; nullopt for a name that the table
   // does not contain. `rows`: number of rows of the hub tensor.
   std::optional<StoredPart> from_hub(std::string_view hub, int64_t rows) const;
-  // Returns the names of all stored tensors that may contain a hub tensor.
+  // Returns, for each entry of the table that matches the hub tensor, the name under which a writer
+  // stores it.
   std::vector<std::string> stored_names(std::string_view hub) const;
 
  private:
@@ -132,7 +133,8 @@ class NameMap {
   model::ModelConfig config_;
 };
 
-// Return the name tables of torchtitan 0.2.1, OLMo-core 3.0 and Megatron-core.
+// Return the name tables of torchtitan 0.2.1, of OLMo-core 3.0, and of Megatron-core's formats
+// torch_dist and fsdp_dtensor.
 const NameTable& torchtitan_table();
 const NameTable& olmo_table();
 const NameTable& megatron_table();

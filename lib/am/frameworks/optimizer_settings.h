@@ -36,9 +36,9 @@ struct SettingsGroup {
 void add_to_groups(std::vector<SettingsGroup>& groups, const formats::Settings& settings,
                    const std::string& parameter);
 
-// Returns the settings of all parameters that an optimizer of the checkpoint updates, in the order
-// of the source's parameters. Empty if the checkpoint has no settings. Throws Error(kFormat) for a
-// file that cannot be read.
+// Returns the settings that the checkpoint has for the parameters that its optimizers update, in
+// the order of the source's parameters. Empty if the checkpoint has no settings. Throws
+// Error(kFormat) for a file that cannot be read.
 std::vector<SettingsGroup> read_settings_groups(const stored::TensorSource& source);
 
 // Returns the number of updates of a parameter: its stored state "step" or, if there is none, the

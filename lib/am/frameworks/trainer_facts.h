@@ -1,5 +1,5 @@
 // Facts that other frameworks store in a checkpoint beside the tensors: the training step, and the
-// sharding of the optimizer. They are read from these files and keys:
+// sharding and settings of the optimizer. They are read from these files and keys:
 //
 //   train/rank0.pt                     OLMo-core: global_step
 //   common.pt, common_state/shard_0_1  Megatron: iteration, content_metadata, optimizer

@@ -23,10 +23,10 @@ struct FlagStyle {
 };
 
 // Returns the flags of one command, in order. If a flag is repeated, its last value is used. The
-// value of a flag is the word after it, a list if several words follow, and true if none follows.
-// "--no-x" is the flag "no-x". Words that belong to no flag, such as the program and a script, are
-// skipped. Quotes, backslashes and comments have the shell's meaning. Expansions and substitutions,
-// which require a shell, are errors "exchange.syntax".
+// value of a flag is the text behind its "=" or the word after it, a list if several words follow,
+// and true if none follows. "--no-x" is the flag "no-x". Words that belong to no flag, such as the
+// program and a script, are skipped. Quotes, backslashes and comments have the shell's meaning.
+// Variables, substitutions, redirections and a second command are errors "exchange.syntax".
 std::optional<config::Value> read_flags(std::string_view text, const std::string& file,
                                         const FlagStyle& style, Diagnostics& found);
 

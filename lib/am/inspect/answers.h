@@ -14,9 +14,9 @@ namespace am::inspect {
 // the fields of every answer, for example "JSON: parameters [{name, shape, dtype, bytes}]."
 std::string help_text(const Command& command);
 
-// Returns the keys of the rows in the JSON answer of the command, in the order of its notation:
-// those of the first list of objects, or of its lists of nested rows, as filters behind a pipe see
-// them. Empty if the answer has no rows, or rows with any key.
+// Returns the keys of the rows that filters behind a pipe see in the command's JSON answer: those
+// of the first list of objects, followed by those of the nested rows (Command::nested_rows) if
+// there are any. Empty if the answer has no rows, or if its rows may have any keys.
 std::vector<std::string> row_keys(const Command& command);
 
 // Returns a JSON Schema (draft 2020-12) of what am-repl --json prints, with the answers of all

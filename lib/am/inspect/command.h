@@ -165,8 +165,8 @@ struct Command {
   std::string_view operands = {};  // operands as `help` shows them, for example "PARAM" or "[GLOB]"
   std::string_view summary;        // one line about the command, for lists of commands
   std::string_view help;           // detailed help, with an example
-  // Fields of the JSON answer that only this command has, in the notation of am/base/json_type.h;
-  // empty: none.
+  // Fields of the JSON answer in addition to those of every answer, in the notation of
+  // am/base/json_type.h; empty: none.
   std::string_view json = {};
   std::string_view also = {};          // further names of the command, for example "exit q"
   Operand completes = Operand::kNone;  // kind of the operands, for completion
@@ -203,7 +203,7 @@ std::span<const Command* const> commands();
 // Returns the command that has this name in `name` or `also`; null if there is none.
 const Command* find_command(std::string_view name);
 // Returns the command that has this name in `name` or `also`. If there is none, throws
-// Error(kUsage), whose hint is the nearest name.
+// Error(kUsage), whose hint is the nearest name or `help`.
 const Command& named_command(const std::string& name);
 // Returns the command that the first word of the line names; null if no command has this name.
 const Command* command_of(const std::string& input);
@@ -213,8 +213,8 @@ struct ParsedCommand {
   const Command* command = nullptr;
   Arguments arguments;
 };
-// Parses a command line without running it. Throws Error(kUsage) for an unknown command, an unknown
-// option or a wrong number of words.
+// Parses a command line without running it. Throws Error(kUsage) if it is not valid, for example
+// for an unknown command, an unknown option or a wrong number of operands.
 ParsedCommand parse_command(const std::string& input);
 // Parses the text after a pipe: a filter, or a command that draws rows. Throws the errors of
 // parse_command(), and Error(kUsage) for a command that may not follow a pipe.

@@ -154,7 +154,7 @@ Outcome Console::answer(const std::string& input) {
     const std::vector<std::string> stages = split_pipes(input);
     // The filters are parsed first, so that a syntax error is reported before anything runs.
     for (size_t i = 1; i < stages.size(); ++i) parse_filter(stages[i]);
-    // `metrics | plot KEY` reads the metrics directly, instead of a row for each step.
+    // `metrics | plot KEY` runs as `plot KEY`, which reads the metrics without making JSON rows.
     const bool draws = stages.size() == 2 && trim(stages.front()) == "metrics" &&
                        plots_metrics(stages.back()) && !options_.runs.empty();
     const size_t first = draws ? 1 : 0;
@@ -197,9 +197,9 @@ Outcome Console::first_stage(const std::string& input) {
 
 Result Console::dashboard() {
   using Clock = std::chrono::steady_clock;
-  // An update waits a second for a rank that is silent, so that it is shown within two seconds.
+  // An update waits up to a second for silent ranks, so a silent rank is shown within two seconds.
   constexpr auto kInterval = std::chrono::milliseconds(900);
-  constexpr int kRows = 24;  // lines of a dashboard that is not on a terminal
+  constexpr int kRows = 24;  // height of the dashboard in the command's answer
   DashboardData data;
   if (!options_.runs.empty()) data.read_losses(options_.runs.front().metrics_file());
   data.update(*inner_);
@@ -353,7 +353,7 @@ Result Console::report(const std::filesystem::path& path, bool forced) {
     const Shown& shown = shown_[i];
     const std::string text = cat("<pre>", escaped_lines(shown.text), "</pre>\n");
     page += cat("<h2 id=\"c", i, "\">", draw::escaped(shown.input), "</h2>\n");
-    // Beside a picture, the text shows the same values.
+    // An answer with a picture has its text folded below the picture, with the same values.
     page += shown.svg.empty()
                 ? text
                 : cat(shown.svg, "\n<details><summary>as text</summary>", text, "</details>\n");

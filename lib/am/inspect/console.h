@@ -51,14 +51,16 @@ class Console : public Interpreter {
   // contains only complete answers at any time. Throws Error(kUsage) if the file exists and
   // `forced` is false.
   void set_output(const std::filesystem::path& path, bool forced);
-  // Runs the commands in the file until one fails or is `quit`. Returns all answers as one result.
+  // Runs the commands in the file until `quit` or, without ConsoleOptions::keep_going, the first
+  // failure; throws its error if it has one. Returns all answers as one result.
   Result source(const std::filesystem::path& path);
   // Shows the dashboard of a job on the user's terminal until the user leaves, and returns its last
   // state. Without a terminal, returns its current state.
   Result dashboard();
   // Writes the commands and answers of the session (the last 16 MiB) to an HTML page. Throws
   // Error(kUsage) if the path exists and `forced` is false. If a session with runs has no answers
-  // yet, the page contains the curves of all metrics, the comparison of several runs, and the plan.
+  // yet, the page contains the comparison of several runs, and of the first run the plan and the
+  // curves of the metrics that change.
   Result report(const std::filesystem::path& path, bool forced);
 
  private:
@@ -74,7 +76,7 @@ class Console : public Interpreter {
   // Applies the filter, or draws the picture, that follows a pipe.
   void apply(Outcome& outcome, const std::string& stage) const;
   void remember(const Outcome& outcome);
-  // Adds an entry to shown_, and drops the oldest ones beyond the largest total size.
+  // Adds an entry to shown_, and drops the oldest entries if their total size exceeds the limit.
   void show(Shown shown);
   void show_runs();
 

@@ -35,7 +35,7 @@ struct DashboardData {
   std::string title;
   Json status;      // answer of `status`
   Json ranks;       // answer of `ranks`
-  Json stragglers;  // answer of `stragglers`; null if the job reports no times
+  Json stragglers;  // answer of `stragglers`; null if the job has reported no times
   term::Curve loss;
 
   // Reads the losses of the steps so far from a run's metrics.jsonl, if the file exists.
@@ -46,8 +46,9 @@ struct DashboardData {
   Json to_json() const;
 };
 
-// Returns the dashboard in at most `rows` lines that fit into style.width. Ranks that do not fit
-// are counted in one line; silent and slow ranks come first.
+// Returns the dashboard in at most `rows` lines that fit into style.width; in more lines if not
+// even one rank fits. Ranks that do not fit are counted in one line; silent and slow ranks come
+// first.
 std::string dashboard_text(const DashboardData& data, int rows, const term::Style& style);
 
 }  // namespace am::inspect

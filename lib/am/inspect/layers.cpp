@@ -40,8 +40,8 @@ std::string ranges_text(const std::vector<int64_t>& numbers) {
   return ranges.size() == 1 ? ranges.front() : cat("{", join(ranges, ","), "}");
 }
 
-// Returns the number at `index` in a name, or the ranges that have replaced it. The last segment is
-// not counted. Returns nothing if the name has fewer numbers.
+// Returns the number with this index among the numbers in a dotted name, or the ranges that have
+// replaced it. Ignores the last component of the name. Returns nothing if there are fewer numbers.
 std::optional<std::string_view> number_at(std::string_view name, size_t index) {
   for (size_t first = 0;;) {
     const size_t dot = name.find('.', first);
@@ -54,7 +54,7 @@ std::optional<std::string_view> number_at(std::string_view name, size_t index) {
   }
 }
 
-// Replaces rows that have the same text and differ only in the number at `index` of their names.
+// Like fold_layers(), for rows that differ only in the number with this index in their names.
 std::vector<NamedRow> fold_at(const std::vector<NamedRow>& rows, size_t index) {
   struct Fold {
     std::string before, behind, text;  // parts of the name around the number; text of the rows

@@ -1,4 +1,4 @@
-// Layers in the names of parameters: the layer of a name, and names of many layers in one row.
+// Finds the layer in the name of a parameter, and combines the rows of equal layers into one row.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ std::string layer_of(std::string_view name);
 struct NamedRow {
   std::string name;
   std::string text;
-  // In the result of fold_layers(): the indices of the rows that this row replaces.
+  // In the results of the functions below: the indices of the rows that this row replaces.
   std::vector<size_t> members = {};
 };
 // Replaces rows that have the same text and differ only in the first number of their names by one

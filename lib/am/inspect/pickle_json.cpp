@@ -38,7 +38,7 @@ Json list_json(std::span<const PickleValue> items, PickleBudget& budget) {
 }
 
 // Converts an OrderedDict like a dict with the same contents, and any other object to the name of
-// its class with the arguments of the constructor.
+// its class with the arguments of the constructor and its state.
 Json object_json(const PickleValue& value, PickleBudget& budget) {
   if (value.is_object("collections", "OrderedDict")) return dict_json(value.contents(), budget);
   Json json = {{"object", cat(value.global().module(), ".", value.global().name())}};

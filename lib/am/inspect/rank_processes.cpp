@@ -227,8 +227,8 @@ std::vector<size_t> RankProcesses::missing(bool stopped_only) const {
   return found;
 }
 
-// Returns the ranks that have not answered as text, for example "rank 1 (stopped, pid 123)". If
-// processes are stopped, lists only their ranks.
+// Returns the ranks that have not answered as text, for example "rank 1 (stopped, pid 123)". If any
+// of their processes are stopped, lists only those ranks.
 std::string RankProcesses::missing_text() const {
   std::vector<size_t> named = missing(true);
   if (named.empty()) named = missing(false);

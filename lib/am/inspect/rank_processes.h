@@ -53,9 +53,9 @@ class RankProcesses : public Interpreter {
   const SessionFacts& facts() const override { return facts_; }
   // Runs a command on all ranks. After two seconds, if some ranks have answered or are stopped, a
   // notice lists the ranks that have not answered. The first interrupt of the user is forwarded to
-  // the ranks. If they do not end the command within two seconds, it is abandoned: the ranks
-  // continue with it in the background, and the next command that needs the ranks waits for them. A
-  // second interrupt ends the session.
+  // the ranks. If they do not end the command within two seconds, or if a rank is stopped, the
+  // command is abandoned: the ranks continue with it in the background, and the next command that
+  // needs the ranks waits for them. A second interrupt ends the session.
   Outcome run(const std::string& input) override;
   void set_window(int columns, int rows) override {
     style_.width = columns;
@@ -77,7 +77,8 @@ class RankProcesses : public Interpreter {
   bool receive_all();
   std::vector<Json> take_replies();
   // Forwards an interrupt of the user to the ranks. Returns false if the command must be abandoned,
-  // because the ranks have not ended it in time. Throws SessionLost after a second interrupt.
+  // because a rank is stopped or the ranks have not ended the command in time. Throws SessionLost
+  // after a second interrupt.
   bool obey_interrupt();
   void name_missing();
   std::string missing_text() const;

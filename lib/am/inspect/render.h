@@ -30,10 +30,11 @@ std::string draw_held_bytes(const std::vector<HeldBytes>& before,
 std::string box_text(const mesh::Box& box);
 
 // Returns a text that a model generated, with characters replaced that are not safe to print
-// (invalid UTF-8, and control characters except newline and tab). The replacement is U+FFFD, or '?'
-// if `style` is ASCII only.
+// (invalid UTF-8, and control characters except newline and tab). The replacement is U+FFFD. If
+// `style` is ASCII only, it is '?', which also replaces all characters beyond ASCII.
 std::string printable_text(std::string_view text, const term::Style& style);
-// Returns printable_text() in quotes and on one line: newline and tab become \n and \t.
+// Returns printable_text() in double quotes and on one line: newline and tab become \n and \t, and
+// quotes and backslashes are escaped.
 std::string quoted_text(std::string_view text, const term::Style& style);
 
 }  // namespace am::inspect

@@ -24,8 +24,8 @@ class Rows {
   Json& list() { return rows_; }
   // Sorts the rows by the number under `key`, largest first. Rows without a number come last.
   void sort_down(const std::string& key);
-  // Sets result.json[name] to the rows. Sets result.text to the table, but not if
-  // session.for_programs() is true.
+  // Sets result.json[name] to the rows, and result.table to the columns. Sets result.text to the
+  // table, but not if session.for_programs() is true.
   void give(Result& result, const std::string& name, const Session& session) const;
   // Like give(), but draws the rows `shown` in the table, instead of the rows of the JSON answer.
   void give_shown(Result& result, const std::string& name, const Session& session,

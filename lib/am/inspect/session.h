@@ -68,11 +68,13 @@ class Session {
   std::filesystem::path path(const std::string& operand) const;
 
   // Returns the parameter or optimizer state with this name, or the parameter of which `name` is a
-  // unique suffix. Throws Error(kUsage), whose hint lists the nearest names.
+  // unique suffix. If there is none, throws Error(kUsage), for example with the nearest name as the
+  // hint.
   const HeldParameter& parameter(std::string_view name) const;
   // Returns the parameters that the pattern matches as a name, a glob, a module or a glob of
   // modules; "" and "all" match every parameter. If no parameter matches, optimizer states are
-  // searched. Throws Error(kUsage) if nothing matches.
+  // searched, then names of parameters and modules that end in the pattern, if there is only one.
+  // Throws Error(kUsage) if nothing matches.
   std::vector<const HeldParameter*> matching(std::string_view pattern) const;
 
   // Returns the names that the user has defined with `let`, and the operands that each name stands
@@ -127,8 +129,8 @@ class Session {
   std::map<std::string, std::vector<std::string>> aliases_;
 };
 
-// Returns the names of all modules that contain parameters, in natural order. A module is a prefix
-// of the name of a parameter that ends before a dot.
+// Returns the names of all modules that contain parameters, in natural order. A module's name is
+// the part of a parameter's name before one of the dots.
 std::vector<std::string> module_names(const std::vector<HeldParameter>& parameters);
 
 }  // namespace am::inspect

@@ -60,9 +60,9 @@ StoredCatalog::StoredCatalog(std::unique_ptr<stored::TensorSource> source)
                       fs::absolute(source_->path()).lexically_normal().filename().string(), mesh_);
 }
 
-// Reads the layout, the tokenizer and the training state that a checkpoint of am-run records.
-// Plugins that the plan of the checkpoint names are never loaded, not even if the command line
-// allows plugins.
+// Reads the layout, the LoRA settings, the tokenizer and the training state that a checkpoint of
+// am-run records. Plugins that the plan of the checkpoint names are never loaded, not even if the
+// command line allows plugins.
 void StoredCatalog::read_checkpoint_facts() {
   const fs::path folder = folder_of(source_->path());
   const run_folder::CheckpointInfo info = run_folder::read_checkpoint_info(folder);
@@ -115,8 +115,8 @@ Json StoredCatalog::value(std::string_view name) const {
   return json;
 }
 
-// Returns whether the mesh of the ranks that wrote the checkpoint is known. The formats of other
-// frameworks do not record the mesh.
+// Returns whether the mesh is known: am-run's checkpoints record it, and Hugging Face's and
+// torch.save's files count as one rank. Sharded formats of other frameworks do not record a mesh.
 bool StoredCatalog::has_mesh() const {
   const std::string format = source_->format();
   return format == "automesh" || format == "huggingface" || format == "torch";

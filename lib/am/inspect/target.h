@@ -26,9 +26,9 @@ struct Target {
 };
 
 // Determines the kind of `path`. `token` is the file with the token of a job at tcp://. Throws
-// Error(kIo) if the path does not exist, and Error(kFormat), with a hint that lists the valid
-// kinds, if the path has no valid kind. Throws Error(kUsage), with advice on how to reach the job,
-// if the job runs on another machine and does not accept connections over TCP.
+// Error(kIo) if the path does not exist or cannot be read, and Error(kFormat) if nothing in it can
+// be opened. Throws Error(kUsage), with advice on how to reach the job, if the job runs on another
+// machine and does not accept connections over TCP, or if `token` is missing.
 Target find_target(const std::filesystem::path& path, const std::filesystem::path& token = {});
 
 // Returns the plans, checkpoints and run folders in a folder, in natural order; empty if the folder

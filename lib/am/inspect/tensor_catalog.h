@@ -2,7 +2,7 @@
 // shards of each rank, but not values.
 //
 // values/parameter_view.h adds access to values. There is one object per rank. Members marked
-// "Collective" must be called on every rank with the same arguments; with one rank they do not
+// "Collective" must be called on every rank at the same points; with one rank they do not
 // communicate. Implementations:
 //
 //   StoredCatalog    stored_catalog.h           tensors of a checkpoint, read by one process
@@ -66,7 +66,7 @@ struct HeldBytes {
   int64_t unsharded = 0;  // gathered full tensors, in addition to the shards
   int64_t gradients = 0;  // gradients of parameters
   int64_t optimizer = 0;  // optimizer states in memory
-  int64_t model = 0;      // model loaded from a checkpoint by `loss`, `generate` or `grad`
+  int64_t model = 0;      // model that a command such as `loss` has loaded from a checkpoint
 };
 
 class TensorCatalog {

@@ -68,7 +68,7 @@ TextArgument text_or_file(const Session& session, const Arguments& arguments) {
   if (arguments.words.size() != 1) return {std::move(text), {}};
   const bool quoted = arguments.quoted.front();
   const bool home = begins_with_home(text);
-  // A text may begin with a tilde that is not a home folder.
+  // Session::path() throws for "~name", which may also be the beginning of a text.
   const fs::path path = home || !starts_with(text, "~") ? session.path(text) : fs::path(text);
   const std::string how_to_quote =
       cat("to use the word itself as a text, quote it: \"", text, "\"");

@@ -2,8 +2,8 @@
 //
 // A command ends at a newline or a `;`, and a word ends at a space, except inside quotes. In
 // 'single quotes' all characters are literal; in "double quotes" there are the escapes \" \\ \n \t.
-// Outside of single quotes a backslash escapes the next character, and a backslash before a line
-// break joins the lines. A `#` at the beginning of a word starts a comment.
+// Outside of single quotes a backslash escapes the next character; outside of all quotes, a
+// backslash before a line break joins the lines. A `#` at the beginning of a word starts a comment.
 //
 //   split_commands("ls; show 'a b'\n", true).commands;  // {"ls", "show 'a b'"}
 //   split_words("show 'a b'");                          // {"show", "a b"}

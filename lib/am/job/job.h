@@ -26,8 +26,8 @@ struct Job {
 };
 
 // The purpose for which a plan is opened. kInspection is for sessions that only inspect the model:
-// the rules on batches, data, learning-rate schedule, optimizer and checkpoints are then not
-// checked.
+// violations of the rules batch.*, seq.*, data.*, train.*, scheduler.*, checkpoint.* and
+// optimizer.* are then ignored.
 enum class Purpose { kTraining, kInspection };
 
 struct JobFile {

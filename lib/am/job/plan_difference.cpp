@@ -102,7 +102,7 @@ void settle_mesh(Plan& plan, const mesh::MeshSizes& sizes) {
   if (std::holds_alternative<config::DDPConfig>(plan.strategy)) plan.mesh.dp_replicate_size = 1;
 }
 
-// Sets keys whose values mean the same to one of these values.
+// Resets keys without effect, and replaces values that have equal effects by one of them.
 void settle_megatron(config::MegatronConfig& megatron, const mesh::MeshSizes& sizes) {
   if (sizes.tp == 1) megatron.sequence_parallel = false;
   if (megatron.params_dtype == "float32") megatron.grad_reduce_in_fp32 = true;
@@ -140,7 +140,8 @@ void settle_strategy(Plan& plan, const mesh::MeshSizes& sizes) {
   }
 }
 
-// Makes plans of all strategies equal that do not set cluster.implementation.
+// Replaces the strategy's default of cluster.implementation by "automesh", so that plans of several
+// strategies do not differ in a key that none of them sets.
 void settle_implementation(Plan& plan) {
   if (plan.cluster.implementation != config::default_implementation(plan.strategy)) return;
   plan.cluster.implementation = config::ClusterSection().implementation;

@@ -1,5 +1,5 @@
 // Finds the keys in which two plans differ. canonical() converts plans to a form in which two plans
-// of the same job have equal keys.
+// of the same job differ in fewer keys.
 //
 //   for (const auto& d : differences(a, b)) std::cout << d.key << ": " << d.a << " -> " << d.b;
 #pragma once
@@ -26,10 +26,9 @@ struct PlanDifference {
 // one plan's strategy has a key, its value is compared with the key's default.
 std::vector<PlanDifference> differences(const config::Plan& a, const config::Plan& b);
 
-// Returns the plan in canonical form: values that follow from other keys are set, and keys without
-// effect are reset to their defaults. Two plans with equal layout and training then have equal
-// keys. Returns the plan unchanged if its mesh sizes are invalid. `config`: the model, whose number
-// of layers determines the stages.
+// Returns the plan in canonical form: many values that follow from other keys are set, and many
+// keys without effect are reset to their defaults. If the plan's mesh sizes are invalid, converts
+// only cluster.implementation. `config`: the model, whose number of layers determines the stages.
 config::Plan canonical(config::Plan plan, const model::ModelConfig& config);
 
 }  // namespace am::job

@@ -1,5 +1,5 @@
 // A scaled-down job (also called proxy): a small model on a small mesh, for testing the layout of a
-// plan. Everything that determines how parameters and computation are sharded is kept.
+// plan. Its parameters and computation are sharded as in the job, over fewer ranks.
 //
 //   const auto proxy = scaled_down(job.plan, job.model, job.layout.mesh.sizes(), found);
 //   if (proxy) write_file_atomically("proxy.toml", config::to_short_toml(proxy->plan));
@@ -7,7 +7,8 @@
 // The proxy keeps the model family, kinds of layers, grouped queries (several query heads per key
 // head), expert groups, tied heads, attention windows, adapters, the strategy with its keys, the
 // pipeline schedule, activation checkpointing and gradient accumulation. Widths, vocabulary,
-// sequence length, number of layers and mesh axes are reduced. If the plan's mesh does not evenly
+// sequence length, number of layers and mesh axes are reduced. The split points of the pipeline and
+// the layers for multi-token prediction are left out. If the plan's mesh does not evenly
 // divide the key heads, the vocabulary, the layers or the sequence, then the proxy's mesh does not
 // evenly divide the reduced number either.
 #pragma once
@@ -23,14 +24,15 @@
 
 namespace am::job {
 
-// Returns a plan whose job reads and writes no files: random initial weights, synthetic data
-// (packed if the plan packs its data), no validation, no checkpoints and no metrics. Only
-// train.max_steps limits this job. All other keys are copied from `plan`.
+// Returns a plan whose job needs no weights and no data: random initial weights, synthetic data
+// (packed if the plan packs its data) and no validation. [checkpoint] and [metrics] have their
+// defaults, without resuming. Only train.max_steps limits this job. All other keys are copied from
+// `plan`.
 config::Plan without_files(config::Plan plan);
 
 struct ScaledDownJob {
   struct Change {
-    std::string key;  // plan or config.json key, for example "mesh.tp_size", "hidden_size"
+    std::string key;  // for example "mesh.tp_size", "hidden_size", "experts"
     int64_t from = 0;
     int64_t to = 0;
   };
@@ -38,7 +40,7 @@ struct ScaledDownJob {
   config::Plan plan;
   model::ModelConfig model;
   mesh::MeshSizes mesh;
-  std::vector<Change> changes;  // the reduced sizes; empty if the job is small already
+  std::vector<Change> changes;  // the changed sizes; empty if the job is small already
 };
 
 // Returns the proxy of a plan that has passed the rules. `sizes`: the sizes of the plan's mesh. If

@@ -18,7 +18,7 @@ namespace am::job {
 // How one layout shards a parameter.
 struct Placed {
   Shape local;  // shape of the shard on the first rank that stores the parameter
-  // Placement on each mesh axis, for example "tp: Shard(0), dp_shard_cp: Shard(0)"; "whole" if no
+  // Placement on each mesh axis, for example "dp_shard_cp: Shard(0), tp: Shard(0)"; "whole" if no
   // axis for the parameter has several ranks.
   std::string placed;
 };

@@ -9,7 +9,7 @@
 namespace am::layout {
 
 // Returns the buckets as indices into layout.parameters, in the order in which backward produces
-// the gradients: the reverse of the inventory. Empty if the strategy reduces by FSDP unit.
+// the gradients: the reverse of the inventory. Empty in all cases not listed below.
 //
 //   ddp            PyTorch's buckets: a bucket is full when its bytes reach bucket_cap_mb; the
 //                  first is full at 1 MiB, so that the reduction starts early.

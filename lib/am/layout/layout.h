@@ -23,8 +23,8 @@ namespace am::layout {
 std::optional<mesh::MeshSizes> resolve_mesh(const config::Plan& plan, int64_t world_size,
                                             Diagnostics& found);
 
-// Mesh sizes, available even if their product is not the world size, so that a wrong dp_size does
-// not hide errors about tp_size.
+// Mesh sizes as far as they are known. `axes` and `dp` are set even if the sizes contradict the
+// world size, so that a wrong dp_size does not hide errors about tp_size.
 struct MeshDraft {
   std::optional<mesh::MeshSizes> sizes;  // result of resolve_mesh
   std::optional<mesh::MeshSizes> axes;   // pp, cp and tp as written, other axes 1; absent if a size
@@ -67,7 +67,7 @@ struct OptimizerOptions {
 // With ep > 1 routed experts use a different mesh: the ranks of a stage are (ep_shard, ep, etp).
 // Each ep rank holds an equal number of experts. FSDP shards experts over ep_shard, which includes
 // dp_replicate. etp, which only the strategy megatron has, cuts each expert along its width; tp
-// does not. Under megatron, experts use this mesh also with tp > 1.
+// does not. Under megatron, experts use this mesh even with ep = 1 if tp or etp is greater than 1.
 struct ParameterLayout {
   std::string name;
   Shape shape;                // global shape
@@ -122,7 +122,7 @@ struct ParameterLayout {
   }
   // Returns the number of elements that this rank stores: the FSDP shard with its padding.
   int64_t stored_numel(const mesh::MeshLayout& mesh, int64_t rank) const;
-  // Returns the placement on every mesh axis of size > 1, outer axes first, for example
+  // Returns the placement on every mesh axis of size > 1 except pp, outer axes first, for example
   // {"dp_shard_cp": "Shard(0)", "tp": "Shard(0)"}. The matrix of a single expert has no placement
   // on ep.
   std::vector<std::pair<std::string, mesh::Placement>> placements(
@@ -170,8 +170,9 @@ struct Layout {
   std::vector<int> ignored() const;
 };
 
-// Returns the layout of all parameters, or nothing if there is an error. Adds the diagnostics of
-// adapters.h, of select_tp_plan and of parameter_choice.h.
+// Returns the layout of all parameters, or nothing if there is an error or if pp is too large for
+// any schedule. Adds the diagnostics of adapters.h, of select_tp_plan and model::resolve_tp_plan,
+// and of parameter_choice.h.
 std::optional<Layout> build_layout(const config::Plan& plan, const model::ModelConfig& config,
                                    const mesh::MeshSizes& sizes, Diagnostics& found);
 

@@ -18,9 +18,10 @@ struct StepPrecision {
 };
 
 // Returns the dtypes of a plan. fsdp2 computes in its policy's param_dtype (default: the plan's
-// dtype) and reduces in reduce_dtype (default: the compute dtype). Other strategies compute in the
-// plan's dtype; megatron_fsdp can store parameters and reduce gradients in float32. `products` of
-// fsdp2 and ddp is autocast_dtype, if set.
+// dtype) and reduces in reduce_dtype (default: the compute dtype). ddp and megatron_fsdp compute in
+// the plan's dtype; megatron_fsdp can store parameters and reduce gradients in float32. megatron
+// computes in params_dtype, stores a float32 copy, and reduces in float32 or params_dtype.
+// `products` of fsdp2 and ddp is autocast_dtype, if set.
 StepPrecision resolve_precision(const config::Plan& plan);
 
 // Returns autocast's dtype, or an empty optional without autocast.

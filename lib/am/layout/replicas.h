@@ -7,8 +7,8 @@
 
 namespace am::layout {
 
-// Whether the stored parameters, which the optimizer updates, are sharded. megatron_fsdp shards
-// them at every level except 0.
+// Whether the stored parameters, which the optimizer updates, are sharded. megatron_fsdp and
+// megatron shard them at every level except 0.
 bool shards_parameters(const config::DistributedConfig& strategy);
 
 // Axes along which ranks hold the same boxes of a parameter, in addition to the tp ranks that

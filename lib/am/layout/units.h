@@ -28,10 +28,11 @@ std::vector<GatheredPart> gathered_parts(const Layout& layout, const std::vector
 //
 //   fsdp2          by default: true for all but the last layer, the head and the root, whose
 //                  parameters backward needs first; in a pipeline (`pp` > 1) false for all, as in
-//                  torchtitan: otherwise each micro-batch would gather them again. If the plan sets reshard_after_forward: false for the root, and for all
-//                  other units the plan's value, where a number means true.
+//                  torchtitan: otherwise each micro-batch would gather them again.
+//                  If the plan sets reshard_after_forward: false for the root, and for all other
+//                  units the plan's value, where a number means true.
 //   megatron_fsdp  true for all at level 3; below it false for all
-//   ddp            false for all
+//   ddp, megatron  false for all
 std::vector<bool> reshard_after_forward(const config::DistributedConfig& strategy,
                                         const std::vector<model::Unit>& units, int64_t pp);
 
@@ -50,8 +51,8 @@ bool offloads_to_host(const config::DistributedConfig& strategy);
 // fsdp_double_buffer at level 3, at which layers are gathered and freed.
 bool reuses_buffers(const config::DistributedConfig& strategy);
 
-// Whether a unit's gradients are reduced during backward instead of after it. False only for
-// megatron_fsdp's levels 0 and 1 with overlap_grad_reduce = false.
+// Whether a unit's gradients are reduced during backward instead of after it. False only with
+// overlap_grad_reduce = false, under megatron and at levels 0 and 1 of megatron_fsdp.
 bool overlaps_reduction(const config::DistributedConfig& strategy);
 
 // Number of FSDP units that are gathered ahead of the one that computes.
@@ -61,6 +62,7 @@ bool overlaps_reduction(const config::DistributedConfig& strategy);
 //                  on the CPU
 //   megatron_fsdp  at level 0 none; at levels 1 and 2 one in forward with overlap_param_gather; at
 //                  level 3 one in both directions
+//   megatron       with zero > 0 and overlap_param_gather one in forward; else none
 //   ddp            none
 struct PrefetchDepths {
   int64_t forward = 0;

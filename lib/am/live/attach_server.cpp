@@ -130,7 +130,7 @@ AttachServer::AttachServer(const runtime::World& world, const run_folder::RunFol
 
 AttachServer::~AttachServer() {
   dumps_.reset();                // its thread uses the other members
-  if (server_) server_->stop();  // as above
+  if (server_) server_->stop();  // so does the listening thread
   helpers_.reset();              // afterwards no answers of other ranks are sent to clients
   world_.context()->on_collective = nullptr;
   self_->set_probe(nullptr);

@@ -149,7 +149,7 @@ class AttachServer : public train::InspectionHook {
   inspect::Result step_on(const inspect::Arguments& arguments, const control::Request& request,
                           int64_t steps);
   inspect::Result set_break(const inspect::Arguments& arguments, uint64_t client);
-  // The next functions are implemented in probing.cpp.
+  // The next functions are implemented in probing.cpp, except for next_wanted().
   int64_t next_wanted(int64_t steps) const;
   bool probe_is_due(int64_t steps) const;
   bool waits(const Turn& turn) const;

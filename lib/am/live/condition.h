@@ -30,8 +30,8 @@ std::optional<double> step_number(const observe::StepMetrics& metrics, std::stri
 
 class Condition {
  public:
-  // Parses a condition of three words, for example "loss", ">" and "4.5". Throws Error(kUsage),
-  // which lists the valid names.
+  // Parses a condition of three words, for example "loss", ">" and "4.5". Throws Error(kUsage) for
+  // words that are not a condition on `numbers`.
   static Condition parse(const std::vector<std::string>& words, const Numbers& numbers);
 
   // Returns whether `word` is a comparison operator: "<", "<=", ">", ">=", "==" or "!=".

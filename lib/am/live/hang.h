@@ -18,8 +18,8 @@ namespace am::live {
 // concerns a single rank.
 Json question_of(const std::string& what, bool one, int64_t world_size);
 
-// Return the results of the commands `ranks` and `collectives`. In a job of more than 16 ranks,
-// ranks in the same state share a row.
+// Return the results of the commands `ranks` and `collectives`. If more than 16 ranks are shown,
+// those in the same state share a row, and those that issued the same collectives share a table.
 inspect::Result describe_ranks(const Answers& answers, const term::Style& style);
 inspect::Result describe_collectives(const Answers& answers, const term::Style& style);
 // Returns the result of the command `stack` for one rank. Throws Error(kUsage) if the rank did not

@@ -171,7 +171,7 @@ void Program::visit(std::vector<values::ProgramTensor> tensors, const ProgramNum
     tensors_.set(std::move(tensors));
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::kPeer) throw;
-    refused = error;  // all ranks refuse; clients find no tensors
+    refused = error;  // set() throws on all ranks; clients then find no tensors
   }
   // Collective, and therefore called even if `numbers` contains the gradient norm.
   const double norm = tensors_.gradient_norm();

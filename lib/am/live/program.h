@@ -58,7 +58,7 @@ struct ProgramNumbers {
   // If NaN, Program computes the norm of the gradients among the tensors.
   double grad_norm = std::numeric_limits<double>::quiet_NaN();
   double learning_rate = std::numeric_limits<double>::quiet_NaN();
-  double step_seconds = std::numeric_limits<double>::quiet_NaN();       // NaN: it is measured
+  double step_seconds = std::numeric_limits<double>::quiet_NaN();       // NaN: Program measures it
   double tokens_per_second = std::numeric_limits<double>::quiet_NaN();  // over all ranks
 };
 

@@ -4,9 +4,8 @@
 // (runtime/store.h), so questions need no other port, password or connection. Rank 0 stores a
 // question under the next number. On every other rank, a thread waits in the store for this number,
 // which costs nothing while there is no question, and then stores the answer of the rank. Rank 0
-// reads the answers with one request per block of ranks. A rank whose answer is missing at the
-// timeout is stopped, dead or unreachable; its last known state is the one that its watchdog
-// published.
+// reads the answers in blocks of ranks. A rank whose answer is missing at the timeout may be
+// stopped, dead or unreachable; its last known state is the one that its watchdog published.
 #pragma once
 
 #include <sys/types.h>
@@ -26,10 +25,11 @@ namespace am::live {
 
 // A rank that did not answer.
 struct Silent {
-  // State of the process, for example "stopped" or "ended"; empty if it is on another machine.
+  // State of the process, for example "stopped" or "ended"; empty if the process is on another
+  // machine. If the store does not answer, a text that says so.
   std::string process;
   std::optional<Json> last_state;  // last state that the watchdog of the rank published
-  pid_t pid = 0;                   // process of the rank; 0 if it is on another machine
+  pid_t pid = 0;                   // process of the rank; 0 if not known to be on this machine
 };
 
 struct Answers {

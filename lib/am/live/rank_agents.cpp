@@ -54,7 +54,7 @@ struct RankAgents::Shared {
       answer_questions(*store, rank, RankStatus::who(),
                        [this](const Json& question) { return self->answer(question); });
     } catch (const std::exception&) {
-      // The server of the store has ended, which happens only when the job ends.
+      // The connection to the store is lost, normally because the job ends.
     }
     finish();
   }

@@ -28,9 +28,9 @@ class RankAgents {
   ~RankAgents();
 
   // Requests RankStatus::answer(what) from `ranks`, which are in ascending order; nullopt: from
-  // all. When the answers have arrived, calls `use` with them, on the thread of this class. Returns
-  // false if too many requests are queued, unless the request is `urgent`. May be called on rank 0,
-  // by any thread.
+  // all. When the answers have arrived, or the time for them is over, calls `use` with them, on the
+  // thread of this class. Returns false if too many requests are queued, unless the request is
+  // `urgent`. May be called on rank 0, by any thread.
   bool ask(const Json& what, std::optional<std::vector<int64_t>> ranks,
            std::function<void(const Answers&)> use, bool urgent = false);
   // Prevents further calls of the `use` functions. After close() returns, none of them is running

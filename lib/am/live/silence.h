@@ -9,8 +9,8 @@
 
 namespace am::live {
 
-// Largest number of ranks that tables list one per row. In larger jobs, ranks in the same state
-// share a row.
+// Largest number of ranks that tables list one per row. For more ranks, those in the same state
+// share a row, or only some ranks are listed.
 inline constexpr size_t kListedRanks = 16;
 
 // Returns a phrase for messages about a rank that does not answer: for example "does not answer" or

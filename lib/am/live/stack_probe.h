@@ -42,7 +42,8 @@ class StackProbe {
   // Returns the frames of the probed thread, innermost first; empty if the thread did not answer
   // within `patience`.
   std::vector<std::string> take(std::chrono::milliseconds patience);
-  // Returns the frames of the autograd thread for the device; empty if there is no such thread.
+  // Returns the frames of the autograd thread for the device; empty if there is no such thread or
+  // it did not answer within `patience`.
   std::vector<std::string> take_of_device(std::chrono::milliseconds patience);
 
  private:

@@ -16,10 +16,11 @@ class StateDumps {
  public:
   using Use = std::function<void(const std::string& text)>;
 
-  // Calls `report` once per interval, on a thread of this class. `report` passes the text of the
-  // file to its argument, possibly later and on another thread, but not after this object was
-  // destroyed. A file's name is the UTC time, for example 20260301T140532Z.txt; the newest 24 are
-  // kept. `log` is called once if files cannot be written.
+  // Calls `report` once per interval, on a thread of this class, unless the previous report is not
+  // complete yet. `report` passes the text of the file to its argument, possibly later and on
+  // another thread, but not after this object was destroyed. A file's name is the UTC time, for
+  // example 20260301T140532Z.txt; the newest 24 are kept. `log` is called once if files cannot be
+  // written.
   StateDumps(std::chrono::duration<double> interval, std::filesystem::path folder,
              std::function<void(const Use& use)> report,
              std::function<void(const std::string& line)> log);

@@ -63,7 +63,7 @@ class Status {
   int64_t first_step_ = 0;
   int64_t max_steps_ = 0;
   std::string paused_;
-  std::atomic<int64_t> step_{-1};  // -1: the step of last_
+  std::atomic<int64_t> step_{-1};  // -1: not set, step() uses last_
 };
 
 }  // namespace am::live

@@ -116,9 +116,9 @@ std::set<std::pair<uint64_t, int64_t>> AttachServer::take_cancelled() {
   return std::exchange(cancelled_, {});
 }
 
-// Drops the `watch` and `tripwire` commands of clients that have disconnected, ends cancelled
-// `watch` commands, pauses the job if a `break` condition is true, and answers a `step N` that has
-// finished or was cancelled. Called at the beginning of each visit.
+// Drops the `watch`, `tripwire` and `break` commands of clients that have disconnected, ends
+// cancelled `watch` commands, pauses the job if a `break` condition is true, and answers a `step N`
+// that has finished or was cancelled. Called at the beginning of each visit.
 void AttachServer::arrive(const train::Boundary& boundary) {
   const auto cancelled = take_cancelled();
   const auto is_cancelled = [&](const control::Request& request) {
@@ -141,7 +141,7 @@ void AttachServer::arrive(const train::Boundary& boundary) {
   if (hit || reached || (stepping_ && is_cancelled(*stepping_))) answer_step(boundary);
 }
 
-// Pauses the job and answers the pending `step N`, if there is one.
+// If a `step N` is pending, pauses the job and answers the command.
 void AttachServer::answer_step(const train::Boundary& boundary) {
   pause_at_ = 0;
   if (!stepping_) return;

@@ -122,7 +122,7 @@ void AttachServer::run_command(const Turn& turn, const train::Boundary& boundary
       const bool asks = each.number == turn.request.client && given != each.hello.end();
       if (asks && given->is_object()) session = *given;
     }
-    for (const char* size : {"width", "height"}) {  // those of the client's terminal
+    for (const char* size : {"width", "height"}) {  // size of the client's terminal
       const auto now = turn.request.body.find(size);
       if (now != turn.request.body.end()) session[size] = *now;
     }

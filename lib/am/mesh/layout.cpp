@@ -11,7 +11,7 @@ namespace am::mesh {
 namespace {
 
 // Name of a process group, and the axes along which its ranks differ. The expert groups etp, ep and
-// ep_shard have no NamedAxes, because they are not products of axes.
+// ep_shard have no NamedAxes, because they are not combinations of these axes.
 struct NamedAxes {
   std::string_view name;
   std::array<bool, 5> varies;  // one flag for each axis: pp, dp_replicate, dp_shard, cp, tp

@@ -1,7 +1,8 @@
 // Computes the coordinates of ranks in the device mesh, and the ranks of each process group.
 //
-// The axes from outer to inner, as in PyTorch's and NeMo AutoModel's five-axis mesh: pp,
-// dp_replicate, dp_shard, cp, tp. Ranks are row-major in this order, so tp varies fastest.
+// The axes, from outermost to innermost, are those of PyTorch's and NeMo AutoModel's five-axis
+// mesh: pp, dp_replicate, dp_shard, cp, tp. Ranks are row-major in this order, so tp varies
+// fastest.
 //
 //   MeshLayout mesh({.dp_shard = 2, .tp = 2});
 //   mesh.groups("tp");            // {{0, 1}, {2, 3}}
@@ -24,9 +25,9 @@ inline constexpr std::array<Axis, 5> kAxes = {Axis::kPp, Axis::kDpReplicate, Axi
 
 const char* to_string(Axis axis);
 
-// Number of ranks along each axis; all at least 1. `ep` is not an axis, because expert parallelism
-// uses the ranks of a pipeline stage again, and neither is `etp`: ep * etp must divide dp_replicate
-// * dp_shard * cp * tp.
+// Number of ranks along each axis, at least 1. `ep` and `etp` are not axes, because expert
+// parallelism divides the ranks of a pipeline stage in its own way: ep * etp must divide
+// dp_replicate * dp_shard * cp * tp.
 struct MeshSizes {
   int64_t pp = 1;
   int64_t dp_replicate = 1;
@@ -50,7 +51,7 @@ struct MeshSizes {
 //                                          summed
 //   ep, ep_shard                           axes of a grid (ep_shard, ep, etp) that has all ranks of a
 //                                          pipeline stage
-// "etp", the innermost axis of this grid, is a name too, but no job of automesh has its groups.
+// MeshLayout also accepts "etp", the innermost axis of this grid; jobs do not create its groups.
 inline constexpr std::array<std::string_view, 11> kGroupNames = {
     "pp",          "dp_replicate", "dp_shard", "cp",       "tp",   "dp",
     "dp_shard_cp", "dp_cp",        "ep",       "ep_shard", "world"};

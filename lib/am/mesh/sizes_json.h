@@ -1,5 +1,6 @@
 // Converts the sizes of a mesh to and from JSON, for example
-// {"pp": 2, "dp_replicate": 1, "dp_shard": 4, "cp": 1, "tp": 2, "ep": 1}.
+// {"pp": 2, "dp_replicate": 1, "dp_shard": 4, "cp": 1, "tp": 2, "ep": 1}. The JSON lacks `etp`;
+// sizes_from_json() sets it to 1.
 #pragma once
 
 #include "am/base/json.h"

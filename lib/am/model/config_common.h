@@ -1,5 +1,5 @@
-// Reads the keys of config.json that every decoder has: sizes, heads, norms, activation, rotary
-// embedding.
+// Reads the keys of config.json that decoders have in common: sizes, heads, norms, activation,
+// rotary embedding and others.
 #pragma once
 
 #include "am/model/config.h"
@@ -9,8 +9,8 @@
 namespace am::model {
 
 // Reads the five sizes: vocabulary, hidden size, intermediate size, layers and heads. If
-// `class_sizes` is set (for the text part of a multimodal config), a missing size is replaced by
-// the default of the family's configuration class. Otherwise it is an error.
+// `class_sizes` is set (for the text part of a multimodal config), a missing size gets the default
+// of the family's configuration class; otherwise a missing size is an error.
 void read_sizes(ConfigReader& reader, const Family& family, bool class_sizes, ModelConfig& config);
 void read_common(ConfigReader& reader, const Family& family, ModelConfig& config);
 

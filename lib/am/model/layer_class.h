@@ -4,7 +4,7 @@
 //   is_layer_class(qwen3, "Qwen3DecoderLayer");                                           // true
 //   find_layer_class("transformers.models.llama.modeling_llama.LlamaDecoderLayer");       // llama
 //
-// A class name may be a full path or the path's last component. Both identify one family.
+// A class name may be a full path or the path's last component. Either form identifies the family.
 #pragma once
 
 #include <string>

@@ -60,7 +60,7 @@ constexpr std::array<std::string_view, 78> kNoShape = {
     "max_window_layers", "max_sequence_length", "model_max_length", "seq_length", "bos_token",
     "eos_token", "pad_token", "unk_token", "mask_token"};
 
-// A config key, and the value with which the key leaves the layers equal to Llama's.
+// A boolean config key, and the value for which the layers equal Llama's.
 struct Neutral {
   std::string_view key;
   bool value;

@@ -33,8 +33,8 @@ struct LoraConfig {
   // matches every module that can have an adapter, except the head.
   std::vector<std::string> target_modules;
   double dropout = 0.0;
-  // Modules that are trained beside the adapters. Each entry is the end of module names or a glob,
-  // as in target_modules.
+  // Modules whose own weights are trained, in addition to the adapters. Each entry is the end of
+  // module names or a glob, as in target_modules.
   std::vector<std::string> modules_to_save = {};
   bool dora = false;
 };

@@ -43,15 +43,16 @@ class TpModules {
   std::vector<TpModule>& all() { return modules_; }
   const std::vector<TpModule>& all() const { return modules_; }
   // Returns the module with this role in the layer, or outside the layers if `layer` is -1. For a
-  // role of experts, returns the first expert's module. Returns null if there is no such module.
+  // role of routed experts, returns the first expert's module. Returns null if there is no such
+  // module.
   const TpModule* find(int layer, Role role) const;
   // Returns the attention of the module's layer.
   const AttentionSpec& attention_of(const TpModule& module) const {
     return spec_.layer(module.layer).attention;
   }
   // Returns the projection that computes the heads which the module reads, for a norm over heads or
-  // a vector with a value per head. Returns null if a fused matrix computes these heads, and for
-  // all other modules.
+  // a vector with a value per head: a matrix of its own, or the fused matrix. Returns null for all
+  // other modules.
   const TpModule* projection_of(const TpModule& module) const;
   // Whether the heads that projection_of() computes are sharded over tp.
   bool heads_are_cut(const TpModule& module) const;

@@ -2,11 +2,11 @@
 //
 // As under torch.autocast, matrix products and attention run in the autocast dtype, and operators
 // that would lose too much precision (norms, softmax) are not cast to it. Cast weights are not
-// cached: a step uses each weight once, and a cached copy would outlive the parameter that FSDP
-// frees.
+// cached: a forward pass uses most weights once, and a cached copy would outlive the parameter that
+// FSDP frees.
 //
 //   const AutocastScope scope({at::kCPU, at::kBFloat16});
-//   at::linear(x, w);  // runs in bfloat16, whatever the dtypes of x and w
+//   at::linear(x, w);  // runs in bfloat16, even if x and w are float32
 #pragma once
 
 #include <c10/core/DeviceType.h>

@@ -12,7 +12,7 @@ namespace am::nn {
 // look-up at the start, and the head's product at the end.
 struct UnitUse {
   int unit = 0;
-  // False for a look-up, whose gradient does not depend on the parameters.
+  // False for a look-up without a norm after it: its gradient does not depend on the parameters.
   bool backward_reads_parameters = true;
 };
 

@@ -117,7 +117,8 @@ struct Norm {
   SumOverRanks sum = {};
 
   at::Tensor operator()(const at::Tensor& x) const;
-  // Returns {x + added, the norm of this sum}. An RMSNorm on a GPU computes both in one pass.
+  // Returns {x + added, the norm of this sum}. An RMSNorm whose rows are not sharded computes both
+  // in one pass if there is a GPU kernel (fused::normed_sum).
   std::pair<at::Tensor, at::Tensor> of_sum(const at::Tensor& x, at::Tensor added) const;
 };
 

@@ -15,8 +15,8 @@
 
 namespace am::observe {
 
-// Passes metrics on to another sink. After its first error, which `report` receives, nothing more
-// is written.
+// Passes metrics on to another sink. After that sink's first error, which `report` receives,
+// nothing more is written.
 class BestEffortSink : public MetricSink {
  public:
   using Report = std::function<void(const std::string& line)>;

@@ -23,7 +23,7 @@ namespace am::observe {
 
 struct LoggerCommand {
   std::string name;               // "wandb", "mlflow" or "comet"
-  std::vector<std::string> argv;  // as in ChildProcess
+  std::vector<std::string> argv;  // program (looked up in PATH if it has no slash) and arguments
   std::filesystem::path log;      // receives the process's output
 };
 

@@ -17,7 +17,7 @@ struct MetricSeries {
   std::vector<std::vector<double>> values;  // values[key][line]
 };
 
-// Returns the keys of numbers that a metrics file can have, in the order of its lines. A dot
+// Returns the keys of numbers that a metrics file can have, in the order of a line's keys. A dot
 // separates the keys of nested objects, for example "expert_load.max_over_mean". The keys
 // "validation_loss/NAME" of validation sets are not among them.
 const std::vector<std::string>& metric_keys();

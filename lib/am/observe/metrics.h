@@ -89,8 +89,8 @@ class MetricSink {
   virtual ~MetricSink() = default;
   // Writes the metrics of one step. Throws Error(kIo) if writing fails.
   virtual void write(const StepMetrics& metrics) = 0;
-  // Makes the metrics written so far durable on disk. Also called before a checkpoint's folder is
-  // renamed to its final name.
+  // Makes the metrics written so far durable on disk, if the sink keeps them. Also called before a
+  // checkpoint's folder is renamed to its final name.
   virtual void flush() {}
 };
 
@@ -104,11 +104,12 @@ std::string to_json_line(const StepMetrics& metrics);
 std::vector<StepMetrics> read_metrics(const std::filesystem::path& path);
 
 // Renames an existing metrics file to metrics.jsonl.1 (.2, ...), so that a new run does not
-// overwrite it. Returns the new name, or nothing if the file has no lines. Throws filesystem_error.
+// overwrite it. Returns the new name, or nothing if the file is missing or empty. Throws
+// filesystem_error.
 std::optional<std::filesystem::path> set_aside(const std::filesystem::path& path);
 
-// Appends one line per step to a file, each with a single write call, so that readers see only
-// complete lines.
+// Appends one line per step to a file. Passes the whole line to one write(), so that readers
+// normally see only complete lines.
 class JsonlSink : public MetricSink {
  public:
   // Opens the file. Keeps lines with step <= resumed_step (0: none) and removes all other lines, so

@@ -16,7 +16,7 @@ namespace am::observe {
 namespace {
 
 struct Gauge {
-  std::string_view key;  // in metrics.jsonl; a dot separates the keys of nested objects
+  std::string_view key;  // key in metrics.jsonl; a dot separates the keys of nested objects
   std::string_view help;
 };
 

@@ -25,7 +25,7 @@ constexpr std::array<Kind, 3> kKinds = {{
 // Ranks with equal work.
 struct Group {
   int64_t ranks = 0;
-  std::array<std::vector<double>, kKinds.size()> seconds;  // of each rank, by kind
+  std::array<std::vector<double>, kKinds.size()> seconds;  // times of each rank, by kind
   std::array<double, kKinds.size()> usual{};               // medians, by kind
 };
 

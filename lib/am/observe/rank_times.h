@@ -13,13 +13,13 @@
 namespace am::observe {
 
 // Seconds that a rank spent in some steps. All times are those of the host. On a GPU, `waiting`
-// also has the time for which the host waits for its own GPU, which is large on every rank; a rank
-// whose host is slow waits less than the others.
+// also includes the time for which the host waits for its own GPU, which is large on every rank; a
+// rank whose host is slow waits less than the others.
 struct RankTimes {
-  double compute = 0.0;  // in steps, except for data and waiting
+  double compute = 0.0;  // running steps, without data and waiting
   double data = 0.0;     // reading batches
-  double saving = 0.0;   // saving checkpoints, except for waiting
-  double waiting = 0.0;  // for other ranks, in collectives and in messages
+  double saving = 0.0;   // saving checkpoints, without waiting
+  double waiting = 0.0;  // waiting for other ranks, in collectives and in messages
 
   double own() const { return compute + data + saving; }
   RankTimes operator-(const RankTimes& other) const {
@@ -35,7 +35,7 @@ struct SlowRank {
   int64_t rank = 0;
   std::string_view kind;  // the kind of time with the largest excess: compute, data or saving
   double seconds = 0.0;   // time of this kind per step
-  // Median of the peers' times of this kind; for a rank without peers, its own earlier time.
+  // Median of the group's times of this kind; for a rank without peers, its own earlier time.
   double of_others = 0.0;
 };
 

@@ -172,7 +172,7 @@ void TensorBoardSink::write(const StepMetrics& metrics) {
   write_summary(metrics.step, summary);
 }
 
-// Writes a text under `tag`, for the step after resumed_step.
+// Writes a text under `tag`, at the step resumed_step.
 void TensorBoardSink::write_text(std::string_view tag, std::string_view markdown) {
   constexpr uint64_t kString = 7;  // DT_STRING
   std::string plugin, metadata, tensor, value, summary;

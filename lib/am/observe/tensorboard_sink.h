@@ -6,9 +6,9 @@
 // The tags are torchtitan's, so that runs of automesh and torchtitan appear in one chart:
 // loss_metrics/global_avg_loss, validation_metrics/loss, grad_norm, lr, throughput(tps) (per rank),
 // mfu(%), time_metrics/end_to_end(s), time_metrics/data_loading(s), memory/max_active(GiB),
-// memory/max_reserved(GiB). torchtitan has none for validation_metrics/loss/NAME and the
-// perplexities, experts/busiest and experts/idlest (ExpertLoad), loss_metrics/aux_loss, loss_scale
-// and skipped_steps.
+// memory/max_reserved(GiB). torchtitan has no tags for the other metrics:
+// validation_metrics/loss/NAME, the perplexities, experts/busiest and experts/idlest (ExpertLoad),
+// loss_metrics/aux_loss, loss_scale and skipped_steps.
 //
 // Format: records of [u64 length][u32 masked CRC-32C of the length][bytes][u32 masked CRC-32C of
 // the bytes], each a protobuf `Event`. The sink encodes protobuf without a library, because an

@@ -1,10 +1,10 @@
 // Loss scaling for float16, as in torch.amp.GradScaler.
 //
-// A loss is divided by the number of labels in the batch, so most gradients would be smaller than
-// 6e-8, float16's smallest number. The loss is therefore multiplied by a scale before backward, and
-// the float32 gradients are divided by the scale before any other use. If gradients overflow, the
-// scale is too large: the step is skipped and the scale halved. After `growth_interval` steps
-// without overflow the scale is doubled.
+// A loss is divided by the number of labels in the batch. This can make gradients smaller than
+// 6e-8, float16's smallest positive number. The loss is therefore multiplied by a scale before
+// backward, and the float32 gradients are divided by the scale before any other use. If gradients
+// overflow, the scale is too large: the step is skipped and the scale halved. After
+// `growth_interval` steps without overflow the scale is doubled.
 //
 //   GradScaler scaler;
 //   (loss * scaler.scale()).backward();

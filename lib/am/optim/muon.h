@@ -6,13 +6,13 @@
 //   s = sqrt(max(1, A / B)), or 0.2 sqrt(max(A, B)) to match AdamW's step
 //
 // Note [Whole matrices]: the orthogonal factor requires the whole matrix, but a rank stores shards.
-// A unit is the matrices of one flat tensor. One all-gather collects the shards of u of a unit's
-// matrices, rounded to bfloat16, the dtype of the iteration. Each matrix has an owner, a rank of
-// the shard group that computes its factor. A reduce-scatter then returns to every rank its shards
-// of the factors. This is exact, because all ranks but the owner contribute zeros. Thus a rank
-// stores whole matrices of at most one unit at a time, the work is divided, and the traffic is one
-// more gather and one more reduction of the unit. With tp, each matrix is gathered over tp as well,
-// and all tp ranks compute its factor. Replicas compute equal results from equal inputs.
+// A unit consists of the matrices of one flat tensor. One all-gather collects the shards of u of a
+// unit's matrices, rounded to bfloat16, the dtype of the iteration. Each matrix has an owner, the
+// rank of the shard group that computes its factor. A reduce-scatter then returns to every rank its
+// shards of the factors. This is exact, because all ranks but the owner contribute zeros. Thus a
+// rank stores whole matrices of at most one unit at a time, the work is divided, and the traffic is
+// one more gather and one more reduction of the unit. With tp, each matrix is gathered over tp as
+// well, and all tp ranks compute its factor. Replicas compute equal results from equal inputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -37,8 +37,9 @@ struct DataParallelOptions {
   std::vector<bool> reshard_after_forward;
   // Parameters of each bucket, as indices into Layout::parameters; empty: no buckets, parameters
   // are gathered and gradients reduced unit by unit. The gradients of a bucket are reduced in one
-  // message, as soon as the last of them is computed. The full parameters of all buckets are in
-  // memory from the first unit's forward until backward is over.
+  // message: with overlap_reduction as soon as the last of them is computed, except for experts;
+  // otherwise after backward. The full parameters of all buckets are in memory from the first
+  // unit's forward until backward is over.
   std::vector<std::vector<int>> buckets;
   // Number of ranks over which parameters are resharded after forward (PyTorch's
   // reshard_after_forward = N); 0: all ranks of the shard group.
@@ -49,7 +50,7 @@ struct DataParallelOptions {
   bool overlap_reduction = true;
   // Whether freed memory of full parameters and of communication buffers is kept for later units.
   bool reuse_buffers = false;
-  bool check_for_nan = false;  // whether finish_backward() checks the reduced gradients
+  bool check_for_nan = false;  // whether reduced gradients are checked: see finish_backward()
   bool report_nan = false;     // whether backward throws at a gradient that is not finite
 };
 
@@ -85,8 +86,8 @@ class DataParallel : public nn::UnitHooks {
   // Whether the sharded parameters are stored in host memory while a GPU computes.
   bool offloaded() const { return options_.offload.has_value(); }
 
-  // With `sync` false, later backward passes accumulate unreduced gradients on this rank and send
-  // no messages (as in PyTorch).
+  // With `sync` false, later backward passes accumulate unreduced gradients on this rank (as in
+  // PyTorch).
   void set_requires_gradient_sync(bool sync) { sync_ = sync; }
   bool requires_gradient_sync() const { return sync_; }
   // With `last` false, finish_backward() leaves the last reductions in flight, so that they overlap
@@ -99,15 +100,16 @@ class DataParallel : public nn::UnitHooks {
   void set_reshard_after_backward(bool reshard) { reshard_after_backward_ = reshard; }
   // Collective: reduces the gradients that backward passes without gradient sync have accumulated,
   // last unit first. The value of set_requires_gradient_sync() does not matter. After the call,
-  // ParamGroup::flat_grad() is complete.
+  // ParamGroup::flat_grad() is complete. Checks the gradients as finish_backward() does.
   void reduce_gradients();
   // Sets the number by which sums of gradients over the ranks are divided. The default is 1,
   // because the loss is already divided by the number of labels of the global batch. The default of
   // PyTorch's function of this name is the number of data-parallel ranks.
   void set_gradient_divide_factor(double factor);
   // Ends a backward pass; call it after loss.backward(). Reduces the gradients that no hook has
-  // reduced, frees the full parameters, and waits for all reductions, except after
-  // set_is_last_backward(false). With DataParallelOptions::check_for_nan, throws Error(kNumeric),
+  // reduced (not after set_requires_gradient_sync(false)), frees the full parameters (not after
+  // set_reshard_after_backward(false)), and waits for all reductions (not after
+  // set_is_last_backward(false)). With DataParallelOptions::check_for_nan, throws Error(kNumeric),
   // which names parameter and rank, if a reduced gradient is not finite.
   void finish_backward();
   void zero_grad();

@@ -54,8 +54,8 @@ class ParallelModel final : public ShardedParameters {
   // forward_backward(). Units that are not freed after forward stay gathered.
   at::Tensor forward_only(MicroBatches& batches);
 
-  // forward() returns logits, an argument of the next three functions. StageModel has the same
-  // functions for one stage, and describes them. With a pipeline, forward() must be called with
+  // forward() returns logits, which the next three functions have as an argument. StageModel
+  // documents these functions, for one stage. With a pipeline, forward() must be called with
   // grad mode off; it runs the stages one after the other (collective) and returns the full logits
   // on all pipeline ranks, in float32.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});

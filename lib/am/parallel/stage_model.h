@@ -45,9 +45,9 @@ class StageModel {
   // hidden states instead of logits.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
                      const at::Tensor& hidden_BTD = {});
-  // Returns the sum of cross-entropies over this rank's labels other than kIgnoreIndex, in float32;
-  // equal on all tp ranks. The gradient also has the terms of train.label_smoothing and
-  // train.z_loss.
+  // Returns the sum of cross-entropies over this rank's labels other than kIgnoreIndex, in float32
+  // (in float64 for float64 logits); equal on all tp ranks. The gradient also has the terms of
+  // train.label_smoothing and train.z_loss.
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   // Under context parallelism, a rank computes the logits of its part of each sequence.
   // own_labels() returns the labels of this part, selected from labels_BT of whole sequences;

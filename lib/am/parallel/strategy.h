@@ -1,6 +1,6 @@
 // A strategy turns a decoder written for one device into this rank's part of a decoder on a mesh.
-// The three strategies that plans can name are built in; programs register further strategies by
-// name.
+// The strategies "fsdp2", "megatron_fsdp" and "ddp" are built in; programs register further
+// strategies by name.
 //
 //   Parallelized never_freed(const StrategyInput& input) {
 //     Parallelized made;
@@ -15,8 +15,8 @@
 //   auto model = ParallelModel::build(plan, config, layout, mesh, "never_freed");
 //
 // NeMo AutoModel's decorator register_parallel_strategy keys strategies by the model's class, so
-// that a model has only one strategy; here the caller names the strategy. A plan file can name only
-// built-in strategies, because am-plan predicts time and memory from the plan file and cannot do so
+// that a model has only one strategy; here the caller names the strategy. A plan file cannot name a
+// registered strategy, because am-plan predicts time and memory from the plan file and cannot do so
 // for code in a library.
 #pragma once
 
@@ -79,8 +79,9 @@ struct StrategyPlugin {
 };
 
 // Applies the tensor, context and expert parallelism of the layout and the plan, then the plan's
-// activation checkpointing, in AutoModel's order. Every strategy calls it first. Returns this
-// rank's slice of the vocabulary.
+// activation checkpointing, in AutoModel's order. Also sets up FP8, the adapters' dropout and the
+// embedding noise (NEFTune). Every strategy calls it first. Returns this rank's slice of the
+// vocabulary.
 mesh::Extent prepare_decoder(const StrategyInput& input);
 
 // Returns data parallelism over the layout's units: one per decoder layer, one for the embedding,
@@ -100,8 +101,8 @@ DataParallelOptions data_parallel_options(const config::Plan& plan, const layout
                                           c10::Device device);
 
 // Returns the options of the strategy "fsdp2". By default, every unit frees its full parameters
-// after forward except the last layer, the head and the root, which backward needs first (PyTorch's
-// rule); in a pipeline, no unit does. An explicit reshard_after_forward holds for every unit but
+// after forward except the last layer, the head and the root, which backward needs first; in a
+// pipeline, no unit does. An explicit reshard_after_forward holds for every unit but
 // the root.
 DataParallelOptions fsdp2_options(const config::FSDP2Config& config, const layout::Layout& layout,
                                   at::ScalarType storage_dtype);

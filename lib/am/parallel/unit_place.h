@@ -25,8 +25,8 @@ class UnitPlace {
 
   // Returns, for example, "the forward of model.layers.3"; empty outside of any unit.
   std::string text() const;
-  // Returns the sequence number of the last change. All UnitPlaces of a process share one counter,
-  // so of two UnitPlaces the one with the larger number was changed later.
+  // Returns the sequence number of the last forward() or backward(). All UnitPlaces of a process
+  // share one counter, so of two UnitPlaces the one with the larger number entered a unit later.
   uint64_t since() const { return since_; }
 
  private:

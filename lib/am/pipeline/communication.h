@@ -26,7 +26,7 @@ inline constexpr int kMostUnderWay = 2;
 using ExecutionLists = std::vector<std::vector<Slot>>;
 
 // Returns the schedule with all communication. Throws Error(kPlan) if the order deadlocks; the
-// message names each waiting rank and its position.
+// message names the waiting ranks, at most eight, and the slot before which each waits.
 ExecutionLists with_communication(const Schedule& schedule);
 
 // The following functions are the steps of with_communication(). Each step also removes bubbles.

@@ -28,8 +28,8 @@ struct Schedule {
   int64_t stages() const { return static_cast<int64_t>(owners.size()); }
 };
 
-// Returns the lists that PyTorch 2.11 makes, including their bubbles; in gpipe and 1f1b, whose
-// lists have no bubbles in PyTorch, bubbles are inserted where ranks wait. A custom (CSV) schedule
+// Returns the lists that PyTorch 2.11 makes, including their bubbles, except that in gpipe and 1f1b
+// there are bubbles exactly where ranks wait. A custom (CSV) schedule
 // is returned unchanged. Throws Error(kPlan) if violated_constraint() returns a constraint.
 Schedule make_schedule(const PipelineShape& shape);
 

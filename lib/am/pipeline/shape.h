@@ -24,7 +24,7 @@ struct PipelineShape {
   int64_t virtual_stages = 1;  // number of stages of each rank
   int64_t microbatches = 1;
   // Whether 1f1b may run with fewer micro-batches than stages, as in Megatron; PyTorch's 1F1B does
-  // not. Some stages then never run a forward and a backward in turn.
+  // not. Some stages then never alternate between forwards and backwards.
   bool may_stay_partly_full = false;
   // Custom schedule (csv.h) of these sizes; `schedule` is then the path of its file. Null for a
   // schedule of schedule_names().

@@ -1,8 +1,8 @@
 // Simulates a schedule: computes start and end of every action from the durations of actions and of
 // messages between ranks (hops).
 //
-// Each rank runs its list in order and waits for missing inputs. Empty slots of the list are
-// skipped: a rank is idle only while it waits.
+// Each rank runs its list in order and waits for missing inputs. Empty slots of the list take no
+// time.
 // A rank computes one action at a time; sends overlap with computation unless `hops_occupy` is set.
 //
 //   const Timeline timeline = simulate(schedule, Durations::even(stages, ranks));

@@ -11,7 +11,7 @@
 namespace am::pipeline {
 
 // A violation at a slot of a rank. If `slot` is empty, the violation concerns the rank's whole
-// list.
+// list, or a stage that no rank has.
 struct Violation {
   std::string rule;
   size_t rank = 0;

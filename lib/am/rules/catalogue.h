@@ -1,7 +1,7 @@
 // The catalogue of rules: one function per topic, which returns the topic's rules. The comment at
 // each function lists the ids of its rules. check.cpp joins all topics. To add a rule, add an entry
 // to the topic's file: an id, a one-line summary, the text of `am-plan explain`, and a check. To
-// add a topic, add a file and a line in check.cpp.
+// add a topic, add a file, its function here, and a call of the function in check.cpp.
 #pragma once
 
 #include <span>
@@ -22,15 +22,15 @@ std::span<const Rule> expert_rules();     // ids experts.*
 std::span<const Rule> tp_rules();         // ids tp.*
 std::span<const Rule> pipeline_rules();   // ids pp.*
 std::span<const Rule> context_rules();    // ids cp.*, seq.cp
-std::span<const Rule> schedule_rules();  // ids schedule.*: reported by the reader of schedule files
-std::span<const Rule> batch_rules();     // ids batch.*, seq.*
-std::span<const Rule> data_rules();      // ids data.*, validation.*
+std::span<const Rule> schedule_rules();   // ids schedule.*: on schedule files
+std::span<const Rule> batch_rules();      // ids batch.*, seq.length, seq.sp
+std::span<const Rule> data_rules();       // ids data.*, validation.*
 // ids train.*, scheduler.*, checkpoint.*, metrics.trace, optimizer.ema_decay
 std::span<const Rule> training_rules();
 std::span<const Rule> optimizer_rules();  // ids optimizer.*
 std::span<const Rule> lora_rules();       // ids lora.*
 std::span<const Rule> cluster_rules();    // ids cluster.*, csv.*, predict.*
-std::span<const Rule> runtime_rules();    // ids runtime.*, launch.*: reported by am-run
+std::span<const Rule> runtime_rules();    // ids runtime.*, launch.*
 
 // Returns a hint with legal values of tp_size near the plan's value, for example "tp_size = 2, 4 or
 // 8". Each of them divides `length` and satisfies the rules on attention heads and on the world
@@ -38,7 +38,8 @@ std::span<const Rule> runtime_rules();    // ids runtime.*, launch.*: reported b
 std::string tp_sizes_help(const RuleContext& context, int64_t length);
 
 // Returns the first layer whose query projection is sharded over tp by heads. Null if the TP plan
-// shards no query projection: the number of heads then does not restrict tp.
+// shards no query projection by heads (the number of heads then does not restrict tp), and without
+// a layout.
 const model::LayerSpec* layer_of_cut_heads(const RuleContext& context);
 
 }  // namespace am::rules

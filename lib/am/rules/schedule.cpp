@@ -1,4 +1,4 @@
-// Rules on schedule files. Their reader (am/pipeline/csv.h) reports them.
+// Rules on schedule files. Their reader (am/pipeline/csv.h) reports all except "schedule.plan".
 #include <array>
 
 #include "am/rules/catalogue.h"

@@ -80,9 +80,9 @@ struct Refusal {
   std::string message;
   std::string help;
 };
-// Returns why a job cannot resume from `path`: nothing exists at `path`, or it is a run folder.
-// Returns nullopt otherwise. Does not check the contents: without a checkpoint.json, they may be a
-// checkpoint of another program.
+// Returns why a job cannot resume from `path`: nothing exists at `path`, or it is a run folder or
+// its folder checkpoints/. Returns nullopt otherwise. Does not check the contents: without a
+// checkpoint.json, they may be a checkpoint of another program.
 std::optional<Refusal> why_no_checkpoint(const std::filesystem::path& path);
 
 }  // namespace am::run_folder

@@ -29,8 +29,8 @@ void require_data_file(const std::filesystem::path& folder, const CheckpointInfo
                        uint64_t file_bytes);
 // Returns the damaged data files: a map from a file's number in the index to Error(kIo) if the file
 // is missing, or to the error that require_data_file() throws for it. Reads only the beginnings of
-// files. Checks several files in parallel, because each check takes milliseconds on a shared file
-// system.
+// files. Checks many files on several threads, because each check takes milliseconds on a shared
+// file system.
 std::map<size_t, Error> damaged_files(const std::filesystem::path& folder,
                                       const CheckpointInfo& info, const ShardIndex& index);
 // Throws the first error that damaged_files() returns, if any.

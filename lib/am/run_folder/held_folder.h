@@ -21,8 +21,8 @@ class HeldFolder {
   explicit HeldFolder(std::filesystem::path path);
 
   // Throws Error(kIo) if the path no longer leads to the opened folder, or if its lock file was
-  // removed or replaced; the message describes what happened. Usually makes two calls to the file
-  // system. Does not throw if these calls fail for another reason, for example because a file
+  // removed or replaced; the message describes what happened. Usually makes only a few calls to the
+  // file system. Does not throw if these calls fail for another reason, for example because a file
   // server does not respond.
   void require() const;
   // Returns the folder's path. If this path no longer leads to the opened folder, returns a path in

@@ -18,8 +18,9 @@
 
 namespace am::run_folder {
 
-// Identity of a job: its id, and the random ids of its launchers, one per machine. The job's id is
-// the id of rank 0's launcher. All ranks agree on the identity (train/job_identity.h).
+// Identity of a job: its id, and the random ids of am-run's launchers, one per machine. The job's
+// id is the id of rank 0's launcher; if another launcher started the job, `launchers` is empty. All
+// ranks agree on the identity (train/job_identity.h).
 struct JobIdentity {
   std::string id;
   std::vector<std::string> launchers;
@@ -28,7 +29,8 @@ struct JobIdentity {
 
 struct JobRecord {
   JobIdentity job;
-  // Number of steps that were finished before this job; restarts of the job do not change it.
+  // Number of steps that were finished before this job. A restart of the job changes it only if
+  // training then resumes from an earlier step.
   int64_t first_step = 0;
   int64_t steps = 0;           // number of finished steps, including those of earlier jobs
   std::optional<double> loss;  // loss of the last step; nullopt if the job has trained no step
@@ -38,7 +40,8 @@ struct JobRecord {
   JobTime time;                // time of all attempts of the job, until the record was written
 };
 
-// Returns the record; nullopt if it is missing or cannot be parsed.
+// Returns the record; nullopt if it is missing or cannot be parsed. Throws Error(kIo) if the file
+// cannot be read.
 std::optional<JobRecord> read_record(const RunFolder& run);
 // Replaces the record. Throws Error(kIo) if it cannot be written.
 void write_record(const RunFolder& run, const JobRecord& record);

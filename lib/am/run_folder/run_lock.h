@@ -3,8 +3,9 @@
 //
 //   const RunLock lock = RunLock::take(run.root(), {.job = job});   // held until destroyed
 //
-// The file `lock` in the folder describes the process that holds the lock (the holder) as JSON. The
-// file is empty if no process holds the lock. See Note [Who holds a run folder] in run_lock.cpp.
+// The file `lock` in the folder describes the process that holds the lock (the holder) as JSON. If
+// no process holds the lock, the file is empty or describes a process that has ended. See Note [Who
+// holds a run folder] in run_lock.cpp.
 #pragma once
 
 #include <sys/types.h>

@@ -82,8 +82,8 @@ void remove_left_over(const fs::path& checkpoints, const std::string& suffix,
   }
 }
 
-// Renames step-N.old back to step-N if a job was killed between the two renames by which publish()
-// replaces a checkpoint.
+// Renames a complete step-N.old back to step-N if a job was killed between the two renames by which
+// publish() replaces a checkpoint. If step-N exists, deletes step-N.old instead.
 void restore_old(const fs::path& checkpoints, std::vector<std::string>& done) {
   for (const fs::path& step : steps_with_suffix(checkpoints, kOldSuffix)) {
     const fs::path old = with_suffix(step, kOldSuffix);

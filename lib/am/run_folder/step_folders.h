@@ -9,8 +9,8 @@
 //                         folders)
 //   step-200.superseded   was renamed when training resumed from an earlier step; never deleted
 //
-// Only rank 0 calls these functions; they are not collective. The run folder must be locked, so
-// that no other job writes there (run_lock.h).
+// The functions are not collective: of a job's ranks, only rank 0 calls them. Those that change
+// folders require the lock of the run folder, so that no other job writes there (run_lock.h).
 #pragma once
 
 #include <cstdint>
@@ -47,8 +47,8 @@ std::optional<int64_t> newest_of_job(const std::filesystem::path& checkpoints,
 void publish(const std::filesystem::path& partial, const std::filesystem::path& folder);
 
 // Cleans up after a job that was killed. Deletes folders that the job was writing or deleting. If
-// the job was killed while it replaced a checkpoint, restores the old one. Returns a description of
-// each change, for the log.
+// the job was killed while it replaced a checkpoint, restores the old one. Returns lines for the
+// log: what was removed or restored, and what could not be removed.
 std::vector<std::string> clean_up(const std::filesystem::path& checkpoints);
 
 // Renames checkpoints of steps after `step` to step-N.superseded, or step-N.superseded.2 and so on

@@ -18,8 +18,8 @@ struct HeldBox {
 };
 
 // Returns for each box the number of the copy to write, from 0 to replicas - 1. Assigns the boxes
-// to ranks in descending order of size. Among the ranks with a copy of a box, chooses the rank with
-// the fewest bytes assigned so far.
+// to ranks in descending order of size. Among the ranks with a copy of a box, chooses the one with
+// the fewest bytes assigned so far, counting only boxes with equal `holders`.
 std::vector<int64_t> choose_writers(const std::vector<HeldBox>& boxes);
 
 }  // namespace am::run_folder

@@ -50,7 +50,7 @@ class Channel {
   int64_t peer() const { return pair_.ranks()[sends() ? 1 : 0]; }
 
   // Send or receive a contiguous tensor, of equal size and dtype at both ends. Call wait() on the
-  // result; destroying the result before wait() cancels the message.
+  // result; destroying the result before wait() may cancel the message.
   [[nodiscard]] Pending send(const at::Tensor& tensor) const;
   [[nodiscard]] Pending receive(const at::Tensor& tensor) const;
 

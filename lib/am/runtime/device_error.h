@@ -33,9 +33,9 @@ class DeviceError : public Error {
   bool placed_ = false;
 };
 
-// Returns the DeviceError to throw instead of `error`, if `error` is an exception of the CUDA
-// runtime or of the GPU's allocator. Returns a DeviceError unchanged, and nothing for any other
-// exception.
+// Returns the DeviceError to throw instead of `error`, if `error` comes from the CUDA runtime, from
+// NCCL, cuBLAS or cuDNN because of a CUDA error, or from the GPU's allocator. Returns a DeviceError
+// unchanged, and nothing for any other exception.
 std::optional<DeviceError> device_error(const std::exception& error, c10::Device device);
 
 // Returns the result of work(). If work() throws a device error, rethrows it with place() added to

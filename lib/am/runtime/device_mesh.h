@@ -1,4 +1,4 @@
-// The device mesh: a layout, this process's rank in it, and a communication group per axis.
+// The device mesh: a layout, this process's rank in it, and its groups (mesh::kGroupNames).
 //
 // A mesh is passed as a value; one process may have several meshes. Groups with equal ranks share
 // one communicator; groups of one rank have no communicator.

@@ -1,6 +1,6 @@
-// Gloo over TCP: the engine of host tensors. A group whose ranks are all on one host runs its
-// collectives and messages through shared memory instead (shared_memory/shared_memory_group.h,
-// mailbox.h), unless one of the ranks has AM_SHARED_MEMORY=0 in its environment.
+// Gloo over TCP: the engine of host tensors. A group whose ranks are all on one host and can share
+// memory runs most collectives, and its messages, through that memory instead (shared_memory/
+// shared_memory_group.h, mailbox.h), unless a rank has AM_SHARED_MEMORY=0 in its environment.
 //
 // The network interfaces are the first of these that apply: the interfaces of GLOO_SOCKET_IFNAME;
 // loopback if MASTER_ADDR is a loopback address; the interface that reaches MASTER_ADDR; c10d's

@@ -38,8 +38,8 @@ struct GroupContext {
   // Returns the reason why a collective does not end; set by the watchdog. `timed_out`: as in
   // CollectiveError.
   std::function<Stall(const Collective& collective, bool timed_out)> explain;
-  // If set, called for every collective that a group issues. `bytes` is the size of the whole
-  // message: the tensor that is reduced or sent, or all parts of a gather or a scatter.
+  // If set, called for every collective that a group issues, except monitored_barrier(). `bytes` is
+  // the size of the tensor that is reduced or sent, or of all parts of a gather or a scatter.
   std::function<void(const Collective& collective, int64_t bytes)> on_collective;
 };
 

@@ -16,7 +16,7 @@ using std::chrono::milliseconds;
 
 // Number of ranks of a group that watch the states of the other ranks while a collective is late.
 constexpr int64_t kWatchers = 2;
-// A list of ranks with at most this many runs of consecutive ranks is published inside a rank's
+// A list of ranks that rank_runs() writes as at most this many runs is published inside a rank's
 // state. A longer list is published under a separate key.
 constexpr size_t kMostRuns = 8;
 // Delay between a lost connection and reading the states. During this delay the other ranks lose

@@ -34,8 +34,8 @@ namespace am::runtime {
 // 1.5 s plus 1 s per thousand ranks, because all ranks send requests at the same time.
 std::chrono::milliseconds store_patience(int64_t world_size);
 
-// Finds out, as one rank of a group, why collectives do not end. Used by one thread. All functions
-// throw the store's exceptions.
+// Finds out, as one rank of a group, why collectives do not end. Used by one thread. Functions that
+// use the store throw its exceptions.
 class Inquiry {
  public:
   using Clock = Progress::Clock;
@@ -45,11 +45,12 @@ class Inquiry {
   Inquiry(c10d::Store& store, int64_t rank, int64_t world_size, GroupContext& context,
           std::chrono::milliseconds interval, std::function<bool()> stopping);
 
-  // Publishes this rank's state, which has at most 1 KB for a group of any size: a long list of a
+  // Publishes this rank's state. Its size does not depend on the sizes of groups: a long list of a
   // group's ranks is published only once, under a separate key.
   void publish();
-  // Reports that this rank's collective `waiting` is late; call listen() in each interval while the
-  // collective is late. The first ranks that call it watch the states of the group's ranks.
+  // Reports that this rank's collective `waiting` is late, i.e. past half of its timeout; call
+  // listen() in each interval while it is late. The first two ranks of the group that call it watch
+  // the states of the group's ranks.
   void listen(const Collective& waiting);
   // Forgets the states of other ranks; call it while no collective is late.
   void rest();

@@ -43,8 +43,7 @@ struct Collective {
 
   // Returns the collective's name, for example "all_reduce tp #12".
   std::string name() const;
-  // Returns the name and the ranks, for example "all_reduce tp #12 (ranks 0, 1, 2, 3)"; cuts long
-  // lists.
+  // Returns the name and the ranks, for example "all_reduce tp #12 (ranks 0-3)"; cuts long lists.
   std::string describe() const;
 };
 

@@ -22,7 +22,7 @@ namespace am::runtime {
 // Reason why a collective does not end.
 struct Stall {
   std::vector<int64_t> missing;  // ranks for which the other ranks wait; empty: unknown
-  // Explanation for the user, for example "rank 1 did not arrive; last heard 2 s ago: ...".
+  // Explanation for the user, for example "rank 1 did not arrive; last heard 2.0 s ago: ...".
   std::string text;
   // Whether ranks wait for each other in a cycle; `missing` then lists the ranks of the chain of
   // waits, except the rank that called find_stall().

@@ -44,8 +44,8 @@ std::vector<std::optional<std::string>> store_get_all(c10d::Store& store,
 void store_set(c10d::Store& store, const std::string& key, const std::string& value);
 
 // Barrier: waits until all `ranks` have called it with an equal `name`. After `timeout`, throws
-// Error(kPeer), which names the missing ranks. Each rank waits for a single key, so that the
-// barrier scales to thousands of ranks.
+// Error(kPeer), which names the missing ranks or states that the store does not answer. Each rank
+// waits for a single key, so that the barrier scales to thousands of ranks.
 void meet(c10d::Store& store, const std::string& name, int64_t rank,
           const std::vector<int64_t>& ranks, std::chrono::milliseconds timeout);
 

@@ -1,5 +1,5 @@
-// A named range in a traced step (train/step_trace.h), for example a pass of a pipeline, a unit or
-// a collective.
+// A named range in a traced step (train/step_trace.h), for example a pass of a pipeline, the
+// all-gather of an FSDP unit, or a collective.
 //
 //   const TraceRange range([&] { return cat("all_gather ", group); });
 #pragma once

@@ -23,7 +23,7 @@ bool is_dtensor(const formats::PickleValue& value);
 // Returns the shard in `value`, a DTensor of torch 2.4 to 2.11. If several mesh dims shard one
 // tensor dim, they do so in the DTensor's shard_order; if it has none, in the order that
 // put_in_order() determines (dtensor_spec.h). Throws Error(kFormat), whose message begins with
-// `where`, for partial sums, for unknown fields, and for a shard whose shape does not follow from
+// `where`, for partial sums, for missing fields, and for a shard whose shape does not follow from
 // the mesh and placements.
 DTensorPart read_dtensor(const formats::TorchArchive& archive, const formats::PickleValue& value,
                          const std::string& where);

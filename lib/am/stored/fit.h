@@ -1,6 +1,7 @@
 // Checks whether stored weights match a model. Mismatches are missing tensors, tensors with another
-// shape, quantised tensors, and tensors that the model does not have. Two kinds of stored tensors
-// are ignored: buffers that transformers recomputes, and layers for multi-token prediction.
+// shape, quantised tensors, and tensors that the model does not have. Three kinds of stored tensors
+// are ignored: buffers that transformers recomputes, layers for multi-token prediction, and a head
+// that the model ties to the embedding.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@
 
 namespace am::stored {
 
-// Throws Error(kFormat) with a list of the mismatches, if there are any. `source` must use the
-// parameter names of the Hugging Face hub (hub_names.h).
+// Throws Error(kFormat) with a list of the mismatches, if there are any, or if the config.json of
+// Hugging Face weights marks them as quantised. `source` must use the hub's names (hub_names.h).
 void check_fit(const layout::Layout& layout, const model::ModelConfig& config,
                const TensorSource& source);
 

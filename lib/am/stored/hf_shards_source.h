@@ -17,8 +17,8 @@
 namespace am::stored {
 
 // Returns whether the path is a file named "shard-N-model-..." with DCP_SHARDING_INFO, or a folder
-// in which all safetensors files have names of this form. False for a folder with other safetensors
-// files too, because it was consolidated.
+// in which all safetensors files have such names and the first has DCP_SHARDING_INFO. Returns false
+// for a folder that also has other safetensors files, because it was consolidated.
 bool is_hf_shards_source(const std::filesystem::path& path);
 // Throws Error(kFormat) if the parts of a tensor overlap or leave a gap, because files are missing
 // or belong to two saves. With OnDamage::kReport, damage() lists the error instead, and boxes that

@@ -102,7 +102,7 @@ class TensorSource {
   // Returns the tensor with this name in tensors() or optimizer_tensors(); null if there is none.
   const StoredTensor* find(std::string_view name) const;
   // Copies a box of the named tensor to `out`, in the stored dtype. The box must lie inside the
-  // tensor. Throws Error(kFormat) if no tensor has this name or if its files have changed.
+  // tensor. Throws Error if no tensor has this name, or if its files are damaged or have changed.
   virtual void read(std::string_view name, const mesh::Box& box, const Destination& out) const = 0;
   // Calls `view` with the bytes of the box's elements in the mapped file, without a copy. Returns
   // false without calling `view` if this is not possible, for example for elements that are not

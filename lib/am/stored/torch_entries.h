@@ -23,9 +23,9 @@ struct TorchEntries {
   std::vector<TorchEntry> values;
 };
 
-// Returns the entries of a file, breadth-first. A dict that contains itself has infinitely many
-// keys, so the function throws Error(kFormat) after four million keys. The message begins with
-// `where`.
+// Returns the entries of a file, breadth-first. Because a dict may contain itself, omits entries
+// with more than 16 keys, and throws Error(kFormat) if there are more than four million entries.
+// The message begins with `where`.
 TorchEntries list_entries(const formats::TorchArchive& archive, const std::string& where);
 
 }  // namespace am::stored

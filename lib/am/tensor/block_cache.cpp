@@ -25,7 +25,7 @@ void* ask_system(size_t bytes) {
   void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) return nullptr;
 #if defined(MADV_HUGEPAGE)
-  // Requests huge pages, of which fewer must be cleared; the kernel may ignore the request.
+  // Requests huge pages, which cause fewer page faults; the kernel may ignore the request.
   ::madvise(start, bytes, MADV_HUGEPAGE);
 #endif
   return start;

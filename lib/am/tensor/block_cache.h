@@ -6,8 +6,8 @@
 // sizes cause fragmentation (a tenth of the memory). Every training step allocates the same sizes,
 // so this cache keeps a freed block for a tensor of its size. Blocks in use and freed blocks that
 // wait for reuse never exceed a budget: the most bytes that were ever in use, plus 1/256. A process
-// therefore needs little more memory than its peak, and steps after the first allocate nothing from
-// the system.
+// therefore needs little more memory than its peak, and steps after the first allocate hardly
+// anything from the system.
 //
 //   BlockCache::install();   // in programs that train, before the first tensor; not in libraries
 //

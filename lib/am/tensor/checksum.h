@@ -23,7 +23,7 @@ namespace am::tensor {
 // `box` of a tensor of shape `shape`.
 uint64_t checksum(const at::Tensor& values, const mesh::Box& box, const Shape& shape);
 
-// Formats a checksum as 16 digits that also depend on the tensor's shape and dtype.
+// Formats a checksum as 16 hexadecimal digits that also depend on the tensor's shape and dtype.
 std::string checksum_text(uint64_t sum, const Shape& shape, at::ScalarType dtype);
 
 // Returns the bits of the elements as integers, [n] int64, in row-major order. A complex number

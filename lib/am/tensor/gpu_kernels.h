@@ -51,8 +51,9 @@ struct GpuKernels {
   bool (*rms_norm)(const at::Tensor& y, const at::Tensor& inverse, const at::Tensor& sum,
                    const at::Tensor& x, const at::Tensor& residual, const at::Tensor& weight_D,
                    double eps, model::NormKind kind);
-  // Writes the gradient of x, plus `of_sum` if that is defined, to `of_x`, and the gradient of
-  // weight_D to `of_weight_D` unless that is undefined.
+  // Writes the gradient of x to `of_x`, and the gradient of weight_D to `of_weight_D` unless that
+  // is undefined. `of_y` and `of_sum` are the gradients of the outputs; `of_sum` is added to `of_x`
+  // unless it is undefined.
   bool (*rms_norm_gradients)(const at::Tensor& of_x, const at::Tensor& of_weight_D,
                              const at::Tensor& of_y, const at::Tensor& of_sum, const at::Tensor& x,
                              const at::Tensor& inverse, const at::Tensor& weight_D,

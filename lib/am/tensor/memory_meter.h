@@ -5,8 +5,8 @@
 //   meter.peak().total();
 //
 // Counts host tensors and tensors on the meta device, which have sizes but no memory: a step on the
-// meta device shows what a step on a real device would allocate, except kernels' scratch space.
-// Counts storages, so views add nothing. At most one meter at a time on a thread.
+// meta device shows what a step on a real device would allocate, except the scratch memory of some
+// kernels. Counts storages, so views add nothing. At most one meter at a time on a thread.
 #pragma once
 
 #include <array>

@@ -64,9 +64,9 @@ at::Tensor& logical_and_out(const at::Tensor& a, const at::Tensor& b, at::Tensor
 }
 
 // Scratch memory of ATen's attention kernel for the host. Each thread holds the scores of one block
-// of queries and keys, and in backward their gradients, in float32 and again in the inputs' dtype
-// if that is narrower. Excludes the scratch memory of oneDNN for products of narrow dtypes, which
-// depends on the processor.
+// of queries and keys, in float32 (or float64) and again in the inputs' dtype if that is narrower;
+// in forward also the block's outputs and sums, in backward also the gradients of the scores.
+// Excludes oneDNN's scratch memory for products of narrow dtypes, which depends on the processor.
 class AttentionScratch {
  public:
   AttentionScratch(const at::Tensor& q, const at::Tensor& k, bool backward) {

@@ -1,7 +1,7 @@
 // Meta-device implementations of those operators of a decoder's step for which ATen has meta
 // functions in Python only. With these operators, a whole step runs on the meta device: it
-// allocates every tensor that a step on a real device allocates, and computes nothing. Matrix
-// products and attention follow the host's autocast, because the meta device has none.
+// allocates every tensor that a step on a real device allocates, and computes nothing. Linear
+// layers and attention follow the host's autocast, because the meta device has none.
 #pragma once
 
 namespace am::tensor {

@@ -18,7 +18,7 @@ inline constexpr size_t kMostShown = 100;
 
 // Returns the text of the diagnostics, each with a newline at its end. A diagnostic without a line
 // is printed as `FILE: error[RULE]: ...`, one without a file as `error[RULE]: ...`. Control
-// characters from the file are replaced, and very long words and lines are cut in the middle.
+// characters from the file are replaced, and very long lines are shortened.
 std::string render(const Diagnostic& diagnostic, const Style& style);
 std::string render(const Diagnostics& diagnostics, const Style& style);
 

@@ -24,8 +24,8 @@ std::string gcc_line(const Span& span, std::string_view severity, std::string_vi
   return cat(place, ": ", severity, ": ", printable(message));
 }
 
-// Returns the text with the escapes of workflow commands. A property may also not contain ':' and
-// ','.
+// Returns the text with the escapes of workflow commands. In a property, ':' and ',' are escaped
+// too.
 std::string escaped(std::string_view text, bool property) {
   std::string out;
   for (const char c : text) {
@@ -114,7 +114,7 @@ std::string github_text(const Diagnostics& found) {
 
 Json sarif(std::span<const Diagnostics> found, std::span<const FindingRule> rules,
            std::string_view version) {
-  std::map<std::string, size_t> indices;  // of the rules with findings
+  std::map<std::string, size_t> indices;  // rule id -> index in `described`
   Json described = Json::array();
   const auto index_of = [&](const std::string& id) {
     const auto [known, is_new] = indices.try_emplace(id, indices.size());

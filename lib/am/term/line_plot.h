@@ -37,8 +37,9 @@ struct PlotRange {
 // last line names them; they differ by colour or, without colour, by letter.
 std::string line_plot(std::span<const Curve> curves, int rows, const Style& style);
 
-// Draws the last `columns` values as one line of blocks, scaled from the smallest to the largest:
-// "▇▅▄▃▂▂▁▁" for example. Values that are not finite are drawn as "!".
+// Draws the last `columns` values as one line of blocks or, in an ASCII locale, of other
+// characters, scaled from the smallest to the largest: "▇▅▄▃▂▂▁▁" for example. Values that are not
+// finite are drawn as "!".
 std::string sparkline(std::span<const double> values, int columns, const Style& style);
 
 }  // namespace am::term

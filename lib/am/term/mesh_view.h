@@ -1,11 +1,11 @@
 // Draws a mesh: pipeline stages side by side, nodes as boxes, ranks in rows and columns.
 //
-//   pp 0                  pp 1
-//   ┌ node 0 ────────┐    ┌ node 1 ────────┐
-//   │       tp0  tp1 │    │       tp0  tp1 │
-//   │ dp 0    0    1 │    │ dp 0    8    9 │
-//   │ dp 1    2    3 │    │ dp 1   10   11 │
-//   └────────────────┘    └────────────────┘
+//   pp 0                pp 1
+//   ┌ node 0 ────────┐  ┌ node 1 ────────┐
+//   │       tp0  tp1 │  │       tp0  tp1 │
+//   │ dp 0    0    1 │  │ dp 0    8    9 │
+//   │ dp 1    2    3 │  │ dp 1   10   11 │
+//   └────────────────┘  └────────────────┘
 //
 // The caller supplies the texts of the cells, so the drawing functions do not depend on mesh types.
 #pragma once

@@ -25,8 +25,8 @@ std::string printable(std::string_view text);
 // `paint`, the colour sequences of Style::paint().
 std::string printable_lines(std::string_view text, bool paint = true);
 
-// shortened() returns at most `most` bytes of a line. A longer line is cut in the middle, where the
-// number of omitted bytes is shown.
+// shortened() keeps at most `most` bytes of a line. In a longer line, the number of omitted bytes
+// replaces the middle.
 inline constexpr size_t kLongestEcho = 1000;
 std::string shortened(std::string_view text, size_t most = kLongestEcho);
 

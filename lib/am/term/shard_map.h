@@ -3,7 +3,8 @@
 //   rows 0-511     rank 0, 4
 //   rows 512-1023  rank 1, 5
 //
-// A matrix that is cut in both dims is drawn as a box whose cells are ranks.
+// A matrix that is cut in both dims is drawn as a box whose cells are ranks, if its shards form a
+// grid of at most 8 columns.
 #pragma once
 
 #include <cstdint>
@@ -22,9 +23,9 @@ struct RankBox {
   Shape shape;
 };
 
-// Returns one line per distinct shard, with all ranks that hold the shard. Ranks without elements
-// come last. Throws Error(kInternal) if an offset or a shape does not have the number of dims of
-// `global`.
+// Returns one line per distinct shard, or the box, with all ranks that hold the shard. Ranks
+// without elements come last. Throws Error(kInternal) if an offset or a shape does not have the
+// number of dims of `global`.
 std::string shard_map(std::span<const int64_t> global, std::span<const RankBox> shards,
                       const Style& style);
 

@@ -24,9 +24,10 @@ class DataBatches : public BatchSource {
               const runtime::DeviceMesh& mesh, int64_t first_step, int64_t first_sample,
               int64_t vocabulary);
 
-  // Returns this rank's micro-batch on its device. For a GPU, checks the ids on the host, copies
-  // the micro-batch asynchronously from pinned memory, and reads the next one in the background;
-  // throws Error(kUsage) for an id outside the vocabulary. (On the CPU, the model checks the ids.)
+  // Returns this rank's micro-batch, with ids and labels on its device. For a GPU, checks both on
+  // the host, copies them asynchronously from pinned memory, and reads the next micro-batch in the
+  // background; throws Error(kUsage) for an id or label outside the vocabulary. (On the CPU, the
+  // model checks them.)
   MicroBatch read(int64_t step, int64_t micro_batch) override;
 
   int64_t labels(int64_t step) override;

@@ -74,7 +74,7 @@ int64_t continued(int64_t value, int64_t before, int64_t times) {
 
 // Adds the messages of `times` more rounds (micro-batches, or runs of the pipeline's schedule) to
 // `all`. Each round sends the difference between `all` and `fewer`, the counts of a step with one
-// round less than `all`.
+// round fewer than `all`.
 void continue_rounds(std::vector<CollectiveCount>& all, const std::vector<CollectiveCount>& fewer,
                      int64_t times) {
   for (CollectiveCount& each : all) {

@@ -28,8 +28,8 @@ struct PhaseMemory {
 
 struct DryRun {
   int64_t rank = 0;
-  // Bytes of the tensors when their total was largest. Excludes the scratch space of kernels and
-  // the memory that an allocator reserves in addition.
+  // Bytes of the tensors when their total was largest. Excludes the scratch space of most kernels
+  // and the memory that an allocator reserves in addition.
   tensor::MemoryBytes peak;
   std::vector<PhaseMemory> phases;
   std::vector<CollectiveCount> collectives;  // in the order in which they were first used
@@ -41,9 +41,10 @@ struct DryRun {
 // last one may reduce the gradients; all rounds between these two are alike in messages and memory.
 inline constexpr int64_t kWalkedRounds = 3;
 
-// Runs steps as Trainer::train_step does, and reports on the last one. Runs at most max(walked, 3)
-// rounds of a step (micro-batches, or runs of the pipeline's schedule), and extrapolates the
-// messages of the other rounds. Requires a checked job.
+// Builds the model and runs steps as Trainer::train_step does. Reports the messages and phases of
+// the last step, and the peak of the whole dry run. Runs at most max(walked, 3) rounds of a step
+// (micro-batches, or runs of the pipeline's schedule), and extrapolates the messages of the other
+// rounds. Requires a checked job.
 DryRun dry_run(const job::Job& job, int64_t rank, int64_t walked = kWalkedRounds);
 
 }  // namespace am::train

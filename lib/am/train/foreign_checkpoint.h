@@ -23,8 +23,8 @@ run_folder::CheckpointInfo describe_foreign(const std::filesystem::path& path);
 
 // Reads this rank's boxes of the parameters and of `states`. A state is found by the name that its
 // parameter has in the checkpoint. If the checkpoint has a master weight of a parameter, the
-// parameter is read from the master weight. Throws Error(kFormat), which names the parameter, if
-// weights or states are missing or have another shape.
+// parameter is read from the master weight. Throws Error(kFormat) if weights, adapters or states
+// are missing or have another shape.
 void load_foreign(const std::filesystem::path& path, parallel::ParallelModel& model,
                   const std::vector<checkpoint::StateTensor>& states);
 

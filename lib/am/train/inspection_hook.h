@@ -21,8 +21,8 @@ namespace am::train {
 struct Boundary {
   int64_t steps = 0;  // number of finished steps
   const observe::StepMetrics& metrics;
-  // Writes a checkpoint of the current state and returns its path; an empty path if none is written
-  // because the state is not finite. Collective.
+  // Writes a checkpoint of the current state, unless there is one already, and returns its path; an
+  // empty path if none is written because the state is not finite. Collective.
   std::function<std::filesystem::path()> save;
 };
 

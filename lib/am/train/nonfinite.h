@@ -7,7 +7,8 @@
 // an export is written.
 //
 // Under float16 the loss scale handles overflows first (optim/grad_scaler.h). train.on_nonfinite
-// decides the other cases: a loss that is not finite, and gradients that overflow at a scale of 1.
+// decides the other cases: a loss that is not finite, and gradients that are not finite without a
+// loss scale, with a fixed one, or at the smallest scale, 1.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,9 +41,10 @@ class StepGuard {
   // Whether the optimizer may make the step's update. Reads the step's loss and gradient norm from
   // `metrics`, and writes the loss scale and the number of skipped steps to `metrics`. `own_loss`
   // is this rank's loss, a tensor of one element. Throws Error(kNumeric) if the job must end. The
-  // error names the step, the ranks, the first parameter whose gradient is not finite, and the text
-  // of `first_output`, which names the first output that is not finite (first_nonfinite_output).
-  // Collective if loss or norm are not finite.
+  // error names the step and, where they apply, the ranks, the first parameter whose gradient is
+  // not finite, and the text of `first_output`, which names the first output that is not finite
+  // (first_nonfinite_output). Under on_nonfinite = "skip", the job ends only if a parameter or an
+  // optimizer state is not finite; the error names it. Collective if loss or norm are not finite.
   bool allows_update(const at::Tensor& own_loss, observe::StepMetrics& metrics,
                      const std::function<std::string()>& first_output = {});
   // Returns true if the parameters and the optimizer's states are finite, so that `what`, for
@@ -83,8 +85,8 @@ class StepGuard {
 // Repeats the forward of the step's micro-batches, without a graph and without adapters' dropout.
 // Returns a description of the first output that is not finite, in the order of micro-batches and
 // then of units: "the output of model.layers.3 in micro-batch 2 on rank 5 (stage 1)". Returns an
-// empty string if all outputs are finite: the non-finite value then arose in backward. Collective;
-// every rank returns the same text.
+// empty string if all outputs are finite: the non-finite value then arose in the loss or in
+// backward. Collective; every rank returns the same text.
 std::string first_nonfinite_output(parallel::ParallelModel& model, BatchSource& batches,
                                    int64_t step, int64_t micro_batches);
 

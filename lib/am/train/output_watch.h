@@ -21,8 +21,10 @@ struct UnitOutput {
   int64_t call = 0;      // index of the micro-batch: number of earlier forward passes since begin()
   int64_t place = 0;     // index of the use in the forward of the full model, over all stages
   bool is_head = false;  // whether the output is the logits
-  std::string name;      // the unit's name; with " (head)" for a tied head in the embedding's unit
-  at::Tensor output;     // this rank's part of the output
+  // The unit's name, or the final norm's for the root unit; with " (head)" for a tied head in the
+  // embedding's unit.
+  std::string name;
+  at::Tensor output;  // this rank's part of the output
 };
 
 // Calls `visit` for the output of each FSDP unit while the object exists. Hooks that the strategy

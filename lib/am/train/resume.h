@@ -33,18 +33,18 @@ struct ResumePoint {
 };
 
 // Chooses the checkpoint to resume from. Rank 0 deletes the incomplete folders of killed jobs in
-// `checkpoints`, chooses a checkpoint by checkpoint.resume, and checks all its files. A path may
-// name a checkpoint of another program (foreign_checkpoint.h). Every rank verifies that it sees the
-// same checkpoint. Throws an equal error on every rank: Error(kFormat) if "auto" finds checkpoints
-// but none is complete, and Error(kPlan), which names the rank, if a rank does not see rank 0's
-// checkpoint. Collective.
+// `checkpoints`, chooses a checkpoint by checkpoint.resume, and checks that it is complete. A path
+// may name a checkpoint of another program (foreign_checkpoint.h), whose files are not checked.
+// Every rank verifies that it sees the same checkpoint. Throws an equal error on every rank, for
+// example Error(kFormat) if "auto" finds checkpoints but none is complete, and Error(kPlan), which
+// names the rank, if a rank does not see rank 0's checkpoint. Collective.
 ResumePoint choose_resume_point(const config::Plan& plan, const std::filesystem::path& checkpoints,
                                 const runtime::World& world);
 
 // Returns the plan with train.global_batch_size set. If the plan does not set it, the value is the
-// checkpoint's; without a checkpoint, it is one micro-batch per data-parallel rank, or with a
-// pipeline the micro-batches of one run of its schedule. Throws Error(kPlan) if the ranks cannot
-// divide the checkpoint's batch.
+// checkpoint's; without a checkpoint that stores it, one micro-batch per data-parallel rank, or
+// with a pipeline the micro-batches of one run of its schedule. Throws Error(kPlan) if the ranks
+// cannot divide the checkpoint's batch.
 config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const ResumePoint& begin);
 
 // Throws Error(kPlan) if a rank's data or model differs from rank 0's. The error names the rank and

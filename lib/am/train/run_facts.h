@@ -18,9 +18,10 @@
 
 namespace am::train {
 
-// Returns an object with the plan's keys under their names (for example "train.seq_len"), the keys
-// of the model's config.json with the prefix "config.", and the data as "data.tokens" and
-// "data.fingerprint". `plan.train.global_batch_size` must be set (with_batch in resume.h).
+// Returns an object with the plan's keys that are compared, under their names (for example
+// "train.seq_len"), the fields of `config` with the prefix "config.", and, unless the data are
+// synthetic, "data.tokens" and "data.fingerprint". `plan.train.global_batch_size` must be set
+// (with_batch in resume.h).
 Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
                const data::BatchReader& reader);
 

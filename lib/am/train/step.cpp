@@ -16,8 +16,8 @@ namespace am::train {
 
 namespace {
 
-// Indices into the message by which the ranks exchange the numbers of a step. From index kPeaks on,
-// it has the memory peaks of each rank.
+// Indices into the message by which the ranks exchange the numbers of a step. The memory peaks of
+// the ranks begin at index kPeaks.
 enum : int64_t { kLoss, kSquaredNorm, kStop, kSave, kVisit, kCompare, kPeaks };
 
 constexpr int64_t kTimes = 4;  // number of elements for the times of a rank

@@ -52,7 +52,8 @@ class BatchesOfSteps : public parallel::MicroBatches {
   int64_t of_each_step_;
 };
 
-// Values that a rank sends to all ranks in every step.
+// Values that a rank sends to all ranks in a step; `times` only if a rank requested it in the step
+// before.
 struct StepReport {
   int64_t peak_memory_bytes = 0;    // tensor::peak_memory_bytes of the rank's device
   int64_t peak_reserved_bytes = 0;  // tensor::peak_reserved_bytes of the rank's device
@@ -78,7 +79,8 @@ struct StepNumbers {
   int64_t labels = 0;      // number of labels of the global batch that the loss counts
   double loss_sum = 0.0;   // sum of cross-entropies over these labels
   double grad_norm = 0.0;  // 2-norm of the gradients, which contain the loss scale
-  // The largest memory peaks over all ranks. A request is true if at least one rank requests it.
+  // The largest memory peaks over all ranks. `stop`, `save` and `visit` are true if at least one
+  // rank requests them. `compare` and `times` are not set.
   StepReport of_any_rank;
   // The number of tokens of the global batch that were routed to each expert, for all layers with
   // experts in order; empty without experts.
@@ -103,13 +105,13 @@ class Step {
   int64_t tokens() const { return sizes_.global_batch * plan_.train.seq_len; }
 
   // Computes the gradients of all micro-batches, reduced over the ranks and multiplied by
-  // `loss_scale`, and exchanges the step's numbers in one message. The host waits for the device
-  // once, for this message. On the meta device, where gradients have no values, the returned norm
-  // is above train.max_grad_norm, so that update() clips. Collective.
+  // `loss_scale`, and exchanges the step's numbers in one message, for which the host waits for the
+  // device. On the meta device, where gradients have no values, the returned norm is above
+  // train.max_grad_norm, so that update() clips. Collective.
   StepNumbers backward(BatchSource& batches, int64_t step, double loss_scale = 1.0);
 
   // Clips the gradients to train.max_grad_norm, divides them by the loss scale, and steps the
-  // optimizer.
+  // optimizer. With experts.balancing = "bias", also updates the routing biases.
   void update(const StepNumbers& numbers, double loss_scale, double learning_rate);
 
   // Must be called instead of update() if a step makes no update.

@@ -3,9 +3,9 @@
 //   Trainer trainer(job, world, run, {.log = [](const std::string& line) { .. }});
 //   TrainResult result = trainer.run(stop);
 //
-// Except for rounding, losses do not depend on the layout: initial values depend only on parameter
-// name and index, and samples on the step; the loss is divided by the number of labels of the
-// global batch, and the gradient norm counts each parameter once.
+// Except for rounding, losses do not depend on the layout: initial values depend only on the seed
+// and on parameter name and index, and samples on the step; the loss is divided by the number of
+// labels of the global batch, and the gradient norm counts each parameter once.
 #pragma once
 
 #include <chrono>
@@ -63,7 +63,7 @@ struct TrainerCallbacks {
 struct TrainResult {
   int64_t steps = 0;          // number of finished steps, including those before resuming
   int64_t trained_steps = 0;  // number of steps that this trainer ran
-  bool stopped = false;       // whether training was stopped by a request before max_steps
+  bool stopped = false;       // whether a request or train.max_time stopped it before max_steps
   std::optional<observe::StepMetrics> last;  // metrics of the last step; empty if none was run
   std::filesystem::path checkpoint;  // path of the last checkpoint; empty if none was written
   std::filesystem::path exported;    // path of the exported weights; empty if there are none
@@ -111,9 +111,10 @@ class Trainer : private StepObserver {
   int64_t samples_before(int64_t step) const { return batches_->samples_before(step); }
   parallel::ParallelModel& model() { return *model_; }
   const optim::Optimizer& optimizer() const { return *optimizer_; }
-  // Writes checkpoints/step-N for N = `steps` finished steps, and deletes old checkpoints beyond
-  // checkpoint.keep. Returns the folder; empty if nothing is written because the state is not
-  // finite under train.on_nonfinite = "continue". Collective.
+  // Writes checkpoints/step-N for N = `steps` finished steps, with checkpoint.async in the
+  // background, and then deletes old checkpoints beyond checkpoint.keep in the background. Returns
+  // the folder; empty if nothing is written because the state is not finite under
+  // train.on_nonfinite = "continue". Collective.
   std::filesystem::path save(int64_t steps);
 
  private:

@@ -30,7 +30,7 @@ class Validation {
  public:
   // Opens the validation data. Requires train.global_batch_size (with_batch in resume.h) and
   // validation.every > 0 in `plan`; `model` must outlive this object. Throws the errors of
-  // data::open_token_source, and Error(kPlan) if a rank reads other data than rank 0. Collective.
+  // data::open_batches, and Error(kPlan) if a rank reads other data than rank 0. Collective.
   Validation(const config::Plan& plan, parallel::ParallelModel& model, const runtime::World& world);
 
   // Whether to validate after `steps` steps: after every validation.every steps, and after the last

@@ -50,7 +50,8 @@ struct LayoutVerdict {
 // Compares a plan's layout with one rank. Each rank of the plan is a thread of this process, on the
 // host. Training begins with initial values, reads synthetic data and does not clip. Ignores the
 // plan's dtypes, backend, data, validation and checkpoints. Requires a checked plan. Throws the
-// errors of a job that cannot run.
+// errors of a job that cannot run, and Error(kUsage) for FP8 with context parallelism, whose scales
+// differ from those of one rank.
 LayoutVerdict verify_layout(const config::Plan& plan, const model::ModelConfig& config,
                             const VerifyOptions& options = {});
 

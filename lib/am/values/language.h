@@ -1,6 +1,6 @@
 // Runs the model of a session: loss and log probabilities of texts, and generation.
 //
-// Every function is collective; all ranks return the same result.
+// All functions except sample() must be called on all ranks, and return the same result there.
 #pragma once
 
 #include <cstdint>
@@ -73,7 +73,8 @@ std::vector<int64_t> end_tokens(Session& session);
 std::string chat_prompt(Session& session, const std::string& message);
 
 // Generates ids that continue `prompt`, which must not be empty. An interrupt before the first
-// token throws Error(kUsage). Otherwise the result depends only on model, prompt and options.
+// token throws Error(kUsage), and a later one ends the generation. Without an interrupt, the result
+// depends only on model, prompt and options.
 Generated generate(Session& session, const std::vector<int64_t>& prompt,
                    const GenerateOptions& options);
 

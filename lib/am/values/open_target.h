@@ -35,8 +35,8 @@ struct OpenOptions {
 inline constexpr int64_t kMostRanks = 64;
 
 // Opens the target. If it is an invalid plan, returns null and adds the errors to `found`. Throws
-// Error for a target that cannot be read or started, and for ranks that do not fit into the memory
-// of this machine.
+// Error for a target that cannot be read or started, and for more than kMostRanks ranks or, without
+// GPUs, ranks that do not fit into the memory of this machine.
 std::unique_ptr<inspect::Interpreter> open_target(const inspect::Target& target,
                                                   const OpenOptions& options, Diagnostics& found);
 

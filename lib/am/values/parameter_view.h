@@ -100,7 +100,7 @@ class ParameterView : public inspect::TensorCatalog {
   virtual std::string unshard_note() const = 0;
 
   // Returns the model that commands such as loss and generate run. Throws Error(kPlan) if no
-  // config.json describes the model. Collective.
+  // config.json describes the model, and Error(kUsage) for a ProgramView. Collective.
   virtual parallel::ParallelModel& runnable(const Between& between = {}) = 0;
   // Returns the number of bytes that the next runnable() would allocate on this machine.
   virtual int64_t runnable_bytes() const { return 0; }
@@ -131,8 +131,8 @@ class ParameterView : public inspect::TensorCatalog {
   // Returns the recent collectives of each rank, newest first, in the form of
   // RecentCollectives::to_json(). Throws Error(kUsage) if none are recorded. Collective.
   virtual std::vector<Json> recent_collectives();
-  // Sets the dtype in which runnable() computes. Throws Error(kUsage) for a model of a plan, whose
-  // dtype the plan specifies.
+  // Sets the dtype in which runnable() computes. Throws Error(kUsage) unless the model is that of a
+  // checkpoint; a plan specifies the dtype itself.
   virtual void set_compute_dtype(at::ScalarType dtype) = 0;
   // Returns the tokenizer with this name, and caches it for further calls with the same name.
   // Throws the errors of make_tokenizer().
@@ -175,7 +175,7 @@ Session session_of(std::unique_ptr<ParameterView> view, SessionOptions options);
 ParameterView& values_of(Session& session);
 
 // Returns the number of optimizer updates of a parameter: the value of its optimizer state "step",
-// or the step of the checkpoint or job if there is no such state. Collective.
+// or the step of the checkpoint or job if there is no such state; nullopt without both. Collective.
 std::optional<double> step_of(Session& session, const HeldParameter& parameter);
 
 }  // namespace am::values

@@ -19,11 +19,11 @@ inline constexpr int64_t kScanBlock = int64_t{1} << 20;
 // location in the tensor.
 using ScanVisit = std::function<void(const at::Tensor& values, const mesh::Box& box)>;
 
-// Calls `visit` with blocks of whole rows, each copied to the host. The blocks are distributed over
+// Calls `visit` with blocks of whole rows, each in host memory. The blocks are distributed over
 // the ranks such that each element is visited once. Throws Error(kUsage) if the user interrupted
 // any rank. Collective.
 void scan(Session& session, const inspect::Picked& picked, const ScanVisit& visit);
-// Like scan(), but blocks on a device are not copied to the host, and are larger.
+// Like scan(), but does not copy blocks from a device to the host; such blocks are larger.
 void scan_on_device(Session& session, const inspect::Picked& picked, const ScanVisit& visit);
 
 // Returns the moments of the picked tensor over all ranks. Only moments are communicated, not

@@ -4,8 +4,8 @@
 // and in the compute dtype. A parameter that the user named and that tp or ep shards is
 // additionally assembled into a separate full copy.
 //
-// Trainable parameters have states, which are sharded like the parameters:
-// "optim.state.NAME.exp_avg" and, after a backward pass, "grad.NAME".
+// Trainable parameters may have states, which are sharded like the parameters: after a backward
+// pass "grad.NAME" and, once a trainer exists, for example "optim.state.NAME.exp_avg".
 #pragma once
 
 #include <deque>
@@ -94,7 +94,7 @@ class ShardedView : public RankView {
   void add_states();
   at::Tensor part_of(const Place& place, const State* state) const;
   void begin_training();
-  // Returns the trainer of the job, or the own one; null before the first step without a job.
+  // Returns the job's trainer, or for a plan trainer_, which is null before begin_training().
   train::Trainer* trainer() const { return live_ ? live_->trainer : trainer_.get(); }
   int64_t steps() const { return live_ ? live_->steps() : steps_; }
   std::vector<int64_t> ranks_with(const HeldParameter& parameter) const;
@@ -106,7 +106,7 @@ class ShardedView : public RankView {
   config::Plan plan_;
   runtime::DeviceMesh mesh_;
   std::unique_ptr<parallel::ParallelModel> own_;  // null if a trainer owns the model
-  std::unique_ptr<train::Trainer> trainer_;       // created by the first train()
+  std::unique_ptr<train::Trainer> trainer_;       // created by begin_training()
   parallel::ParallelModel* model_;
   std::optional<LiveJob> live_;
   std::string weights_;  // description of the origin of the parameter values

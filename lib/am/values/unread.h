@@ -20,8 +20,8 @@ namespace am::values {
 
 class Unread {
  public:
-  // `asked`: number of requested tensors. If it is 1, read() rethrows errors instead of recording
-  // them.
+  // `asked`: number of requested tensors. If it is 1, or if the tensors are in the memory of ranks,
+  // read() rethrows errors instead of recording them.
   Unread(const inspect::Session& session, size_t asked);
 
   // Calls `look`. If `look` throws Error(kIo) or Error(kFormat), records the error under `name` and

@@ -95,7 +95,7 @@ AM_KERNEL rms_norm_by_one(Scalar* y, float* inverse, Scalar* sum, const Scalar* 
 }
 
 // Computes the gradients of `of_a_sum` consecutive rows per team. With n = x * inverse and g = of_y
-// * weight: of_x = inverse * (g - n * mean(g n)), plus of_sum if it is not null. Row t of
+// * scale_of(weight): of_x = inverse * (g - n * mean(g n)), plus of_sum if it is not null. Row t of
 // `partial`, unless it is null, is the sum of of_y * n over the rows of team t.
 template <int kWidth>
 __device__ __forceinline__ void gradients(Scalar* of_x, float* partial, const Scalar* of_y,

@@ -18,7 +18,7 @@ AM_KERNEL rotate(Heads one, Heads two, const Scalar* cosine, const Scalar* sine,
   const i64 table = (of_batch ? row : t) * turned;
   const u32 pairs = half / kLanes, rest = (width - turned) / kLanes, packs = pairs + rest;
   const u32 heads = one.heads + two.heads;
-  for (u32 i = threadIdx.x; i < heads * packs; i += blockDim.x) {  // 32 bits divide faster
+  for (u32 i = threadIdx.x; i < heads * packs; i += blockDim.x) {  // 32-bit division is faster
     const u32 of_both = i / packs, k = i % packs;
     const bool first_one = of_both < one.heads;
     const Heads& of = first_one ? one : two;

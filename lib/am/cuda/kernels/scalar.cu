@@ -1,6 +1,6 @@
 // The kernels' element type `Scalar`: bfloat16 if AM_BFLOAT16 is 1, and float32 if it is 0. NVRTC
-// has no headers, so all kernels use built-in functions only. They read and write memory in packs
-// of 16 bytes, and compute in float32.
+// has no headers, so all kernels use built-in functions only. They compute in float32, and most of
+// them read and write aligned memory in packs of 16 bytes.
 typedef unsigned short u16;
 typedef unsigned int u32;
 typedef unsigned long long u64;

@@ -17,7 +17,7 @@ namespace am::data {
 struct AddedToken {
   uint32_t id = 0;
   std::string content;
-  bool special = false;     // a control token: split_special_tokens and skip_special_tokens apply
+  bool special = false;     // a control token, for split_special_tokens and skip_special_tokens
   bool normalized = false;  // whether the text is normalized before the token is searched
   bool strip_left = false;  // whether white space before the token is removed
   bool strip_right = false;
@@ -57,7 +57,8 @@ class AddedTokens {
     size_t end = 0;
     size_t match_end = 0;
   };
-  // Finds the first token at or after byte `from`. strip_left keeps white space before byte `free`.
+  // Finds the first token at or after byte `from`. White space before byte `free` belongs to the
+  // previous token, so strip_left does not remove it.
   Found find(std::string_view text, size_t from, size_t free, const IsText& is_text) const;
 
   std::vector<AddedToken> tokens_;

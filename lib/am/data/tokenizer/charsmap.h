@@ -36,11 +36,13 @@ class Charsmap {
   }
 
  private:
-  // Returns a unit; outside the trie, one that belongs to no key.
+  // Returns a unit of the trie. For an index outside the trie, returns a unit that belongs to no
+  // key.
   uint32_t unit(uint32_t at) const { return at < units_.size() ? units_[at] : UINT32_MAX; }
   static uint32_t offset(uint32_t unit) { return unit >> 10 << ((unit & 0x200U) >> 6); }
   std::string_view text_at(uint32_t at) const {
-    // An offset into the middle of a character belongs to an invalid map.
+    // Returns an empty text for an offset into the middle of a character, which only an invalid map
+    // contains.
     const bool begins =
         at < texts_.size() && (static_cast<unsigned char>(texts_[at]) & 0xC0) != 0x80;
     return begins ? std::string_view(texts_.data() + at) : std::string_view();

@@ -38,8 +38,9 @@ DecoderStage fuse_decoder();
 DecoderStage strip_decoder(std::string content, size_t left, size_t right);
 // Turns `replacement` into a space; in the first token, removes it if `drops_first`.
 DecoderStage metaspace_decoder(std::string replacement, bool drops_first);
-// Prepares the tokens of WordPiece for joining: removes `prefix` from a token that begins with it,
-// and puts a space before any other token. If `cleanup`, removes spaces before punctuation marks.
+// Prepares the tokens of WordPiece for joining: from the second token on, removes `prefix` from a
+// token that begins with it, and puts a space before any other token. If `cleanup`, removes spaces
+// before punctuation marks and before English contractions such as "n't".
 DecoderStage word_piece_decoder(std::string prefix, bool cleanup);
 // Turns `suffix` into a space; in the last token, removes it.
 DecoderStage suffix_decoder(std::string suffix);

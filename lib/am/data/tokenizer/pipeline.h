@@ -41,8 +41,8 @@ class TokenTable {
 struct PostProcessor {
   std::vector<uint32_t> before;  // special tokens before the text
   std::vector<uint32_t> after;
-  // The option add_prefix_space of each post-processor that excludes white space at the ends of
-  // tokens from their offsets.
+  // For each post-processor that excludes white space at the ends of tokens from their offsets: its
+  // option add_prefix_space.
   std::vector<bool> trims;
 };
 

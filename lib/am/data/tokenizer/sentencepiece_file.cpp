@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A field of a message: a number (wire types 0, 1 and 5) or bytes (type 2).
+// A field of a protocol buffers message: a number (wire types 0, 1 and 5) or bytes (type 2).
 struct ProtoField {
   uint64_t field = 0;
   uint64_t number = 0;
@@ -31,7 +31,7 @@ struct ProtoField {
   bool is_bytes = false;
 };
 
-// Reads the fields of a message of protocol buffers.
+// Reads the fields of a protocol buffers message.
 class ProtoReader {
  public:
   explicit ProtoReader(std::string_view bytes) : rest_(bytes) {}

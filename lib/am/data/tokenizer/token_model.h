@@ -17,8 +17,9 @@ class TokenModel {
  public:
   virtual ~TokenModel() = default;
   // Appends the tokens of a piece, which is not empty. If `ranges` is not null, also appends the
-  // bytes of the piece that each token covers. Throws Error(kFormat) if the piece contains text
-  // without a token and the vocabulary has no token for unknown text.
+  // bytes of the piece that each token covers. If the piece contains text without a token and the
+  // vocabulary has no token for unknown text, throws Error(kFormat), or leaves the text out if the
+  // model allows that (BpeSpec::unknown_is_fatal).
   virtual void append(std::string_view piece, std::vector<uint32_t>& ids,
                       std::vector<ByteRange>* ranges) const = 0;
 };

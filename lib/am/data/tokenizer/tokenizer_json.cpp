@@ -142,8 +142,9 @@ class PartsReader {
 
   // ---- pre-tokenizers ----------------------------------------------------------------------------
 
-  // `last`: whether no stage follows. ByteLevel then leaves the stage that turns bytes into letters
-  // to read_model(), which omits it for a BPE on bytes.
+  // Adds the stages of a pre-tokenizer. `last`: whether no other pre-tokenizer follows. In that
+  // case, ByteLevel leaves the stage that turns bytes into letters to read_model(), which omits it
+  // for a BPE on bytes.
   void read_pre_tokenizer(const JsonField& part, bool last = true) {
     const std::string& type = part.type();
     PreTokenizers& out = stages_.pre_tokenizers;
@@ -337,7 +338,8 @@ class PartsReader {
     spec.merges.add(*left_id, *right_id, *merged);
   }
 
-  // Converts a vocabulary from GPT-2's letters to bytes, so that the text need not become letters.
+  // Converts a vocabulary from GPT-2's letters to bytes, so that text need not be converted to
+  // letters.
   static void use_bytes(BpeSpec& spec) {
     Vocabulary bytes;
     bytes.reserve(spec.vocabulary.size());

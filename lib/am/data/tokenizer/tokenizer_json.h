@@ -3,7 +3,7 @@
 // The ids and offsets equal those of encode(text) in that library. These parts are read:
 //   model           BPE (without dropout), Unigram, WordPiece, WordLevel
 //   normalizer      all; a damaged Precompiled map is an error
-//   pre_tokenizer   all except UnicodeScripts
+//   pre_tokenizer   all except UnicodeScripts and a second ByteLevel
 //   post_processor  TemplateProcessing with the text once, Bert and Roberta, ByteLevel, Sequence
 //   decoder         all except CTC
 // Padding and truncation are ignored. Text with characters that Unicode added after version 14 may

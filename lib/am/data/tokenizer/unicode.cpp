@@ -225,7 +225,8 @@ bool is_word(char32_t c) {
       category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_PC) {
     return true;
   }
-  // The joiners, and circled and squared letters, which are symbols by their category.
+  // The zero-width joiners, and circled and squared letters, whose Unicode category is not that of
+  // a letter.
   return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) ||
          (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
          (c >= 0x1F170 && c <= 0x1F189);

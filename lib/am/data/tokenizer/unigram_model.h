@@ -24,7 +24,7 @@ struct UnigramSpec {
   std::vector<UnigramToken> tokens;
   UnknownText unknown;
   double min_score = 0.0;  // lowest score; the score of an unknown character is 10 less
-  double max_score = 0.0;  // highest score, from which user-defined symbols get theirs
+  double max_score = 0.0;  // highest score; determines the scores of user-defined symbols
   enum class Kind { kTokenizers, kSentencePiece } kind = Kind::kTokenizers;
 };
 

@@ -10,7 +10,7 @@ namespace {
 
 int bits_of_level(int most) { return std::bit_width(static_cast<unsigned>(most)); }
 
-// Reads the levels of a data page of version 1, which follow their size in bytes.
+// Reads the levels of a data page of version 1, which are preceded by their size in bytes.
 Bytes take_levels(ByteReader& page, int most, Encoding encoding) {
   if (most == 0) return {};
   if (encoding != Encoding::kRle) {

@@ -16,8 +16,8 @@
 namespace am::formats::parquet {
 
 // Reads the entries of a column: values, nulls and empty lists, each with its levels (schema.h).
-// Only one page and the dictionary are in memory at a time. All functions throw Error(kFormat),
-// with column and page, if the file is damaged.
+// Only one page and the dictionary are in memory at a time. The constructor and take() throw
+// Error(kFormat), which names the column, if the file is damaged.
 class ColumnReader {
  public:
   // `file` and `leaf` must outlive the object.

@@ -14,7 +14,7 @@ constexpr std::string_view kMagic = "PAR1";
 constexpr std::string_view kEncryptedMagic = "PARE";
 constexpr size_t kTailBytes = 8;  // the footer's length, and the magic
 
-// Returns an enumerator by its number, which may be unknown.
+// Reads an enumerator. Its number may be unknown to this reader.
 template <typename Enum>
 Enum enumerator(ThriftReader& reader, ThriftType type) {
   const int64_t number = reader.integer(type);
@@ -23,7 +23,7 @@ Enum enumerator(ThriftReader& reader, ThriftType type) {
   return static_cast<Enum>(number);
 }
 
-// Returns a count or size.
+// Reads a count or size, which must not be negative.
 int64_t count(ThriftReader& reader, ThriftType type) {
   const int64_t number = reader.integer(type);
   if (number < 0) fail_damaged(cat("a count or size is negative: ", number));

@@ -80,7 +80,7 @@ class SchemaBuilder {
     return made;
   }
 
-  // Whether the element, which was just taken, is a group of one repeated node.
+  // Whether the element, which take() has just returned, is a LIST group with one repeated child.
   bool is_list(const SchemaElement& element) const {
     return element.logical == LogicalType::kList && !element.type && element.children == 1 &&
            peek() != nullptr && peek()->repetition == Repetition::kRepeated;
@@ -114,7 +114,7 @@ class SchemaBuilder {
     return made;
   }
 
-  // Returns a value or a struct that is present at these levels.
+  // Returns the node of a value or a struct, which is present at these levels.
   SchemaNode content(const SchemaElement& element, Levels levels, const std::string& path) {
     SchemaNode made;
     made.def = levels.def;

@@ -49,9 +49,9 @@ class RowAssembler {
   int64_t bytes() const { return bytes_; }
 
  private:
-  // Returns the fields of an object, with space for `count`, because a vector of fields with const
-  // names copies them when it grows. emplace_back() does not check for equal names; the
-  // names in a schema are unique.
+  // Returns the fields of an object, with space for `count`. Without this space, a growing vector
+  // would copy its fields, because their names are const. emplace_back() does not check for equal
+  // names; the names in a schema are unique.
   static Json::object_t& fields_of(Json& object, size_t count) {
     auto& fields = object.get_ref<Json::object_t&>();
     fields.reserve(count);
@@ -199,7 +199,7 @@ void Table::for_each_row(std::span<const std::string> names,
   int64_t number = 1;
   const auto in_row = [&](const auto& read) {
     return at_place(read, [&] {
-      require_whole(path_, bytes_);  // a file that was cut off reads as zeros
+      require_whole(path_, bytes_);  // bytes missing from a truncated file read as zeros
       return cat(path_.string(), ":", number);
     });
   };

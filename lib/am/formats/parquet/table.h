@@ -7,7 +7,7 @@
 //
 // Supports texts, booleans, integers, floating-point numbers, JSON, and structs and lists of these,
 // compressed by Snappy, gzip, Zstandard or not at all. Other types, codecs and encodings are an
-// error, but only in a requested column.
+// error, but only in a requested column. An encrypted footer is always an error.
 #pragma once
 
 #include <cstdint>
@@ -44,8 +44,8 @@ class Table {
   std::vector<std::string> columns() const;
 
   // Calls `visit` with each row, in order. Only columns with these names are decoded, one page of
-  // each at a time. Throws Error(kFormat), with the row, if the file is damaged, a column has a
-  // type that is not supported, or a row needs more than 512 MiB.
+  // each at a time. Throws Error(kFormat) if a column has a type that is not supported and, with
+  // the row, if the file is damaged or a row needs more than 512 MiB.
   void for_each_row(std::span<const std::string> names,
                     const std::function<void(Row)>& visit) const;
 

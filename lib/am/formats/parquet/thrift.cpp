@@ -86,7 +86,7 @@ void ThriftReader::skip_value(ThriftType type, int depth) {
   }
 }
 
-// Skips an element of a list or map, in which a boolean takes a byte.
+// Skips an element of a list or map. A boolean element occupies a byte, unlike a boolean field.
 void ThriftReader::skip_element(ThriftType type, int depth) {
   const bool is_boolean = type == ThriftType::kTrue || type == ThriftType::kFalse;
   skip_value(is_boolean ? ThriftType::kByte : type, depth);

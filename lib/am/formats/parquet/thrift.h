@@ -31,7 +31,7 @@ enum class ThriftType : uint8_t {
   kStruct = 12,
 };
 
-// All functions throw Error(kFormat) if the bytes end early or a value has another type.
+// The functions that read throw Error(kFormat) if the bytes end early or a value has another type.
 class ThriftReader {
  public:
   explicit ThriftReader(Bytes bytes) : bytes_(bytes) {}

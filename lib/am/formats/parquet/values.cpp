@@ -38,7 +38,7 @@ Json json_of(ValueKind kind, std::string_view text) {
 
 // ---- encodings
 
-// Little-endian numbers.
+// Little-endian numbers (PLAIN).
 template <typename T>
 class PlainNumbers {
  public:
@@ -49,7 +49,7 @@ class PlainNumbers {
   ByteReader bytes_;
 };
 
-// Booleans of one bit each.
+// Booleans of one bit each (PLAIN).
 class PlainBooleans {
  public:
   explicit PlainBooleans(Bytes bytes) : bytes_(bytes) {}
@@ -63,7 +63,7 @@ class PlainBooleans {
   uint64_t bit_ = 0;
 };
 
-// Booleans as RLE runs, which follow their size in bytes.
+// Booleans as RLE runs, preceded by their size in bytes.
 class RunBooleans {
  public:
   explicit RunBooleans(Bytes bytes) {
@@ -77,7 +77,7 @@ class RunBooleans {
   RunReader runs_;
 };
 
-// Texts, each of which follows its length.
+// Texts, each preceded by its length (PLAIN).
 class PlainTexts {
  public:
   explicit PlainTexts(Bytes bytes) : bytes_(bytes) {}

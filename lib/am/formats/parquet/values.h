@@ -11,7 +11,8 @@
 namespace am::formats::parquet {
 
 // Reads the values of a page, which do not include nulls. next() throws Error(kFormat) if no value
-// is left, if a text is not UTF-8, or if a value of the kind kJson is not JSON.
+// is left, or if the next one is damaged, for example a text that is not UTF-8, or a value of the
+// kind kJson that is not JSON.
 class ValueReader {
  public:
   ValueReader() = default;
@@ -24,8 +25,8 @@ class ValueReader {
 
 // Returns a reader of the values of a page. Floating-point numbers that are not finite become null,
 // as in JSON Lines. `bytes`, and the dictionary for the encodings that have one, must outlive
-// the reader. Throws Error(kFormat) for an encoding that the type cannot have, or that is not
-// implemented.
+// the reader. Throws Error(kFormat) for an encoding that the type cannot have or that is not
+// implemented, and for damaged bytes.
 std::unique_ptr<ValueReader> read_values(const SchemaLeaf& leaf, Encoding encoding, Bytes bytes,
                                          const std::vector<Json>* dictionary);
 

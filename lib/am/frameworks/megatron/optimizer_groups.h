@@ -19,8 +19,9 @@ bool is_vector(std::string_view parameter, const Shape& shape);
 
 // Returns the parameter groups of a checkpoint whose tensors have hub names (mapped_source.h). The
 // setting max_lr is returned as "initial_lr". Omits a parameter that could belong to several groups
-// with different settings. Empty if common.pt has no optimizer. Throws Error(kFormat) for an
-// invalid file.
+// with different settings. Empty if common.pt has no optimizer or cannot be parsed. Throws
+// Error(kFormat) for an invalid .metadata, and for a common.pt that names functions that may run
+// code.
 std::vector<SettingsGroup> megatron_groups(const stored::TensorSource& source);
 
 }  // namespace am::frameworks

@@ -10,13 +10,14 @@
 
 namespace am::frameworks {
 
-// Returns whether the path is a checkpoint folder of AutoModel, complete or not: it contains
-// model/, and at least one of optim/, config.yaml, losses.json and .incomplete. Also returns true
-// for the parent folder of checkpoints if its link LATEST points to a checkpoint folder.
+// Returns whether the path is a checkpoint folder of AutoModel. It contains model/ with weights,
+// and optim/, config.yaml or losses.json; if AutoModel did not complete it, model/ and .incomplete.
+// Also returns true for the parent folder of checkpoints if its link LATEST points to such a
+// folder.
 bool is_automodel_folder(const std::filesystem::path& path);
-// Opens the checkpoint. A file `.incomplete` in the folder shows that AutoModel did not complete
-// it: with `damage` = kRefuse, throws Error(kFormat); otherwise, damage() of the source lists the
-// error.
+// Opens the checkpoint; in a parent folder, the one to which LATEST points. A file `.incomplete` in
+// the folder shows that AutoModel did not complete it: with `damage` = kRefuse, throws
+// Error(kFormat); otherwise, damage() of the source lists the error.
 std::unique_ptr<stored::TensorSource> open_automodel_folder(const std::filesystem::path& path,
                                                             stored::OnDamage damage);
 

@@ -69,8 +69,8 @@ bool is_default_split(const JobShape& shape) {
          pipeline.virtual_stages == default_virtual_stages(pipeline.schedule);
 }
 
-// Returns the plan with a strategy that AutoModel has: fsdp2 in place of Megatron's, because it
-// also has pipelines and sequence parallelism.
+// Returns the plan with a strategy that AutoModel has: replaces megatron by fsdp2, which also
+// supports pipelines and sequence parallelism.
 config::Plan plan_of_automodel(const JobShape& shape) {
   config::Plan plan = shape.plan;
   if (shape.megatron_lm == nullptr) return plan;

@@ -1,6 +1,6 @@
 // Table of the settings of NeMo AutoModel's recipes that its export (config.cpp) and its import
-// (config_reader.cpp, data_reader.cpp) use. The table does not contain keys of the strategy,
-// because they have equal names in plans and recipes; the plan's table of fields converts them.
+// (config_reader.cpp, data_reader.cpp) use. The table does not contain the keys of the strategy
+// that have equal names in plans and recipes; the plan's table of fields converts them.
 #pragma once
 
 #include <array>

@@ -11,7 +11,8 @@ namespace am::frameworks {
 namespace {
 
 // Reads the path of a data set of conversations from a section of the recipe, for example
-// "dataset.". Returns false if the section has no such data set in local files.
+// "dataset.". Returns false if the section has no such data set in local files, or if the data set
+// has a column for the context, which a plan cannot read.
 bool read_chats(PlanBuilder& builder, const std::string& section, const char* ours) {
   Source& source = builder.source();
   const std::string target = source.text(section + "_target_").value_or("");

@@ -205,7 +205,8 @@ std::string as_flags(Json settings, int64_t layers_per_stage) {
   }
   Json& parallelism = settings["parallelism"];
   // Flags cannot express lists of modules. Without these lists, torchtitan divides the layers over
-  // the stages itself. Its stages equal the plan's if both settings *_stage_less_layers are 0.
+  // the stages itself. Its stages equal those of a plan without split_points if both settings
+  // *_stage_less_layers are 0.
   if (parallelism.erase("module_fqns_per_model_part") > 0) {
     parallelism["pipeline_parallel_first_stage_less_layers"] = 0;
     parallelism["pipeline_parallel_last_stage_less_layers"] = 0;

@@ -3,7 +3,7 @@
 // Conversion of a plan to torchtitan's config:
 //
 //   data_parallel_replicate_degree       dp_replicate_size (ddp: all data-parallel ranks)
-//   data_parallel_shard_degree           dp_size / dp_replicate_size; -1 if dp_size is not set
+//   data_parallel_shard_degree           dp_size / dp_replicate_size (ddp: 1); -1 without dp_size
 //   local_batch_size                     micro_batch_size * pipeline.microbatches
 //   pipeline_parallel_microbatch_size    micro_batch_size
 //   pipeline_parallel_layers_per_stage   set if virtual_stages is not the schedule's default

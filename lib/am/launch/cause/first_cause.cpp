@@ -10,7 +10,8 @@
 // When one rank dies, its peers fail too, within milliseconds, because their connections close.
 // When one hangs, its peers report a collective that timed out, and it reports nothing. These rules
 // separate the cause from its consequences:
-//   1. Ranks that ended because the launcher stopped them are never the cause (RankExit::stopped).
+//   1. A rank that ended because the launcher stopped it (RankExit::stopped) is the cause only if
+//      other ranks waited for it (rule 3) or it was suspended (rule 7).
 //   2. A rank that died by itself (by a signal, without a report, or with its own error) is the
 //      best cause.
 //   3. Next come the ranks that are missing at a collective. The ranks that report them (kind

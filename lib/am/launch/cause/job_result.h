@@ -27,7 +27,7 @@ struct RankExit {
   int64_t node = 0;
   int exit_status = 0;
   int signal = 0;
-  // Whether the rank ended because the launcher stopped it. Such a rank cannot be the cause.
+  // Whether the rank ended because the launcher stopped it. Its end is then not the cause.
   bool stopped = false;
   // The kernel reported the rank as stopped (SIGSTOP, a terminal or a debugger) when the first
   // failure was noticed.
@@ -89,9 +89,9 @@ struct JobResult {
 };
 
 // Returns a description of the failure as lines of plain text; empty if the job succeeded. It
-// begins with the rank that caused the failure: its node and step, how it ended or which collective
-// it did not reach, its error, hint, last collective and log, and, if it reported no error, the
-// last lines of its output. The ends of the other ranks follow.
+// begins with the cause. If this is a rank: its node and step, how it ended or which collective it
+// did not reach, its error, hint, last collective and log, and, if it reported no error or hung,
+// the last lines of its output. The ends of the other ranks follow.
 std::string describe(const JobResult& result);
 
 // Returns the cause as {"rank", "node", "step", "hangs", "exit_status", "signal", "message",

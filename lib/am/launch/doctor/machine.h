@@ -29,7 +29,7 @@ struct Limits {
 
 struct ClockFacts {
   int year = 0;                      // year of the wall clock, in UTC
-  std::optional<bool> synchronized;  // as the kernel reports; nothing: unknown
+  std::optional<bool> synchronized;  // according to the kernel; nothing: unknown
 };
 
 struct Machine {
@@ -46,7 +46,7 @@ struct Machine {
   std::string nccl_problem;  // why nccl_version is unknown
   bool has_mps = false;      // nvidia-cuda-mps-control is in PATH
   int64_t infiniband_devices = 0;
-  std::string address_problem;  // why the rendezvous address is invalid; empty: it is valid
+  std::string address_problem;  // why the rendezvous address cannot be resolved; empty: it can
   std::string port_problem;  // why listening on master_port fails; empty: it works or is unchecked
 };
 

@@ -2,7 +2,7 @@
 // CUDA.
 //
 //   const GpuReport gpus = ask_nvml("libnvidia-ml.so.1");
-//   if (!gpus.problem.empty()) ...     // no driver here
+//   if (!gpus.problem.empty()) ...     // for example, there is no driver
 #pragma once
 
 #include <cstdint>

@@ -11,7 +11,8 @@ namespace am::launch {
 // Returns the number of cores in this process's affinity mask; at least 1.
 int64_t usable_cores();
 
-// Returns the OMP_NUM_THREADS that torchrun sets for each rank of a machine: max(1, cores / ranks).
+// Returns the OMP_NUM_THREADS that am-run sets for each rank of a machine: max(1, cores / ranks).
+// torchrun instead sets 1 if the machine has several ranks.
 int64_t threads_per_rank(int64_t cores, int64_t local_world_size);
 
 // Returns the number of threads that a rank should set by itself; nothing if OMP_NUM_THREADS is

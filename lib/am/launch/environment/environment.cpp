@@ -127,8 +127,8 @@ void read_slurm_nodes(const Variables& variables, RankEnvironment& here) {
 }
 
 // Returns this machine's number of ranks from the variables that MPI set for this rank. Called if
-// RANK and LOCAL_RANK are set but LOCAL_WORLD_SIZE is not. Reports an error if no variable contains
-// the number.
+// LOCAL_RANK is set but LOCAL_WORLD_SIZE and LOCAL_SIZE are not. Reports an error if no variable
+// contains the number.
 int64_t local_size_beside(const Variables& variables, const RankEnvironment& here) {
   const auto is_rank = [&](const char* name) {
     return variables.text(name) == variables.text("RANK");
@@ -145,8 +145,9 @@ int64_t local_size_beside(const Variables& variables, const RankEnvironment& her
   return here.world_size;
 }
 
-// Reads this machine's number of ranks and its node rank, from torchrun's variables or, if these
-// are missing (container hooks, DeepSpeed's launcher), from variables of Slurm or MPI.
+// Reads this machine's number of ranks, its node rank and the number of nodes, from torchrun's
+// variables or, if these are missing (container hooks, DeepSpeed's launcher), from variables of
+// Slurm or MPI.
 void read_torchrun_node(const Variables& variables, RankEnvironment& here) {
   const bool is_slurms =
       is_slurm_task(variables) && variables.text("SLURM_PROCID") == variables.text("RANK");
@@ -188,7 +189,7 @@ RankEnvironment read_torchrun(const Variables& variables) {
 }
 
 // Returns a port that all ranks of one job compute identically. The port is from 10000 to 29999,
-// below the ephemeral ports that kernels assign.
+// below Linux's default range of ephemeral ports (32768 to 60999).
 int derived_port(uint64_t job) { return static_cast<int>(10000 + job % 20000); }
 
 RankEnvironment read_open_mpi(const Variables& variables) {

@@ -61,8 +61,8 @@ struct RankEnvironment {
 // Reads the launcher's variables. Returns nothing, without an error, if no launcher started this
 // process as a rank. The shell of an interactive Slurm allocation or of `srun --pty`, and the
 // process of a batch script, have SLURM_PROCID but are not ranks either. If a launcher's variables
-// are incomplete, not numbers, or contradictory, returns nothing and adds errors of rule
-// "launch.environment" that name the variable.
+// are incomplete, not numbers, or contradictory, returns nothing and adds errors of the rule
+// "launch.environment".
 //
 // Without MASTER_PORT, the port is derived from the ids of the job and the step under Slurm, and
 // from the job's id under Flux and, on one machine, Open MPI: all ranks compute the same port.

@@ -16,7 +16,7 @@ struct VisibleGpus {
   std::string problem;
 };
 
-// Why NCCL cannot run on this machine, and a remedy.
+// Why no GPU of this machine can be used (there is none, or NCCL cannot run on it), and a remedy.
 struct CudaProblem {
   std::string what;  // for example "this machine has no NVIDIA driver (libcuda.so.1)"
   std::string help;

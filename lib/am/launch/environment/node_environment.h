@@ -22,7 +22,7 @@ struct NodeEnvironment {
 
 // Reads PET_NNODES, PET_NPROC_PER_NODE, PET_NODE_RANK, and the address in PET_RDZV_ENDPOINT or in
 // PET_MASTER_ADDR and PET_MASTER_PORT. If PET's variables are missing, the address is read from
-// MASTER_ADDR and MASTER_PORT, the node rank from a PyTorchJob's RANK, and the number of nodes
+// MASTER_ADDR and MASTER_PORT, and the node rank from a PyTorchJob's RANK; the number of nodes is
 // computed from its WORLD_SIZE (the number of all ranks). Returns nothing, without an error, if the
 // variables describe no machine or the process is already a rank (LOCAL_RANK). Reports errors as
 // detect_environment does.

@@ -18,7 +18,7 @@ struct OpenFileLimit {
   int64_t hard = 0;
 };
 
-// Returns this process's limit.
+// Returns this process's limits.
 OpenFileLimit open_file_limit();
 // Raises the soft limit to the hard limit if the soft limit is below `wanted`. Returns the limits
 // before the change.

@@ -1,5 +1,5 @@
-// The variables that torchrun sets for its workers. am-run sets the same ones for its ranks, so
-// that programs written for torchrun run unchanged.
+// Variables that torchrun sets for its workers. am-run sets them for its ranks too, so that
+// programs written for torchrun run unchanged.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,8 @@ struct TorchrunOptions {
   bool omp_num_threads_given = false;  // OMP_NUM_THREADS is set by the user and stays unchanged
 };
 
-// Returns the names and values of all variables that torchrun sets for one rank. OMP_NUM_THREADS =
-// max(1, cores / local_world_size), unless omp_num_threads_given.
+// Returns the names and values of torchrun's variables for one rank, and NUM_NODES. Unless
+// omp_num_threads_given, OMP_NUM_THREADS is max(1, cores / local_world_size).
 std::vector<std::pair<std::string, std::string>> torchrun_variables(
     const RankEnvironment& environment, const TorchrunOptions& options);
 

@@ -5,7 +5,7 @@
 //
 // The launchers of several machines communicate only through this interface: supervise() and
 // supervise_with_restarts() use it to exchange which rank failed first and how to continue. Values
-// are short texts.
+// are texts.
 #pragma once
 
 #include <optional>

@@ -14,8 +14,8 @@ namespace {
 // Delay from requesting messages until their answers are read.
 constexpr auto kGlanceAfter = std::chrono::milliseconds(25);
 constexpr auto kPortWait = std::chrono::minutes(2);
-// Number of polls with an unchanged heartbeat after which a launcher may have ended; node 0 then
-// reads its report.
+// Number of consecutive polls with an unchanged heartbeat after which a launcher may have ended;
+// node 0 then reads that launcher's report.
 constexpr int64_t kSuspicious = 4;
 
 }  // namespace

@@ -46,18 +46,19 @@ class PeerNodes {
   void abort_all();
   void publish(const NodeReport& report);
   // On node 0, waits until every node has reported or is gone; on other nodes, waits for node 0's
-  // verdict. `pause` sleeps a little between polls, and returns true if the user ends the wait;
-  // collect() then returns false.
+  // verdict. Stops waiting if the store is lost. `pause` sleeps a little between polls, and returns
+  // true if the user ends the wait; collect() then returns false.
   bool collect(const std::function<bool()>& pause);
 
-  // Adds to `result` the other nodes' ranks, the nodes without a report, a loss of the store, and
-  // the cause. Node 0 publishes the verdict for the other nodes.
+  // Adds to `result` the cause, a loss of the store, and what is known of the other nodes: their
+  // ranks, failed launchers, silent nodes, and whether the user ended the job. Node 0 publishes the
+  // verdict for the other nodes.
   void judge(JobResult& result);
 
  private:
   struct Heartbeat {
     std::string last;
-    int64_t still = 0;  // number of polls in which the heartbeat has not changed
+    int64_t still = 0;  // number of consecutive polls with an unchanged heartbeat
   };
 
   void attempt(const std::function<void()>& call);

@@ -50,7 +50,8 @@ inline void append_text(std::string& message, std::string_view text) {
   message.append(text);
 }
 
-// Parses a message from its beginning. Every function returns nothing if the bytes end too early.
+// Parses a message from its beginning. number() and text() return nothing if the bytes end too
+// early.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}

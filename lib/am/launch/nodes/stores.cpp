@@ -57,8 +57,8 @@ std::future<Addresses> ask_for_addresses(const std::string& host, int port) {
   return answer;
 }
 
-// Tries to connect to every address once. Returns the connected socket, or -1 with the reason in
-// `problem`.
+// Tries each address once, until a connection succeeds. Returns the connected socket, or -1 with
+// the reason in `problem`.
 int connect_once(const Addresses& addresses, std::chrono::milliseconds limit,
                  std::string& problem) {
   if (!addresses.first) problem = addresses.problem;

@@ -36,8 +36,8 @@ inline constexpr const char* kNoGreeting =
 using Waiting = std::function<void(const std::string& reason)>;
 
 // Returns a socket connected to a store that answers at host:port; the caller closes it. Retries
-// until `timeout`, then returns -1, with the reason in `problem`: the name is unknown, the name
-// service does not answer, the port is closed, or the program that listens is not a store.
+// until `timeout`, then returns -1, with the reason in `problem`, for example that the name is
+// unknown, the port is closed, or the program that listens is not a store.
 int connect_to_store(const std::string& host, int port, std::chrono::milliseconds timeout,
                      const Waiting& waiting, std::string& problem);
 

@@ -1,5 +1,5 @@
 // Node 0's verdict on an attempt, serialized for the launchers of all other nodes: all facts of the
-// cause, and for every other rank only how it ended.
+// cause, and for every other rank only how it ended and its last collective.
 //
 //   store.set("verdict", to_text(verdict));                    // on node 0
 //   add(*verdict_from(text, ranks_per_node), result);          // on the other nodes
@@ -27,9 +27,9 @@ struct Verdict {
   std::vector<int64_t> unheard_nodes;  // nodes whose reports the user did not wait for
 };
 
-// Returns the verdict as one JSON object of at most 64 KiB for any number of ranks: ranks that
-// ended alike share one entry. Long messages and hints are shortened. If the object is still too
-// large, the ends that the fewest ranks share are left out.
+// Returns the verdict as one JSON object of about 64 KiB at most, for any number of ranks: ranks
+// that ended alike share one entry, long messages and hints are shortened, and only four failed
+// launchers are listed. If the object is still too large, ends that few ranks share are left out.
 std::string to_text(const Verdict& verdict);
 // Parses a verdict. `ranks_per_node` determines each rank's node. Returns nothing for an invalid
 // text.

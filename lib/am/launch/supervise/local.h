@@ -23,9 +23,10 @@
 // the cause is chosen.
 //
 // With a store (JobSpec::store) and several nodes, the launchers inform each other: one node's
-// failure stops the ranks of all nodes, and every launcher's result holds the ranks of all nodes
-// and names the same cause. A launcher that cannot start its ranks informs the other launchers
-// before it throws; a launcher without a heartbeat for silence_seconds counts as failed.
+// failure stops the ranks of all nodes, and unless the store is lost, every launcher's result holds
+// the ranks of the other nodes too and names the same cause. A launcher that cannot start its ranks
+// informs the other launchers before it throws; a launcher without a heartbeat for silence_seconds
+// counts as failed.
 #pragma once
 
 #include <cstdint>
@@ -58,9 +59,11 @@ struct JobCallbacks {
   std::function<void(const JobEvent& event)> event;
 };
 
-// Runs the job to its end and reaps every rank. Throws Error(kIo) if the program cannot be started
-// or the log folder cannot be written, Error(kUsage) for an impossible spec; no rank is left
-// running then. A process can run only one job at a time, since signal handlers are global.
+// Runs the job to its end and reaps every rank. Throws Error(kUsage) for an impossible spec,
+// Error(kIo) if the program cannot be started or the log folder cannot be written, Error(kRuntime)
+// if a process or pipe cannot be created, and Error(kPeer) if the nodes cannot agree on a port; no
+// rank is left running then. A process can run only one job at a time, since signal handlers are
+// global.
 JobResult supervise(const JobSpec& spec, const JobCallbacks& callbacks);
 
 }  // namespace am::launch

@@ -55,14 +55,15 @@ struct RankChild {
   pid_t group = 0;
   RankLog log;
   ErrorPipe errors;
-  // sent[n]: whether the launcher sent signal n to the rank.
+  // sent[n]: whether RankChildren::signal() sent signal n to the rank.
   std::array<bool, NSIG> sent = {};
   RankExit exit;
 };
 
 class RankChildren {
  public:
-  // `output` receives rank 0's bytes. The spec must outlive this object. Throws Error(kIo).
+  // `output` receives rank 0's bytes. The spec must outlive this object. Throws Error(kIo) for the
+  // log folder, Error(kRuntime) for the process of the OrphanGuard.
   RankChildren(const JobSpec& spec, std::function<void(std::string_view)> output);
   RankChildren(const RankChildren&) = delete;
   RankChildren& operator=(const RankChildren&) = delete;

@@ -60,8 +60,8 @@ NextAttempt agree(const JobSpec& spec, const JobResult& failed, const RestartPol
   }
 }
 
-// On node 0, keeps serving the store until the other nodes have read the report of the failure.
-// Called if policy.before_start or the start of the ranks fails.
+// Leaves a job that could not start (leave.h): node 0 serves the store until the other nodes have
+// read the report of the failure and left. Called if policy.before_start or supervise() throws.
 void leave_refused(const JobSpec& spec) {
   JobResult none;
   none.restarts = spec.restart_count;

@@ -40,10 +40,11 @@ struct RestartPolicy {
       announce;
 };
 
-// Returns whether another attempt may succeed. False after the user's signal, if the store is lost,
-// and if a node's launcher is gone or could not start its ranks. Unless `any_failure`, also false
-// if the user's input is wrong (error kinds usage, plan, format; exit status 2 before the first
-// step) or values are not finite (numeric), because the next attempt would fail in the same way.
+// Returns whether another attempt may succeed. False if the job succeeded, after the user's signal,
+// if the store is lost, and if a node's launcher is gone or could not start its ranks. Unless
+// `any_failure`, also false if the user's input is wrong (error kinds usage, plan, format; exit
+// status 2 without a step in the rank's report) or values are not finite (numeric), because the
+// next attempt would fail in the same way.
 bool worth_restarting(const JobResult& result, bool any_failure);
 
 // Runs the job, restarts it as `policy` allows, and returns the last attempt's result. Throws the

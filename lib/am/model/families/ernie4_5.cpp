@@ -1,4 +1,5 @@
-// ERNIE 4.5 (dense): the Llama decoder with a rotary embedding of adjacent pairs.
+// ERNIE 4.5 (dense): the Llama decoder with a rotary embedding that rotates pairs of adjacent
+// elements.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

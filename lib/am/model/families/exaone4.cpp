@@ -9,8 +9,8 @@ namespace {
 constexpr int64_t kWindow = 4096;
 constexpr int64_t kPattern = 4;
 
-// Reads the keys of EXAONE 4. sliding_window_pattern is read only without layer_types, because
-// older configs have it as a text.
+// Reads the keys of EXAONE 4. sliding_window_pattern is read only without layer_types, because it
+// is a string in older configs.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qk_norm = true;
   read_window(reader, config, kWindow);

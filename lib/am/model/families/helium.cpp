@@ -1,4 +1,4 @@
-// Helium: the Llama decoder with a rotary embedding of adjacent pairs.
+// Helium: the Llama decoder with a rotary embedding that rotates pairs of adjacent elements.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

@@ -24,8 +24,9 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.rope.theta *= std::pow(*alpha, width / (width - 2.0));
 }
 
-// Returns the number of experts per token that all layers have in the list moe_topk. Adds an error
-// if the list's numbers differ, or are fewer than the layers.
+// Returns the number of experts per token from the list moe_topk, which must have the same number
+// for every layer. Adds an error if the numbers differ, or if the list is shorter than the number
+// of layers.
 int64_t read_taken_list(ConfigReader& reader, const ModelConfig& config) {
   constexpr std::string_view kKey = "moe_topk";
   const Json& all = reader.raw(kKey);
@@ -44,7 +45,7 @@ int64_t read_taken_list(ConfigReader& reader, const ModelConfig& config) {
 // shared one.
 void read_moe_config(ConfigReader& reader, ModelConfig& config) {
   read_config(reader, config);
-  // A list in moe_topk has been reduced to one number, the default of the other spelling.
+  // If moe_topk is a list, its number is the default of the other spelling.
   const bool listed = reader.raw("moe_topk").is_array();
   const int64_t taken = listed ? read_taken_list(reader, config) : 1;
   const auto read = [&](std::initializer_list<std::string_view> spellings) {

@@ -1,6 +1,6 @@
-// Causal attention one block of queries at a time: for windows, packed documents, soft-capped
-// scores, sinks, and values narrower or wider than keys. ATen's flash kernel would need a [T, T]
-// mask for windows and documents, and supports none of the other features.
+// Causal attention one block of queries at a time: for windows, packed documents, ALiBi,
+// soft-capped scores, sinks, and values narrower or wider than keys. ATen's flash kernel would need
+// a [T, T] mask for windows, documents and ALiBi, and supports none of the other features.
 //
 //   const at::Tensor out_BHTV =
 //       blocked_attention(q_BHTK, k_BGTK, v_BGTV, {.scale = 0.125, .window = 4096});

@@ -13,8 +13,8 @@
 namespace am::nn {
 
 // Whether the kernels support these arguments: bfloat16 or float16 on a GPU (narrow_on_gpu() in
-// fused/device.h), no soft-cap, K a multiple of 8 up to 256, V at most K, and document starts known
-// on the host.
+// fused/device.h), no soft-cap, no ALiBi, K a multiple of 8 up to 256, V at most K and, if there
+// are packed documents, their starts known on the host.
 bool flash_takes(const Qkv& heads, const AttentionParams& params);
 
 // attend() and attend_backward() by flash kernels, without sinks. Backward reads

@@ -1,5 +1,5 @@
-// Mixture-of-experts feed-forward: each token passes through its top-k experts and the shared
-// expert.
+// Mixture-of-experts feed-forward: each token passes through its top-k experts and, if there is
+// one, the shared expert (with share_t = 1 unless the family has a shared_weigher).
 //
 //   out_t = sum over j of weight_tj * expert_j(x_t) + share_t * shared(x_t)
 //
@@ -30,7 +30,7 @@ struct Expert {
   Linear gate_proj, up_proj, down_proj;
 };
 
-// Shards tokens over ranks that would otherwise all route all tokens.
+// Shards tokens over ranks that have the same tokens, so that each rank routes only its part.
 struct SequenceSharder {
   Transform own;  // returns this rank's part [B, t, D] of x_BTD
   // Gathers all ranks' x_BtD to [B, T, D], with T = `length`.

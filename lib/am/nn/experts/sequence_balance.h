@@ -2,7 +2,7 @@
 //
 //   sum over sequences and experts of f_bi P_bi
 //   f_bi = E / (k T) * number of the sequence's T tokens routed to expert i     (no gradient)
-//   P_bi = mean over all T tokens of expert i's share in the token's scores
+//   P_bi = mean over all T tokens of expert i's share of the token's scores
 //
 // Each sequence has its own loss, so that the sum over the global batch does not depend on layout,
 // gradient accumulation or micro-batch size. Ranks that share a sequence each compute a part of its

@@ -234,7 +234,7 @@ struct StackDown : torch::autograd::Function<StackDown> {
       at::Tensor active_RF = ways.active(wide, i);
       at::Tensor of_active_RF = fused::product(gradients[i], matrix_at(down, place).t());
       const at::Tensor weight_R1 = weights[i].unsqueeze(1);
-      if (of_weight) {  // the gradient is <of y, active down + bias>
+      if (of_weight) {  // its gradient is <of y, active down + bias>
         const at::ScalarType dtype = weights[i].scalar_type();
         all[wides + i] = at::mul(of_active_RF, active_RF).sum(-1, false, dtype);
         if (bias_ED.defined()) all[wides + i].add_(gradients[i].mv(bias_ED.select(0, place.e)));

@@ -25,8 +25,9 @@ struct LabelRange {
   int64_t ignored = -100;
 };
 
-// Terms of the loss, for each counted label y of logits x_V with the log-sum L = log sum_v e^(x_v).
-// Backward adds their gradients to the gradient of the cross-entropy. The returned loss omits them.
+// Additional terms of the loss, for each counted label y of logits x_V with the log-sum
+// L = log sum_v e^(x_v). Backward adds their gradients to the gradient of the cross-entropy; the
+// returned loss omits them.
 //   label smoothing:  label_smoothing * (x_y - mean_v x_v)
 //   z-loss:           z_loss * L^2
 struct LossTerms {

@@ -1,7 +1,7 @@
 // The sums over each row of logits from which cross-entropy is computed (LogitSums), and the
 // gradient of cross-entropy. Tensors with has_kernels() (tensors.h) use kernels of the CPU, and
-// tensors on a GPU use a kernel of the GPU if there is one. For all other tensors, ATen's operators
-// process a few rows at a time.
+// tensors on a GPU use a kernel of the GPU if there is one (for the gradient, only without
+// LossTerms). In all other cases, ATen's operators process a few rows at a time.
 #pragma once
 
 #include "am/nn/fused/cross_entropy.h"

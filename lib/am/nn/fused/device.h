@@ -1,5 +1,5 @@
 // Decides for which tensors ATen's GPU kernels run, in operations without an ATen kernel on the
-// host: RMSNorm, attention with windows and documents, grouped matrix products.
+// host: RMSNorm, and attention with windows and documents.
 //
 // The kernels are called by their ATen names. Tests without a GPU cover the code around them: they
 // register host kernels under these names (TORCH_LIBRARY_IMPL) and make host tensors pass for GPU

@@ -114,8 +114,8 @@ at::Tensor global_rows(const at::Tensor& x_NI, const DropoutRows& where) {
   return rows_N.to(x_NI.device(), /*non_blocking=*/true);
 }
 
-// Returns of_draw(the random 16-bit numbers of for_draws) for `width` columns from `first_column`
-// on: [N, width] in `dtype`.
+// Returns of_draw(draws) for `width` columns from `first_column` on: [N, width] in `dtype`. The
+// draws are the random 16-bit numbers that for_draws() computes.
 template <typename OfDraw>
 at::Tensor by_draws(uint64_t key, const at::Tensor& rows_N, int64_t first_column, int64_t width,
                     at::ScalarType dtype, const OfDraw& of_draw) {
@@ -158,14 +158,14 @@ void drop_by_operators(const at::Tensor& x_NI, const Dropout& dropout) {
   }
 }
 
-// Drops elements by the GPU kernel. Returns false if that is not available.
+// Drops elements by the GPU kernel. Returns false if there is no such kernel.
 bool drop_by_gpu(const at::Tensor& out_NI, const at::Tensor& x_NI, const Dropout& dropout) {
   const auto* gpu = tensor::gpu_kernels(x_NI);
   return gpu != nullptr && gpu->drop(out_NI, x_NI, global_rows(x_NI, dropout.rows),
                                      dropout.first_column, dropout.p, dropout.key);
 }
 
-// Returns the noise of a draw, between -1 and 1; `Draw` is float, or a tensor of draws.
+// Maps a random 16-bit number to noise between -1 and 1. `Draw` is float, or a tensor of floats.
 template <typename Draw>
 Draw noise_of(const Draw& draw) {
   return (draw + 0.5F) * (1.0F / 32768.0F) - 1.0F;

@@ -39,7 +39,8 @@ struct Fp8 {
 // Returns x weight^T, in x's dtype.
 at::Tensor fp8_output(const at::Tensor& x_NI, const at::Tensor& weight_OI, const Fp8& fp8);
 // Return the gradients of x and of the weight, in the dtype of `gradient_NO`, the gradient of
-// fp8_output's result.
+// fp8_output's result. On a GPU, the weight's gradient is computed without FP8 if N is not a
+// multiple of model::kFp8Multiple, because at::_scaled_mm refuses such sizes.
 at::Tensor fp8_gradient_of_x(const at::Tensor& gradient_NO, const at::Tensor& weight_OI,
                              const Fp8& fp8);
 at::Tensor fp8_gradient_of_weight(const at::Tensor& gradient_NO, const at::Tensor& x_NI,

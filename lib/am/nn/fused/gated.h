@@ -14,8 +14,8 @@
 
 namespace am::nn::fused {
 
-// Returns act(gate) * up. gate and up have one shape and dtype. `activation` is kSilu, kGeluTanh or
-// kGeluErf.
+// Returns act(gate) * up. gate and up have one shape and dtype. Here and below, `activation` is any
+// but kClampedSilu and kOther.
 at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation activation);
 
 // Returns fused::linear of gated(gate, up, activation), [.., D], for weight_DF and bias_D. The
@@ -29,7 +29,7 @@ at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::
 at::Tensor activated_linear(const at::Tensor& wide, const at::Tensor& weight,
                             const std::optional<at::Tensor>& bias, model::Activation activation,
                             const WeightForm& form = {});
-// Returns activation(wide), computed by ATen's operator.
+// Returns activation(wide), computed by ATen's operators.
 at::Tensor activated(const at::Tensor& wide, model::Activation activation);
 
 struct GatedGradients {

@@ -1,5 +1,6 @@
 // A linear layer whose products (of forward, and of the gradients of x and the weight) use
-// fused::product, and its gradients for callers that already have the layer's output.
+// fused::product where that is faster than at::linear, and its gradients for callers that already
+// have the layer's output.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -58,10 +59,10 @@ std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& wei
 LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& x,
                                 const at::Tensor& weight, const Slices& slices,
                                 const LinearNeeds& needs);
-// Store a form in a node's saved data; return the stored form.
+// keep() stores a WeightForm in a node's saved data; kept_form() returns it.
 void keep(torch::autograd::AutogradContext& context, const WeightForm& form);
 WeightForm kept_form(torch::autograd::AutogradContext& context);
-// Returns a function that computes the weight's gradient later.
+// Returns a function that computes the weight's gradient when it is called.
 std::function<at::Tensor()> slice_weight_product(const std::vector<at::Tensor>& gradients,
                                                  const at::Tensor& x, const at::Tensor& weight,
                                                  const Slices& slices);

@@ -1,5 +1,5 @@
 // Context parallelism of a decoder: every rank of the group "cp" computes a part of each sequence,
-// and attention exchanges keys and values by the plan's context.method.
+// and attention communicates by the plan's context.method.
 #pragma once
 
 #include "am/config/plan.h"

@@ -17,7 +17,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Saves the routing of the rows, which the nodes of dispatch and combine need in backward.
+// Saves the rows' routing, which the autograd nodes of dispatch and combine need in backward.
 void save(const nn::Placement& placed, const runtime::Group& group, AutogradContext& context) {
   context.save_for_backward({placed.slot_Nk, placed.token_R});
   context.saved_data["counts"] = placed.counts;

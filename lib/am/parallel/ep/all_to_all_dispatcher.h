@@ -2,7 +2,7 @@
 // back. Every rank holds equally many consecutive experts, in the order of the ranks.
 //
 // Forward exchanges three times: the number of rows per expert (8 bytes for each expert), the rows
-// with their weights to the experts, and the experts' results back; backward exchanges twice. A
+// and weights (two overlapping messages), and the experts' results; backward exchanges twice. A
 // checkpointed segment keeps the row counts (Placement::received_Pe), so that its recomputation
 // does not exchange them again. No token is dropped: memory is proportional to the number of rows
 // that arrive.

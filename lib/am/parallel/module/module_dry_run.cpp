@@ -61,7 +61,7 @@ ModuleDryRun::~ModuleDryRun() {
   try {
     write_file_atomically(file_, dump_json(report, -1));
   } catch (const std::exception&) {
-    // am-run reports that the file is missing.
+    // Ignored, because am-run reports that the file is missing.
   }
 }
 

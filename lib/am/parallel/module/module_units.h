@@ -30,9 +30,8 @@ struct ModuleUnits {
   std::vector<std::pair<ParallelLayer*, ParallelLayer::Style>> layers;
 };
 
-// Replaces the elements of each torch::nn::Sequential by units with the same modules, and returns
-// the units of `module` under the plan's strategy. Throws the errors of ShardedModule's
-// constructor.
+// Wraps the elements of each torch::nn::Sequential that have parameters in units, and returns the
+// units of `module` under the plan's strategy. Throws the errors of ShardedModule's constructor.
 ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
                               const config::Plan& plan, const model::TpPlan& tp_plan,
                               const mesh::MeshLayout& mesh);

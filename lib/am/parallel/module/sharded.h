@@ -39,8 +39,8 @@
 
 namespace am::parallel {
 
-// A function of the tensors of a value. Being a class of this namespace, it makes
-// argument-dependent lookup find all overloads of visit_tensors().
+// A function to be called for each tensor of a value. It is a class of this namespace so that
+// argument-dependent lookup finds all overloads of visit_tensors().
 struct TensorVisitor {
   std::function<void(at::Tensor& tensor)> visit;
 };
@@ -86,7 +86,8 @@ class ModuleUnit {
   struct Strategy {
     nn::UnitHooks* hooks = nullptr;  // null: no strategy
     size_t use = 0;                  // index of the unit's use, passed to the hooks
-    // Whether backward recomputes the unit, which then keeps only its inputs.
+    // Whether backward recomputes the unit, which then keeps only its inputs. Has no effect if an
+    // argument of forward() cannot be copied.
     bool checkpoint = false;
     bool trains = true;  // whether the unit has trainable parameters
   };
@@ -101,7 +102,7 @@ class ModuleUnit {
     visit_if_any(value, {[&](at::Tensor& each) { tensors.push_back(each); }});
     return tensors;
   }
-  // Replaces the tensors of `value`, in order.
+  // Replaces the tensors of `value` by `tensors`, in order.
   template <typename T>
   static void set_tensors(T& value, const nn::Tensors& tensors) {
     size_t i = 0;

@@ -40,10 +40,11 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
  public:
   // Shards the module's parameters, and moves them to the mesh's device. Collective over the mesh,
   // which must outlive this object; this object must outlive the module's passes. Throws
-  // Error(kPlan) if the mesh does not fit the strategy or has pp, cp or ep ranks, or if a key of
-  // the strategy is not supported for torch modules. Throws Error(kUsage), which names the module
-  // or parameter, if a parameter cannot be sharded: its dtype differs from the first parameter's,
-  // it is a scalar, or no module around it is Sharded.
+  // Error(kPlan) if the mesh does not fit the strategy or has pp, cp or ep ranks, if the strategy
+  // or one of its keys is not supported for torch modules, or if the tensor-parallel plan does not
+  // fit the module or the mesh. Throws Error(kUsage), which names the module or parameter, if the
+  // module has no parameters, or if a parameter cannot be sharded: its dtype differs from the first
+  // parameter's, it is a scalar, or no module around it is Sharded.
   ShardedModule(std::shared_ptr<torch::nn::Module> module, const runtime::DeviceMesh& mesh,
                 const config::DistributedConfig& strategy, const model::TpPlan& tp_shard_plan = {});
   ~ShardedModule() override;

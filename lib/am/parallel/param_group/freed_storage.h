@@ -15,8 +15,8 @@
 namespace am::parallel {
 
 // Keeps freed memory for the next tensor of equal size. The number of buffers that a pool allocates
-// is the largest number in use at the same time (two, if one unit is gathered while another
-// computes). Not thread-safe. Must outlive the tensors that get memory from it.
+// of each size is the largest number in use at the same time (two, if one unit is gathered while
+// another computes). Not thread-safe. Must outlive the tensors that get memory from it.
 class BufferPool {
  public:
   c10::DataPtr take(c10::Allocator& allocator, size_t bytes);

@@ -6,8 +6,8 @@
 // gradient sync the buffer stays, and later backward passes add to it. The buffer is
 // reduce-scattered over the shard group, then all-reduced over the replicate group, as in PyTorch's
 // HSDP. Last, if gradients are partial sums on tp ranks, this rank's shard of them is summed over
-// tp. If the shard group has one rank (for example a DDP bucket), there is only the all-reduce, and
-// the buffer is the flat gradient itself if dtype and device are equal.
+// tp. If the shard group has one rank (for example a DDP bucket), there is no reduce-scatter; then
+// the buffer of the first reduction is the flat gradient itself if dtype and device are equal.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -61,9 +61,10 @@ class GradientReducer {
   void keep() { new_ = 0; }
 
   // Reduce all gradients that arrived, in three steps that overlap with computation. begin_reduce()
-  // starts the reduce-scatter, and returns whether it started a reduction. advance_reduce() waits
-  // for the reduce-scatter and starts the all-reduce over the replicas. finish_reduce() runs
-  // advance_reduce() if that has not run, waits for the all-reduce and adds its result to flat().
+  // starts the reduce-scatter (for a shard group of one rank, the all-reduce), and returns whether
+  // it started one. advance_reduce() waits for the reduce-scatter and starts the all-reduce over
+  // the replicas. finish_reduce() runs advance_reduce() if that has not run, waits for the
+  // all-reduce and adds its result to flat().
   // advance_reduce() and finish_reduce() do nothing if no reduction is in progress.
   bool begin_reduce();
   void advance_reduce();

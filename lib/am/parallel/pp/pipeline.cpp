@@ -174,7 +174,7 @@ void Pipeline::run_round() {
       try {
         perform(action);
       } catch (const Error& error) {
-        // After kPeer (another rank failed), the failed rank's own error names the action.
+        // With kPeer, another rank has failed, and that rank's own error names the action.
         if (error.kind() == ErrorKind::kPeer || has_one_stage()) throw;
         throw Error(error.kind(),
                     cat("in ", to_string(action), " (", meaning_of(action), "): ", error.what()),

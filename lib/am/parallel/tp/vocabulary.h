@@ -23,7 +23,7 @@ at::Tensor lookup_slice(const at::Tensor& ids, const at::Tensor& weight, const m
 
 // Returns the sum of the tokens' cross-entropies over the whole vocabulary, equal on every rank.
 // `logits` and their gradient cover only this rank's slice of the vocabulary. `labels` are global
-// ids; throws Error(kUsage) for a label outside `vocabulary`. Forward exchanges three numbers per
+// ids, which check_tokens() checks (tensor/token_check.h). Forward exchanges three numbers per
 // token: the maximum, the sum of exponentials, and the label's logit. The gradient includes
 // `terms`.
 at::Tensor cross_entropy_sum(const at::Tensor& logits, const at::Tensor& labels,

@@ -36,10 +36,10 @@ ExchangeBytes exchange_bytes(const ActivationContext& context, double beside, do
           beside + (rows_saved ? 2.0 : 3.0) * of_rows - (2.0 - left) * of_width};
 }
 
-// Returns the bytes in the backward of experts whose weights are one tensor (nn/experts/stacked.h).
-// After the down projections the gradients of all gate and up outputs are live, then the gradients
-// of all token rows. Each weight tensor has one gradient tensor, and the part of one expert is
-// computed in a separate tensor.
+// Returns the live bytes in the backward of experts whose weights are one stacked tensor
+// (nn/experts/stacked.h). After the down projections the gradients of all gate and up outputs are
+// live, then the gradients of all token rows. Each weight tensor has one gradient tensor, and the
+// part of one expert is computed in a separate tensor.
 BackwardBytes stacked_backward(const ActivationContext& context, const layout::LocalLayer& layer,
                                double hidden) {
   const model::RouterSpec& router = *layer.spec().router;

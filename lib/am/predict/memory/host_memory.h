@@ -22,7 +22,8 @@ struct RankRange {
 int64_t training_bytes(const config::Plan& plan, const model::ModelConfig& model,
                        const layout::Layout& layout, RankRange ranks);
 // Returns the bytes that the ranks `ranks` need in a session that inspects the plan's model without
-// training: parameters, and the FSDP units that a forward pass gathers.
+// training: parameters, the FSDP units that a forward pass gathers, MemoryComponents::other, and
+// the overhead of a process.
 int64_t inspection_bytes(const config::Plan& plan, const model::ModelConfig& model,
                          const layout::Layout& layout, RankRange ranks);
 

@@ -38,8 +38,8 @@ struct ShardGroup {
   double ranks() const { return shards * replicas; }
 };
 
-// One pipeline stage; each virtual stage is a separate entry. Numbers of layers may be fractional
-// for published runs.
+// One pipeline stage; each virtual stage is a separate entry. `checkpointed` may be fractional for
+// published runs.
 struct StageSummary {
   int64_t owner = 0;                 // index along pp of the ranks that run the stage
   std::vector<double> layers;        // number of layers per kind, as in model::layer_kinds

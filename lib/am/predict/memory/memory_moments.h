@@ -44,8 +44,8 @@ class MemoryMoments {
   // `what` + `of` + `how`; the three texts must outlive the object.
   void record(std::string_view what, std::string_view of, std::string_view how,
               const MemorySnapshot& moment) {
-    // At most moments the live memory is well below the peak or equal to it. The early return
-    // avoids rounding its components to bytes.
+    // Most moments are well below the peak so far, or equal to it. The early return avoids rounding
+    // their components to bytes.
     constexpr double kRounding = 8.0;
     if (moment.sum() < fullest_.sum() - kRounding || moment == fullest_) return;
     record_full(what, of, how, moment);

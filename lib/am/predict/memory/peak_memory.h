@@ -20,7 +20,7 @@ namespace am::predict {
 
 // Bytes of one rank at its peak.
 struct PeakMemory {
-  double parameters = 0;  // stored parameters
+  double parameters = 0;  // stored parameters, and copies of them in FP8 or FP4
   double gradients = 0;   // stored gradients
   double optimizer = 0;   // optimizer states, including master copies of the parameters
   // Bytes of parameters, gradients and optimizer in host memory, if they are offloaded; the three
@@ -30,7 +30,7 @@ struct PeakMemory {
   double activations = 0;  // activations saved for backward, of all micro-batches in flight
   double recomputed = 0;   // recomputed activations of the layer whose backward runs
   double logits = 0;       // logits that the loss saves
-  double loss = 0;         // tensors that the loss's backward makes in addition
+  double loss = 0;         // tensors that the loss's backward allocates in addition
   double workspace = 0;    // cuBLAS's workspace, and the batch with its attention mask
 
   double states() const { return parameters + gradients + optimizer; }

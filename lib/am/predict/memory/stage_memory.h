@@ -23,7 +23,8 @@ RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& co
                           const layout::Layout& layout, int64_t rank);
 
 // Lower bound of the peak that memory.h predicts, as a fraction of the peak that peak_memory.h
-// predicts for the same plan. By formula, a search drops a layout only if this bound does not fit.
+// predicts for the same plan. Before a search simulates a step of a layout, it drops the layout
+// only if even this lower bound does not fit into the GPU's memory.
 inline constexpr double kLeastOfFormula = 0.6;
 
 // Returns the memory of the rank with the largest peak (the first one of equal peaks). `ranks` must

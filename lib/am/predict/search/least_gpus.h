@@ -12,7 +12,7 @@
 namespace am::predict {
 
 // Returns the smallest number of GPUs, at least `from`, for which search() finds a layout, among
-// these: powers of two within a machine; up to 32 machines; multiples of 2 machines up to 64, of 4
+// these: powers of two within a machine; 1 to 32 machines; multiples of 2 machines up to 64, of 4
 // up to 128, and so on. `request.gpus` is ignored. Returns nullopt if none up to 32,768 is enough.
 std::optional<int64_t> least_gpus(SearchRequest request, const Calibration& calibration,
                                   int64_t from);

@@ -1,5 +1,5 @@
-// Candidates of a search: every combination of axes, options and schedule that the rules accept and
-// that fits into a GPU's memory by formula.
+// Candidates of a search: combinations of axes, options and schedule that the rules accept and that
+// fit into a GPU's memory by formula.
 //
 //   SearchSpace space(request, constants);
 //   space.walk(result)[0].least_seconds;
@@ -77,7 +77,7 @@ class SearchSpace {
   void set_mesh(const Candidate& candidate, config::Plan& plan) const;
   void set_options(const Candidate& candidate, config::Plan& plan) const;
   // Returns the id of the first rule that rejects scratch_, or an empty string. Checks only the
-  // rules whose inputs are in `needs`. `layout` may be null if the layout is not in `needs`.
+  // rules whose Rule::needs is `needs`. `layout` may be null if `needs` is kMesh.
   std::string refusal(const mesh::MeshSizes& mesh, const layout::Layout* layout,
                       rules::Needs needs) const;
   const Cut& cut_of(const Candidate& candidate);

@@ -9,16 +9,18 @@
 
 namespace am::predict {
 
-// Returns the strategies to try: those of request.strategy, with the options of request.base where
-// it has the same one. A strategy with several levels of sharding has an entry for each level, and
-// megatron one for each tensor parallelism of experts.
+// Returns the strategies that request.strategy selects. If request.base has the same strategy, its
+// options are kept. megatron_fsdp has an entry for each of the ZeRO levels 1 to 3. For a model with
+// experts, megatron has one entry with etp_size = tp_size and one with etp_size = 1, unless
+// request.base sets etp_size. All entries are repeated for each of request.recipes that the
+// strategy supports.
 std::vector<config::DistributedConfig> searched_strategies(const SearchRequest& request);
 
 bool is_fsdp2(const config::DistributedConfig& strategy);
 // Whether the strategy has pipelines and sequence parallelism.
 bool has_every_axis(const config::DistributedConfig& strategy);
-// Returns the tensor-parallel ranks of each expert in the expert groups (mesh/layout.h) if the
-// tensor-parallel size is `tp`; 1 for strategies that do not cut experts.
+// Returns the number of ranks over which tensor parallelism shards each expert (mesh/layout.h) if
+// the tensor-parallel size is `tp`; 1 for strategies that do not shard experts.
 int64_t expert_tp(const config::DistributedConfig& strategy, int64_t tp);
 
 }  // namespace am::predict

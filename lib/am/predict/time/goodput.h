@@ -72,7 +72,7 @@ struct JobForecast {
   FailureLosses losses;
   SaveInterval planned;  // the plan's checkpoint.every; if it is 0, one save after the last step
   SaveInterval best;     // result of best_interval()
-  double seconds = 0.0;  // time of all steps, failures included, with `planned`
+  double seconds = 0.0;  // time of all steps and failures with the interval `planned`
 };
 // `steps`: number of steps of the job; less than 1 counts as 1. Returns nullopt if
 // states_failures() is false.

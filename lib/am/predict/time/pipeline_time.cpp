@@ -9,7 +9,8 @@ using pipeline::PipelineShape;
 
 // Returns the largest number of micro-batches, more than pp and at most `wanted`, that the schedule
 // accepts. If there is none, returns the smallest multiple of pp that the schedule accepts, or 8 pp
-// if it accepts no smaller multiple. A pipeline that may stay partly full runs fewer than pp too.
+// if it accepts no smaller multiple. With shape.may_stay_partly_full, returns `wanted` if the
+// schedule accepts it, even if it is less than pp.
 int64_t legal_microbatches(PipelineShape shape, int64_t wanted) {
   shape.microbatches = wanted;
   if (shape.may_stay_partly_full && !pipeline::violated_constraint(shape)) return wanted;

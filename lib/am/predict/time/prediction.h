@@ -21,7 +21,7 @@
 namespace am::predict {
 
 // Returns the GPU that the plan's `[cluster]` names; an H100 if it names none. Returns nullopt if
-// the GPU cannot be read, after adding a diagnostic "cluster.gpu".
+// the GPU cannot be read, after adding a diagnostic, for example "cluster.gpu".
 std::optional<cluster::Gpu> gpu_of(const config::Plan& plan, Diagnostics& found);
 
 // The GPU of gpu_of(), and the calibration that the plan's `[cluster]` names; by default the
@@ -31,8 +31,8 @@ struct Assumptions {
   bool gpu_is_assumed = false;
   Calibration calibration;
 };
-// Returns nullopt if the GPU or the calibration cannot be read, after adding "cluster.*"
-// diagnostics.
+// Returns nullopt if the GPU or the calibration cannot be read, after adding diagnostics, for
+// example "cluster.calibration".
 std::optional<Assumptions> assumptions_of(const config::Plan& plan, Diagnostics& found);
 
 struct NearestRun {
@@ -61,9 +61,10 @@ struct Prediction {
   double mfu = 0.0;              // model FLOPs utilization, relative to peak_flops()
 };
 
-// Returns the prediction with the `how_many` nearest runs. If `how_many` is 0, no runs are read and
-// the interval is absent. Adds a diagnostic "predict.range", and returns nullopt, if the step's
-// seconds or bytes are too large to represent.
+// Returns the prediction with up to `how_many` nearest runs, at most one per MeasuredRun::group. If
+// `how_many` is 0, no runs are read and the interval is absent. Returns nullopt if assumptions_of()
+// does, and, after adding a diagnostic "predict.range", if the step's seconds or bytes are too
+// large to represent.
 std::optional<Prediction> predict_step(const config::Plan& plan, const model::ModelConfig& config,
                                        const layout::Layout& layout, int how_many,
                                        Diagnostics& found);
@@ -74,7 +75,7 @@ std::optional<Prediction> predict_step(const config::Plan& plan, const model::Mo
 double distance(const Workload& a, const cluster::Gpu& gpu_a, const Workload& b,
                 const cluster::Gpu& gpu_b);
 
-// Returns the GPU's peak FLOP/s for matmuls in `format`, in the number format peak_format().
+// Returns the GPU's peak FLOP/s for matmuls in the format peak_format(format, gpu).
 double peak_flops(ComputeFormat format, const cluster::Gpu& gpu);
 // Returns `format`, or the format in which the GPU computes instead if it has no units for it.
 ComputeFormat peak_format(ComputeFormat format, const cluster::Gpu& gpu);

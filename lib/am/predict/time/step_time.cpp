@@ -110,8 +110,8 @@ class Model {
     sum.add(of(mine_.experts, workload_.layout.experts), 1.0);
     return sum;
   }
-  // Returns the communication that sums the gradients of each shard over its replicas: those of
-  // HSDP, or the instances of a distributed optimizer.
+  // Returns the communication that sums the gradients of each shard over its replicas: the replicas
+  // of HSDP, or the instances of Megatron's distributed optimizer.
   Sent summed_over_replicas(double each) const {
     const auto of = [&](double numel, const ShardGroup& group) {
       return over(group.replicas, group.stride * group.shards,
@@ -143,8 +143,8 @@ class Model {
   }
 
   // Returns the communication of FSDP. FSDP units are gathered for forward and again for backward
-  // of every micro-batch, or stay gathered for one run of the pipeline's schedule. Communication
-  // overlaps with the computation of other units.
+  // of every micro-batch. If they stay gathered, there is one gather per micro-batch, or in a
+  // pipeline per run of the schedule. Communication overlaps with the computation of other units.
   Sent gather_and_reduce(double grad) {
     const double gathers = workload_.reshards ? 1.0 + workload_.layout.backward_layers : 1.0;
     const double reduced = workload_.defers_reduction ? 0.0 : 1.0;

@@ -11,8 +11,8 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// Up to this size in bytes, every rank sums all elements itself, which is faster than waiting for
-// sums from other ranks.
+// Up to this size in bytes, and for any size in a group of two ranks, every rank sums all elements
+// itself, which is faster than waiting for sums from other ranks.
 constexpr int64_t kSmall = 16 << 10;
 
 constexpr auto kSlot = static_cast<int64_t>(Channel::kSlotBytes);

@@ -10,9 +10,9 @@ namespace am::runtime::shared_memory {
 
 Rounds::Rounds(const Channel& channel) : channel_(channel) {}
 
-// Returns the number of this rank's rounds that all other ranks have completed. In a broadcast, a
-// rank that reads nothing from this rank may have completed more rounds than this rank has
-// published.
+// Returns the number of this rank's published rounds that all other ranks have completed. A peer
+// can be ahead of this rank, because in a broadcast it waits only for the root; such a peer has
+// completed all rounds that this rank has published.
 uint64_t Rounds::done_by_others() const {
   int32_t behind = 0;
   for (int64_t peer = 0; peer < channel_.size(); ++peer) {

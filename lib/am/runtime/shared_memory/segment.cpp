@@ -44,7 +44,7 @@ bool names_descriptor(const std::string& file) {
   return parts.size() == 3 && is_number(parts[0]) && parts[1] == "fd" && is_number(parts[2]);
 }
 
-// Whether the file is a segment of this size, and not some other file of that size.
+// Whether the file has this size and the size is sealed, unlike that of most other files.
 bool is_segment(int fd, size_t bytes) {
   struct stat status = {};
   return ::fstat(fd, &status) == 0 && status.st_size == static_cast<off_t>(bytes) &&

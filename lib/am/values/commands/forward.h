@@ -20,7 +20,8 @@ std::optional<std::vector<int64_t>> prepare_forward(inspect::Session& session,
                                                     const inspect::Arguments& arguments);
 
 // Runs a forward pass of `tokens`, or of the next batch of the plan's data if it is nullopt.
-// Returns a description of the data. Collective. Throws Error(kUsage) if there are no data.
+// Returns a description of the data. Collective. Throws Error(kUsage) if there are no data, or if
+// `tokens` are none or more than window_length().
 std::string run_forward_of(inspect::Session& session,
                            const std::optional<std::vector<int64_t>>& tokens);
 

@@ -49,7 +49,7 @@ bool same_by_values(Session& session, const TensorSource& here, const StoredTens
 struct Verdict {
   std::string name;
   std::string status;
-  std::string by;  // what was compared: "checksums", "values" or, for neither, empty
+  std::string by;  // "checksums" or "values", whichever were compared; empty: neither
 };
 
 Verdict verdict_of(Session& session, const TensorSource& here, const TensorSource& there,
