@@ -217,8 +217,6 @@ class Schema:
         self.sections = json.loads(text)["properties"]
         self.strategy = self.sections["strategy"]
         self.strategies = self.values("name")
-        # Recipes apply to linear modules of dense feed-forwards, unless the description names experts.
-        self.quantizes_experts = "expert" in self.strategy["properties"].get("fp8", {}).get("description", "")
 
     def values(self, key):
         field = self.strategy["properties"].get(key, {})
@@ -400,7 +398,8 @@ class Translation:
         if recipe not in self.schema.values("fp8") or not self.schema.has(self.name, "fp8"):
             self.refuse(RECIPES.get(recipe, f"FP8 {recipe}"))
             return
-        if self.is_moe and not self.schema.quantizes_experts:
+        # torchao's recipes do not apply to experts.
+        if self.is_moe and recipe in ("tensorwise", "rowwise") and self.name != "megatron":
             self.refuse("FP8 of experts")
         self.plan["strategy"]["fp8"] = recipe
 

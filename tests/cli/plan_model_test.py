@@ -28,6 +28,17 @@ class ModelTest(PlanCase):
         result = self.am_plan("model", MODELS / "llama-3.2-1b")
         self.assertIn("1 235 814 400", result.out)
 
+    def test_a_model_without_attention_has_no_heads_and_no_limit_of_positions(self):
+        sizes = {"model_type": "mamba", "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2}
+        config = self.write("config.json", json.dumps(sizes))
+        answer = self.json("model", config)
+        for key in ("attention_heads", "key_value_heads", "head_dim", "max_position_embeddings"):
+            self.assertNotIn(key, answer)
+        self.assertEqual(answer["seq_len"], 4096)
+        result = self.am_plan("model", config)
+        self.assertNotIn("heads", result.out)
+        self.assertNotIn("positions", result.out)
+
     def test_an_unknown_family_lists_the_known_ones(self):
         config = self.write("config.json", '{"model_type": "qwen4"}')
         answer = self.json("model", config, status=1)

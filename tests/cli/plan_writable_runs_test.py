@@ -30,8 +30,6 @@ LATER = {**KEYS, "megatron": KEYS["megatron_fsdp"] | {"recompute_modules"}}
 class Schema:
     """A schema with these strategies and recipes."""
 
-    quantizes_experts = False
-
     def __init__(self, keys, *recipes):
         self.keys, self.recipes, self.strategies = keys, {"tensorwise", *recipes}, set(keys)
 
@@ -94,7 +92,8 @@ class Rows(unittest.TestCase):
             "gbs": "16"}  # fmt: skip
         self.assertEqual(translate(MEGATRON, ALL, **moe, etp="1").plan["strategy"]["etp_size"], 1)
         self.assertEqual(translate(MEGATRON, ALL, **moe).plan["strategy"]["etp_size"], 2)
-        self.assertIn("FP8 of experts", translate(MEGATRON, ALL, **moe, precision="FP8-CS").reasons)
+        self.assertEqual(translate(MEGATRON, ALL, **moe, precision="FP8-CS").reasons, {})
+        self.assertIn("FP8 of experts", translate(FSDP2, ALL, **moe, precision="float8 tensorwise").reasons)
 
     def test_recomputed_modules(self):
         run = translate(MEGATRON, ALL, ac="selective(norm,act)")

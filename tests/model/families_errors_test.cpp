@@ -1,5 +1,6 @@
 // Checks that wrong configs of every family add diagnostics with a location and the legal values.
 #include <catch2/catch.hpp>
+#include <tuple>
 
 #include "am/base/file.h"
 #include "am/base/json.h"
@@ -33,6 +34,59 @@ struct Wrong {
   const char* rule;
   const char* says;  // text that the message or the help contains
 };
+
+TEST_CASE("MPT and BLOOM: what transformers' classes do not compute is an error") {
+  const std::tuple<const char*, Json, const char*> cases[] = {
+      {"mpt", {{"expansion_ratio", 2}}, "expansion_ratio = 4"},
+      {"mpt", {{"no_bias", false}}, "no_bias"},
+      {"mpt", {{"attn_config", {{"alibi", false}}}}, "alibi"},
+      {"mpt", {{"attn_config", {{"alibi_bias_max", 16}}}}, "alibi_bias_max = 8"},
+      {"mpt", {{"attn_config", {{"attn_type", "multiquery_attention"}}}}, "multihead_attention"},
+      {"mpt", {{"attn_config", {{"prefix_lm", true}}}}, "prefix_lm"},
+      {"bloom", {{"apply_residual_connection_post_layernorm", true}}, "residuals"},
+  };
+  for (const auto& [family, changes, says] : cases) {
+    INFO(family << " " << changes.dump());
+    Json json = Json::parse(
+        am::read_file(am::cat(AM_SOURCE_DIR, "/tests/data/hf/", family, "/config.json")));
+    CHECK(problems(json).empty());
+    json.update(changes);
+    const auto found = problems(json);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].severity == am::Severity::kError);
+    CHECK(found[0].span.line > 1);
+    CHECK_THAT(am::cat(found[0].message, " ", found[0].help), Catch::Contains(says));
+  }
+}
+
+TEST_CASE("families that are only planned: structures that no block describes are an error") {
+  const std::tuple<const char*, Json, const char*> cases[] = {
+      {"hy_v3", {{"mlp_bias", true}}, "experts with biases"},
+      {"hy_v3", {{"mlp_layer_types", {"dense"}}}, "mlp_layer_types must be a list"},
+      {"apertus1p5_text", {{"output_vocab_size", 7}}, "a head over a part of the vocabulary"},
+      {"codegen", {{"n_head", 6}}, "multiple of 4"},
+      {"deepseek_v32", {{"q_lora_rank", nullptr}}, "low-rank queries"},
+      {"granitemoehybrid", {{"shared_intermediate_size", 0}}, "shared_intermediate_size"},
+      {"gpt_bigcode", {{"add_cross_attention", true}}, "cross-attention"},
+      {"gpt_neo", {{"attention_types", {{{"global", "sparse"}, 1}}}}, "global or local"},
+      {"laguna", {{"num_attention_heads_per_layer", {1000}}}, "different numbers of heads"},
+      {"lfm2_moe", {{"layer_types", {"conv", "mamba"}}}, "full_attention"},
+      {"llama4_text", {{"moe_layers", "all"}}, "moe_layers"},
+      {"bamba", {{"attn_layer_indices", 3.5}}, "attn_layer_indices"},
+      {"qwen3_next", {{"layer_types", "linear_attention"}}, "linear_attention"},
+  };
+  for (const auto& [family, changes, says] : cases) {
+    INFO(family << " " << changes.dump());
+    const std::string file = am::cat(AM_TEST_DATA, "/families/", family, ".json");
+    Json json = Json::parse(am::read_file(file))["cases"][0]["config"];
+    CHECK(problems(json).empty());
+    json.update(changes);
+    const auto found = problems(json);
+    REQUIRE(found.size() == 1);
+    CHECK(found[0].severity == am::Severity::kError);
+    CHECK_THAT(am::cat(found[0].message, " ", found[0].help), Catch::Contains(says));
+  }
+}
 
 TEST_CASE("wrong values have a place and legal values") {
   const std::vector<Wrong> cases = {

@@ -22,6 +22,7 @@ using am::model::build_inventory;
 using am::model::Inventory;
 using am::model::ModelConfig;
 using am::model::ModuleKind;
+using am::model::Role;
 using am::test::config_of;
 using am::test::model_json;
 using am::test::model_of;
@@ -130,11 +131,13 @@ TEST_CASE("a layer's norms over the hidden state are counted in its profile") {
     const ModelConfig config = config_of(file["cases"][0]["config"]);
     int norms = 0;
     for (const auto& parameter : build_inventory(config).parameters) {
-      const bool attention = parameter.name.find("self_attn.") != std::string::npos;
-      const bool norm = parameter.module_kind == ModuleKind::kNorm && parameter.leaf() == "weight";
-      if (norm && parameter.layer == 0 && !attention) ++norms;
+      const bool over_hidden =
+          parameter.role >= Role::kInputNorm && parameter.role <= Role::kPostFeedForwardNorm;
+      if (over_hidden && parameter.layer == 0 && parameter.leaf() == "weight") ++norms;
     }
     INFO(family->model_type);
+    // Norms without weights have no parameters.
+    if (!family->norm_weights) norms = 2;
     CHECK(am::model::layer_profile(config, 0).hidden_norms == norms);
   }
 }
@@ -167,6 +170,36 @@ TEST_CASE("profiles of known models") {
   CHECK_FALSE(layer_profile(model_of("gpt2"), 0).feed_forward.gated);
   CHECK(layer_profile(model_of("olmo-2-1124-7b"), 0).attention.norm_width == 2 * 4096);
   CHECK(layer_profile(model_of("qwen2-57b-a14b"), 0).feed_forward.shared_gate);
+}
+
+TEST_CASE("published configs of models with other mixers have their published parameters") {
+  const std::pair<const char*, int64_t> cases[] = {
+      {R"({"model_type": "falcon_mamba", "vocab_size": 65024, "hidden_size": 4096,
+           "intermediate_size": 8192, "expand": 16, "num_hidden_layers": 64, "state_size": 16,
+           "time_step_rank": 256, "tie_word_embeddings": false})",
+       7272665088},
+      {R"({"model_type": "falcon_h1", "vocab_size": 32784, "hidden_size": 1024,
+           "intermediate_size": 2048, "num_hidden_layers": 36, "num_attention_heads": 8,
+           "num_key_value_heads": 2, "head_dim": 64, "mamba_d_ssm": 1536, "mamba_n_heads": 24,
+           "mamba_d_state": 128})",
+       521411104},
+      {R"({"model_type": "lfm2", "vocab_size": 65536, "hidden_size": 2048, "block_ff_dim": 12288,
+           "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8,
+           "full_attn_idxs": [2, 5, 8, 10, 12, 14]})",
+       1170340608},
+  };
+  for (const auto& [text, parameters] : cases) {
+    INFO(text);
+    CHECK(build_inventory(am::test::config_of(std::string(text))).total() == parameters);
+  }
+}
+
+TEST_CASE("granitemoe ignores the key of granitemoeshared's width") {
+  const std::string file = am::cat(AM_TEST_DATA, "/families/granitemoe.json");
+  am::Json json = am::Json::parse(am::read_file(file))["cases"][0]["config"];
+  const int64_t before = build_inventory(am::test::config_of(json)).total();
+  json["shared_intermediate_size"] = "none";
+  CHECK(build_inventory(am::test::config_of(json)).total() == before);
 }
 
 TEST_CASE("a conv1d weight is stored the other way round") {

@@ -92,9 +92,11 @@ class RankWalk {
   // Returns the tokens and heads in a projection's output: a sharded projection gathers the tokens,
   // and a column-wise one shards the heads.
   Ranges after(int layer, Role role) const {
-    const auto style = style_of(layer, role);
+    const auto own = style_of(layer, role);
+    const auto style = own.has_value() ? own : style_of(layer, Role::kQkv);
     Ranges ranges = style.has_value() ? Ranges() : between_;
-    if (style == TpStyle::kColwise) ranges.heads = am::mesh::chunk(kHeads, kTp, rank_);
+    const bool cuts_heads = style == TpStyle::kColwise || style == TpStyle::kPackedColwise;
+    if (cuts_heads) ranges.heads = am::mesh::chunk(kHeads, kTp, rank_);
     return ranges;
   }
 

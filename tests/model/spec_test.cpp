@@ -4,6 +4,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
+#include <vector>
 
 #include "am/model/inventory.h"
 #include "family_cases.h"
@@ -54,6 +55,20 @@ Sum listed(const Inventory& inventory, int layer) {
   return sum;
 }
 
+TEST_CASE("slopes of ALiBi: powers of two, and the numbers between them") {
+  using am::model::alibi_slopes;
+  const auto exponents = [](int64_t heads, double exponent) {
+    std::vector<double> made;
+    for (const double slope : alibi_slopes(heads, exponent)) made.push_back(-std::log2(slope));
+    return made;
+  };
+  CHECK(exponents(8, 8.0) == std::vector<double>{1, 2, 3, 4, 5, 6, 7, 8});
+  CHECK(exponents(4, 16.0) == std::vector<double>{4, 8, 12, 16});
+  CHECK(exponents(6, 8.0) == std::vector<double>{2, 4, 6, 8, 1, 3});
+  CHECK(exponents(1, 8.0) == std::vector<double>{8});
+  CHECK(alibi_slopes(112, 8.0).size() == 112);
+}
+
 TEST_CASE("a description's modules are the inventory's parameters, layer by layer") {
   for (const ModelConfig& config : all_cases()) {
     INFO(config.text);
@@ -82,6 +97,7 @@ TEST_CASE("a role is there once in a layer, and distinct layers are described on
     for (size_t i = 0; i < spec.kinds.size(); ++i) {
       std::set<Role> roles;
       for (const ModuleSpec& module : spec.kinds[i].modules) {
+        if (module.role == Role::kOther) continue;
         CHECK(roles.insert(module.role).second);
         CHECK(spec.kinds[i].find(module.role) == &module);
       }
@@ -106,8 +122,10 @@ TEST_CASE("widths agree with the heads that attention counts") {
     INFO(config.text);
     for (const LayerSpec& layer : describe(config).kinds) {
       const AttentionSpec& a = layer.attention;
+      CHECK(layer.has(Role::kAttentionOut) == (a.heads > 0));
+      if (a.heads == 0) continue;  // a layer with another mixer
       CHECK(layer.find(Role::kAttentionOut)->in == a.heads * a.v_width);
-      const int64_t queries = a.heads * a.qk_width;
+      const int64_t queries = a.heads * (a.qk_width + (a.gated ? a.v_width : 0));
       if (a.latent) {
         CHECK(out_of(layer, Role::kQuery) + out_of(layer, Role::kQueryUp) == queries);
       } else if (a.fused == AttentionSpec::Fused::kNo) {

@@ -38,15 +38,33 @@ TEST_CASE("logits behind a cache of keys are those of the whole sequence", "[nn]
   if (GENERATE(false, true)) gpu.emplace();
   // The families cover sliding windows, attention sinks, soft caps, latent attention, learned
   // position embeddings, LongRoPE, experts and biases.
-  for (const std::string family : {"llama",         "mistral",    "gemma2",
-                                   "gemma3_text",   "gpt_oss",    "deepseek_v3",
-                                   "gpt2",          "falcon",     "phi",
-                                   "phi3-longrope", "qwen3-yarn", "mixtral",
-                                   "smollm3",       "olmo3",      "exaone4",
-                                   "minimax_m2",    "gpt_neox",   "glm",
-                                   "cohere2",       "granite",    "hunyuan_v1_dense",
-                                   "opt",           "granitemoe", "ernie4_5_moe",
-                                   "hunyuan_v1_moe"}) {
+  for (const std::string family : {"llama",
+                                   "mistral",
+                                   "gemma2",
+                                   "gemma3_text",
+                                   "gpt_oss",
+                                   "deepseek_v3",
+                                   "gpt2",
+                                   "falcon",
+                                   "phi",
+                                   "phi3-longrope",
+                                   "qwen3-yarn",
+                                   "mixtral",
+                                   "smollm3",
+                                   "olmo3",
+                                   "exaone4",
+                                   "minimax_m2",
+                                   "gpt_neox",
+                                   "glm",
+                                   "cohere2",
+                                   "granite",
+                                   "hunyuan_v1_dense",
+                                   "opt",
+                                   "granitemoe",
+                                   "ernie4_5_moe",
+                                   "hunyuan_v1_moe",
+                                   "bloom",
+                                   "mpt"}) {
     INFO(family);
     Model model(family);
     Decoder& decoder = model.decoder();

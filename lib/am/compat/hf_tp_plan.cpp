@@ -20,20 +20,22 @@ struct Absent {
 };
 
 constexpr std::string_view kNoPlan = "transformers has no tensor-parallel plan for it";
-constexpr std::string_view kEmbedding = "the plan in transformers cuts only the embedding";
+constexpr std::string_view kEmbedding = "the plan in transformers shards only the embedding";
 constexpr std::string_view kExperts =
-    "the plan in transformers cuts only routed experts, which automesh distributes by expert "
+    "the plan in transformers shards only routed experts, which automesh distributes by expert "
     "parallelism";
 constexpr std::string_view kLatent =
-    "the plan in transformers does not cut latent attention, and cuts routed experts, which "
+    "the plan in transformers does not shard latent attention; it shards routed experts, which "
     "automesh distributes by expert parallelism";
 
-constexpr std::array<Absent, 10> kAbsent = {{
+constexpr std::array<Absent, 12> kAbsent = {{
     {"gpt2", kNoPlan},
     {"falcon", kNoPlan},
     {"gpt_oss", kEmbedding},
     {"stablelm", kNoPlan},
     {"opt", kNoPlan},
+    {"bloom", kNoPlan},
+    {"mpt", kNoPlan},
     {"hunyuan_v1_dense", kEmbedding},
     {"hunyuan_v1_moe", kExperts},
     {"granitemoe", kExperts},

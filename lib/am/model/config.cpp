@@ -23,13 +23,16 @@ struct Wrapper {
   std::string_view model_type;
   std::string_view text_type;
 };
-constexpr std::array<Wrapper, 7> kWrappers = {{{"gemma3", "gemma3_text"},
-                                               {"paligemma", "gemma"},
-                                               {"llava", "llama"},
-                                               {"llava_next", "llama"},
-                                               {"idefics3", "llama"},
-                                               {"smolvlm", "llama"},
-                                               {"mistral3", "mistral"}}};
+constexpr std::array<Wrapper, 10> kWrappers = {{{"gemma3", "gemma3_text"},
+                                                {"paligemma", "gemma"},
+                                                {"llava", "llama"},
+                                                {"llava_next", "llama"},
+                                                {"idefics3", "llama"},
+                                                {"smolvlm", "llama"},
+                                                {"mistral3", "mistral"},
+                                                {"llama4", "llama4_text"},
+                                                {"qwen3_5", "qwen3_5_text"},
+                                                {"qwen3_5_moe", "qwen3_5_moe_text"}}};
 
 const Wrapper* find_wrapper(std::string_view model_type) {
   const auto* const found = std::find_if(kWrappers.begin(), kWrappers.end(), [&](const Wrapper& w) {
@@ -67,7 +70,7 @@ const Family* read_family(ConfigReader& reader, std::string_view fallback, Model
   if (!reason.empty()) {
     reader.error("model.family", "model_type",
                  cat("model_type \"", config.model_type,
-                     "\" is not known, and the config is not of Llama's shape: ", reason),
+                     "\" is not known, and it cannot be planned as Llama: ", reason),
                  family_help(config.model_type));
     return nullptr;
   }

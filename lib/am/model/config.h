@@ -48,7 +48,7 @@ struct RopeConfig {
 };
 
 // Multi-head latent attention (DeepSeek V2 and V3). Keys and values are projected from one low-rank
-// vector per token, and all heads share the rotated part of the key.
+// vector per token, and all heads share the rotated part of the key, of width R = qk_rope_head_dim.
 struct MlaConfig {
   // Size of the queries' low-rank vector. 0: q_proj reads the hidden state directly.
   int64_t q_lora_rank = 0;
@@ -56,7 +56,7 @@ struct MlaConfig {
   int64_t qk_nope_head_dim = 0;
   int64_t qk_rope_head_dim = 0;
   int64_t v_head_dim = 0;
-  bool interleaved = true;  // RoPE rotates pairs of adjacent elements, not pairs from two halves
+  bool interleaved = true;  // whether RoPE pairs element 2i with 2i + 1; false: i with i + R/2
 
   int64_t qk_head_dim() const { return qk_nope_head_dim + qk_rope_head_dim; }
 };
@@ -69,6 +69,7 @@ struct MoeConfig {
   int64_t expert_width = 0;
   int64_t shared_width = 0;  // total width of all shared experts; 0: no shared experts
   bool shared_gate = false;  // whether a scalar gate per token scales the shared experts' output
+  bool corrects = true;      // whether a correction bias is added to the scores (LFM2-MoE)
   bool normalise = false;    // whether the routing weights of a token are normalised to sum to 1
   double scale = 1.0;        // factor of the routing weights, after normalisation
   // Number of groups into which the experts are divided. A token is routed only to experts in the
@@ -78,6 +79,26 @@ struct MoeConfig {
   // Training multiplies the router's input by uniform noise in [1 - jitter, 1 + jitter].
   double jitter = 0.0;
   // For each decoder layer: whether it has experts instead of a dense MLP.
+  std::vector<bool> layers;
+};
+
+// Mixer of tokens other than attention: linear attention with a short convolution, a gated
+// convolution, or Mamba. Sizes that a mixer does not have are 0.
+struct MixerConfig {
+  int64_t key_heads = 0;
+  int64_t heads = 0;      // heads of values (linear attention), or of Mamba 2
+  int64_t key_width = 0;  // width of a head's keys
+  int64_t width = 0;      // width of a head's values (linear attention), or of a head (Mamba 2)
+  int64_t groups = 0;     // groups of heads that share their state's projections (Mamba 2)
+  int64_t state = 0;      // size of a channel's state (Mamba)
+  int64_t inner = 0;      // number of channels of Mamba
+  int64_t rank = 0;       // rank of the projection to Mamba's time steps
+  int64_t kernel = 0;     // number of positions of the convolution
+  bool conv_bias = false;
+  bool bias_in = false;   // the input projection has a bias
+  bool bias_out = false;  // the output projection has a bias
+  bool norm = false;      // the output is normalised before its projection (Mamba 2)
+  // For each decoder layer: whether it has this mixer instead of attention.
   std::vector<bool> layers;
 };
 
@@ -103,6 +124,7 @@ struct ModelConfig {
   bool qk_norm_spans_heads = false;   // queries and keys are normalised over all heads together
   bool qk_norm_follows_rope = false;  // queries and keys are normalised after the rotation
   bool gated_mlp = true;              // the MLP has gate, up and down; otherwise only up and down
+  bool gates_heads = false;           // a gate scales the output of each head as a whole (Laguna)
   bool parallel_block = false;        // attention and MLP read the same input; outputs are added
   int hidden_norms = 2;               // number of norms over hidden_size per layer
   std::string hidden_act = "silu";
@@ -112,18 +134,20 @@ struct ModelConfig {
   // Token whose embedding row has no gradient (padding_idx of nn.Embedding). Set only for model
   // families whose class in transformers passes pad_token_id to nn.Embedding.
   std::optional<int64_t> padding_id;
-  bool alibi = false;          // attention scores are biased by position (Falcon RW)
+  // ALiBi's last slope is 2^-alibi (BLOOM, MPT); absent: no ALiBi, or Falcon's (rounds_alibi).
+  std::optional<double> alibi;
+  bool rounds_alibi = false;   // the model has ALiBi, with biases in bfloat16 (Falcon RW)
   bool bidirectional = false;  // attention is not causal (Gemma's embedding models)
   RopeConfig rope;
   // RoPE of layers with a sliding window; absent: same as `rope`
   std::optional<RopeConfig> local_rope;
   std::vector<bool> rotated_layers;  // for each layer: whether it uses RoPE; empty: all do
-  bool rope_interleaved = false;     // RoPE rotates pairs of adjacent elements, not of two halves
+  bool rope_interleaved = false;     // RoPE pairs element 2i with 2i + 1, not i with i + width/2
   std::optional<double> attention_scale;  // factor of the attention scores, if the config states it
   // If present, the attention scale is 1 / sqrt(query_scalar) instead of 1 / sqrt(head_dim).
   std::optional<double> query_scalar;
   bool scales_attention = true;  // attention scores are scaled
-  bool scales_by_layer = false;  // attention scores are divided by the layer's number, from 1
+  bool scales_by_layer = false;  // attention scores are also divided by 1 + layer index
   // Softcaps of the attention scores and of the logits. With a softcap c, each value is replaced by
   // c * tanh(value / c).
   std::optional<double> attention_softcap;
@@ -148,7 +172,8 @@ struct ModelConfig {
   std::vector<bool> window_layers;
   std::optional<MlaConfig> mla;
   std::optional<MoeConfig> moe;
-  // Number of multi-token-prediction layers: decoder layers after the last one, used only in
+  std::optional<MixerConfig> mixer;
+  // Number of multi-token-prediction layers, which follow the decoder layers and are used only in
   // training. `num_hidden_layers` and the inventory do not include them.
   int64_t mtp_layers = 0;
   std::string dtype = "float32";  // dtype of the stored weights, according to the config
@@ -168,8 +193,8 @@ bool has_experts(const ModelConfig& config, int64_t layer);
 // embedding (`rope_theta` + `rope_scaling`, or `rope_parameters`) and both `dtype` and
 // `torch_dtype`. A config of unknown model_type with only Llama's keys is read as Llama, with a
 // warning. A known multimodal config also adds a warning, because only its text part is read. Adds
-// an error with file, line and column for every violation of a rule "model.*". Returns nothing if
-// there is an error.
+// an error with file, line and column for every violation of a rule "model.*" that concerns the
+// config alone. Returns nothing if there is an error.
 std::optional<ModelConfig> load_config(const std::filesystem::path& path, Diagnostics& found);
 // Like load_config(), but parses `text`. Messages cite `file`.
 std::optional<ModelConfig> parse_config(const std::string& text, const std::string& file,

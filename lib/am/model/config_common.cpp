@@ -101,6 +101,11 @@ void read_sizes(ConfigReader& reader, const Family& family, bool class_sizes, Mo
   const ConfigKeys& keys = family.keys;
   const ConfigDefaults& defaults = family.defaults;
   const auto size = [&](std::string_view key, int64_t high, int64_t of_class) {
+    for (const auto& [usual, other] : keys.spellings) {
+      if (usual == key && !reader.has(key) && reader.has(other)) {
+        return reader.required_integer(other, 1, high);
+      }
+    }
     if (!class_sizes || of_class == 0) return reader.required_integer(key, 1, high);
     return reader.integer(key, 1, high).value_or(of_class);
   };
@@ -114,7 +119,7 @@ void read_sizes(ConfigReader& reader, const Family& family, bool class_sizes, Mo
         size(keys.intermediate_size, kMaxIntermediate, defaults.intermediate_size);
   }
   config.num_hidden_layers = size(keys.layers, kMaxLayers, defaults.layers);
-  config.num_attention_heads = size(keys.heads, kMaxHeads, defaults.heads);
+  config.num_attention_heads = keys.heads.empty() ? 1 : size(keys.heads, kMaxHeads, defaults.heads);
 }
 
 void read_common(ConfigReader& reader, const Family& family, ModelConfig& config) {

@@ -7,11 +7,13 @@
 // derived from the family's LayerSpecs.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "am/model/config.h"
@@ -26,12 +28,14 @@ struct ConfigKeys {
   std::string_view hidden_size = "hidden_size";
   std::string_view intermediate_size = "intermediate_size";
   std::string_view layers = "num_hidden_layers";
-  std::string_view heads = "num_attention_heads";
+  std::string_view heads = "num_attention_heads";  // empty string: no layer has attention
   std::string_view key_value_heads = "num_key_value_heads";
   std::string_view head_dim = "head_dim";  // empty string: configs of the family have no such key
   std::string_view positions = "max_position_embeddings";
   std::string_view norm_eps = "rms_norm_eps";
   std::string_view activation = "hidden_act";
+  // Other spellings of the keys for sizes, which transformers reads too: {key, other spelling}.
+  std::array<std::pair<std::string_view, std::string_view>, 3> spellings = {};
 };
 
 // Values of keys that are missing in a config: the defaults of transformers' configuration class.
@@ -61,16 +65,18 @@ struct ConfigDefaults {
 struct Family {
   std::string_view model_type;
   std::string_view description;  // one line about the family, for the documentation
-  // Class of a decoder layer in transformers: "transformers.models.llama.modeling_llama.L...".
+  // Full path of the decoder layer class in transformers, for example
+  // "transformers.models.llama.modeling_llama.LlamaDecoderLayer".
   std::string_view layer_class;
   ConfigKeys keys = {};
   ConfigDefaults defaults = {};
   bool runs = true;    // am-run computes its layers; false: am-plan plans them, am-run refuses them
-  bool rotary = true;  // the family uses RoPE, so head_dim must be even
+  bool rotary = true;  // whether head_dim must be even, as RoPE requires
   // Whether transformers' class of the family applies partial_rotary_factor; other classes ignore
   // this key.
   bool rotates_part = false;
   NormKind norm = NormKind::kRms;
+  bool norm_weights = true;       // the norms have weights
   bool scales_embedding = false;  // embeddings are multiplied by sqrt(hidden_size)
   int64_t positions_offset = 0;   // row of the learned position 0 in its table
   // Whether transformers' class passes pad_token_id to nn.Embedding as padding_idx.

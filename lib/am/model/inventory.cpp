@@ -220,7 +220,7 @@ std::vector<Unit> shard_units(const Inventory& inventory) {
             {.kind = UnitKind::kLayer, .name = cat(names.layers, ".", next), .layer = next});
       }
       layers[layer].parameters.push_back(index);
-    } else if (parameter.module_kind == ModuleKind::kEmbedding ||
+    } else if (parameter.is_before_layers() ||
                (parameter.role == Role::kHead && inventory.tied_lm_head)) {
       // The bias of a tied head belongs to the embedding's FSDP unit, because the head reads this
       // unit's weight and the bias at the same time.

@@ -29,6 +29,11 @@ struct ParameterSpec {
   bool transposed = false;  // a linear weight stored [in, out] (GPT-2's Conv1D), not [out, in]
   AdapterPart adapter = AdapterPart::kNone;
 
+  // Whether the parameter's module runs before the layers: the embedding, learned positions, and
+  // the embedding's norm.
+  bool is_before_layers() const {
+    return module_kind == ModuleKind::kEmbedding || role == Role::kEmbeddingNorm;
+  }
   // Returns the name of the parameter's module: `name` without leaf().
   std::string module() const;
   // Returns the index of the routed expert to which the parameter belongs. Returns nothing for all

@@ -24,6 +24,7 @@ AttentionProfile attention_profile(const LayerSpec& layer) {
   attention.key_value_heads = spec.key_heads;
   attention.qk_head_dim = spec.qk_width;
   attention.v_head_dim = spec.v_width;
+  attention.gated = spec.gated;
   attention.window = spec.window;
   if (const ModuleSpec* down = layer.find(Role::kKeyValueDown)) {
     attention.q_lora_rank = out_of(layer, Role::kQueryDown);
@@ -58,7 +59,8 @@ double attention_matmul_parameters(const AttentionProfile& attention, double hid
   const auto v = static_cast<double>(attention.v_head_dim);
   const double out = heads * v * hidden;
   if (attention.kv_lora_rank == 0) {
-    return hidden * (heads * qk + key_value_heads * (qk + v)) + out;
+    const double gates = attention.gated ? out : 0.0;
+    return hidden * (heads * qk + key_value_heads * (qk + v)) + gates + out;
   }
   const auto q_rank = static_cast<double>(attention.q_lora_rank);
   const auto kv_rank = static_cast<double>(attention.kv_lora_rank);
@@ -73,7 +75,8 @@ LayerProfile layer_profile(const LayerSpec& layer) {
   return {.attention = attention_profile(layer),
           .feed_forward = feed_forward_profile(layer),
           .hidden_norms = layer.hidden_norms(),
-          .parallel_block = layer.parallel()};
+          .parallel_block = layer.parallel(),
+          .other_weights = layer.other_weights()};
 }
 
 LayerProfile layer_profile(const ModelConfig& config, int64_t layer) {
@@ -120,7 +123,7 @@ double layer_matmul_parameters(const LayerProfile& profile, int64_t hidden_size)
   const double router =
       static_cast<double>(feed_forward.experts) + (feed_forward.shared_gate ? 1.0 : 0.0);
   return attention_matmul_parameters(profile.attention, hidden) +
-         hidden * (matrices * active_width + router);
+         hidden * (matrices * active_width + router) + profile.other_weights;
 }
 
 }  // namespace am::model

@@ -7,8 +7,8 @@
 //   }
 //
 // Sizes are numbers of elements (heads, widths, positions), not bytes. A LayerProfile contains only
-// the properties of a LayerSpec (spec.h) that the time model needs. Measured runs of a model whose
-// config is not known have a profile too.
+// the properties of a LayerSpec (spec.h) that the time model needs. The time model also makes
+// profiles without a LayerSpec, for measured runs of models whose config is not known.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ struct AttentionProfile {
   int64_t heads = 0;
   int64_t key_value_heads = 0;  // number of key/value heads; equal to `heads` under MLA
   int64_t qk_head_dim = 0;
-  int64_t v_head_dim = 0;  // width of a head's values; can differ from qk_head_dim only under MLA
+  int64_t v_head_dim = 0;
+  bool gated = false;  // the query matrix also returns a gate for each element of the output
   // The next three sizes are 0 without MLA. q_lora_rank is also 0 if an MLA model projects queries
   // directly from the hidden state.
   int64_t q_lora_rank = 0;
@@ -55,7 +56,8 @@ struct LayerProfile {
   AttentionProfile attention;
   FeedForwardProfile feed_forward;
   int hidden_norms = 2;         // number of norms over the hidden size, for example 4 in Gemma 2
-  bool parallel_block = false;  // attention and MLP read the same residual stream
+  bool parallel_block = false;  // attention and MLP run in parallel on the residual stream
+  double other_weights = 0.0;   // weights in matrices of Role::kOther, for example of Mamba
 
   bool operator==(const LayerProfile&) const = default;
 };

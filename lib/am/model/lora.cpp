@@ -23,6 +23,7 @@ bool matches(const std::string& target, const ModuleSpec& module, std::string_vi
 }
 
 std::string_view why_not(const ModuleSpec& module) {
+  if (module.role == Role::kOther) return "is a part of a layer that only am-plan knows";
   switch (module.kind) {
     case ModuleKind::kExpert:
       return "is a routed expert";
@@ -108,7 +109,7 @@ class Adapting {
 
 bool can_have_adapter(const ModuleSpec& module) {
   const bool linear = module.kind == ModuleKind::kLinear || module.role == Role::kSharedWeigher;
-  return linear && module.stored && module.in > 0;
+  return linear && module.stored && module.in > 0 && module.role != Role::kOther;
 }
 
 DecoderSpec with_lora(DecoderSpec spec, const LoraConfig& lora) {

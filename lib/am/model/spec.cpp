@@ -1,6 +1,7 @@
 #include "am/model/spec.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <iterator>
 
@@ -68,6 +69,16 @@ int LayerSpec::hidden_norms() const {
   }));
 }
 
+double LayerSpec::other_weights() const {
+  double weights = 0.0;
+  for (const ModuleSpec& module : modules) {
+    if (module.role == Role::kOther && module.in > 0) {
+      weights += static_cast<double>(module.weight_numel());
+    }
+  }
+  return weights;
+}
+
 const ModuleSpec* DecoderSpec::find(Role role) const {
   const ModuleSpec* found = find_role(before, role);
   return found != nullptr ? found : find_role(after, role);
@@ -102,9 +113,28 @@ DecoderSpec describe(const ModelConfig& config) {
   return spec;
 }
 
+std::vector<double> alibi_slopes(int64_t heads, double exponent) {
+  const auto power = std::bit_ceil(static_cast<uint64_t>(heads));
+  const bool is_power = power == static_cast<uint64_t>(heads);
+  std::vector<double> slopes;
+  const auto add = [&](uint64_t first, uint64_t step) {
+    for (uint64_t i = first; i <= power && std::ssize(slopes) < heads; i += step) {
+      slopes.push_back(std::exp2(-exponent * static_cast<double>(i) / static_cast<double>(power)));
+    }
+  };
+  if (is_power) {
+    add(1, 1);
+  } else {
+    add(2, 2);
+    add(1, 2);
+  }
+  return slopes;
+}
+
 double matmul_parameters(const LayerSpec& layer) {
-  double weights = 0.0;
+  double weights = layer.other_weights();
   for (const ModuleSpec& module : layer.modules) {
+    if (module.role == Role::kOther) continue;
     const bool taken = module.kind == ModuleKind::kExpert;
     weights += matrix_numel(module) * (taken ? static_cast<double>(layer.router->top_k) : 1.0);
   }

@@ -35,10 +35,11 @@ enum class ModuleKind {
 };
 
 // Function of a module in its layer, or in the decoder outside the layers. A layer has at most one
-// module of each role.
+// module of each role, except kOther.
 enum class Role : uint8_t {
   kEmbedding,
   kPositions,
+  kEmbeddingNorm,
   kFinalNorm,
   kHead,
   // Norms over the hidden state.
@@ -78,8 +79,11 @@ enum class Role : uint8_t {
   kSharedUp,
   kSharedDown,
   kSharedWeigher,
+  // Part of a layer that only am-plan knows, for example a matrix of a Mamba layer or a gate of
+  // attention's output. A layer may have several.
+  kOther,
 };
-inline constexpr size_t kRoles = static_cast<size_t>(Role::kSharedWeigher) + 1;
+inline constexpr size_t kRoles = static_cast<size_t>(Role::kOther) + 1;
 
 // Kind of values that a module reads or returns. A module's input and output kinds determine how
 // tensor parallelism cuts the module, and on which ranks its gradients are complete.
@@ -132,7 +136,8 @@ struct ModuleSpec {
   int64_t in = 0;   // input size of a matrix; 0: the weight is a vector, for example a norm's
   bool bias = false;
   bool in_out = false;  // the weight is stored [in, out], for example in GPT-2's Conv1D
-  bool stored = true;   // the module has a weight of its own; false for a tied head
+  // Whether the module has a weight of its own; false for a tied head and a norm without weights.
+  bool stored = true;
   Space from = Space::kHidden;
   Space to = Space::kHidden;
   std::vector<Slice> slices = {};  // slices of a fused matrix; empty: the matrix is not fused
@@ -166,20 +171,22 @@ inline constexpr int64_t kFp8Multiple = 16;
 bool multiplies_in_fp8(const ModuleSpec& module);
 
 struct AttentionSpec {
-  int64_t heads = 0;
+  int64_t heads = 0;      // 0: the layer has no attention, for example a Mamba layer
   int64_t key_heads = 0;  // number of key heads; equal to `heads` under latent attention
   int64_t qk_width = 0;   // width of a head's queries and keys
-  int64_t v_width = 0;    // width of a head's values; can differ from qk_width only under MLA
+  int64_t v_width = 0;    // width of a head's values
   double scale = 1.0;     // factor of the attention scores
   std::optional<double> softcap = {};  // a softcap c replaces each score by c * tanh(score / c)
   // Number of positions that a token attends to, itself included; absent: all earlier positions.
   std::optional<int64_t> window = {};
+  std::optional<double> alibi = {};  // ALiBi's last slope is 2^-alibi; absent: no ALiBi
   bool sinks = false;
   bool latent = false;
   bool norms_span_heads = false;   // norms of queries and keys are over all heads together
   bool norms_follow_rope = false;  // norms of queries and keys are applied after the rotation
-  int64_t rotated = 0;             // number of elements of qk_width that RoPE rotates
-  bool interleaved = false;  // RoPE rotates pairs of adjacent elements, not pairs of two halves
+  bool gated = false;        // the query matrix also returns a gate for each element of the output
+  int64_t rotated = 0;       // number of elements of qk_width that RoPE rotates
+  bool interleaved = false;  // RoPE pairs element 2i with 2i + 1, not i with i + rotated/2
   int rope = 0;              // index into DecoderSpec::ropes; -1: no RoPE
   // Whether one fused matrix computes queries, keys and values, and the order of its rows.
   // kConcatenated: all queries, then all keys, then all values. kByKeyHead: for each key head, its
@@ -238,6 +245,8 @@ struct LayerSpec {
   const ModuleSpec* find(Role role) const;  // null if the layer has no such module
   bool has(Role role) const { return find(role) != nullptr; }
   int hidden_norms() const;  // returns the number of norms over the hidden state
+  // Returns the number of weights in matrices of role kOther.
+  double other_weights() const;
   bool parallel() const {
     return residual == Residual::kParallelOneNorm || residual == Residual::kParallelTwoNorms;
   }
@@ -248,9 +257,10 @@ struct LayerSpec {
 // Names of the modules that every decoder has.
 struct ModuleNames {
   std::string_view embedding = "model.embed_tokens";
-  std::string_view positions = "";  // embedding of learned positions; empty: there is none
+  std::string_view positions = "";       // embedding of learned positions; empty: there is none
+  std::string_view embedding_norm = "";  // norm of the embeddings; empty: there is none
   std::string_view layers = "model.layers";
-  std::string_view norm = "model.norm";
+  std::string_view norm = "model.norm";  // empty: there is no norm after the layers
   std::string_view head = "lm_head";
 
   bool operator==(const ModuleNames&) const = default;
@@ -287,6 +297,11 @@ struct DecoderSpec {
 DecoderSpec describe(const ModelConfig& config);
 // Returns the description of one layer. `layer` must be in [0, num_hidden_layers).
 LayerSpec describe(const ModelConfig& config, int64_t layer);
+
+// Returns the slopes of ALiBi (Press et al., 2022), one per query head. If the number n of heads is
+// a power of two, the slopes are 2^(-exponent * i / n) for i = 1 .. n. Otherwise they are the first
+// n slopes of the next power of two m in the order i = 2, 4, .. m, 1, 3, .. m - 1.
+std::vector<double> alibi_slopes(int64_t heads, double exponent);
 
 // Returns the number of weights that one token is multiplied with in the layer: those of the
 // projections, the dense feed-forward, the experts to which the token is routed, the shared experts

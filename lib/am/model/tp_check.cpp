@@ -49,7 +49,8 @@ class Reporter {
 // one matrix, or gate and up in one.
 bool is_packed(const TpModule& module) {
   return !module.spec->slices.empty() &&
-         (module.role() == Role::kQkv || module.role() == Role::kGateUp);
+         (module.role() == Role::kQkv || module.role() == Role::kGateUp ||
+          module.role() == Role::kSharedUp);
 }
 
 void check_linear(const TpModule& module, Reporter& report) {
@@ -206,7 +207,7 @@ void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporte
   const bool hidden_norm = module.kind() == ModuleKind::kNorm && !module.is_head_norm();
   if (!plan.sequence_parallel) {
     if (module.style == TpStyle::kSequenceParallel) {
-      report.error("tp.pair", module, "is \"sequence_parallel\", but the strategy is not",
+      report.error("tp.pair", module, "is \"sequence_parallel\", but sequence_parallel is false",
                    "set sequence_parallel = true in [strategy], or leave the norm out");
     }
     return;
@@ -285,12 +286,16 @@ const TpModule* TpModules::find(int layer, Role role) const {
 }
 
 const TpModule* TpModules::projection_of(const TpModule& module) const {
+  const auto own_or_fused = [&](Role role) {
+    const TpModule* own = find(module.layer, role);
+    return own != nullptr ? own : find(module.layer, Role::kQkv);
+  };
   switch (module.role()) {
     case Role::kQueryNorm:
     case Role::kSinks:
-      return find(module.layer, Role::kQuery);
+      return own_or_fused(Role::kQuery);
     case Role::kKeyNorm:
-      return find(module.layer, Role::kKey);
+      return own_or_fused(Role::kKey);
     default:
       return nullptr;
   }

@@ -1,12 +1,12 @@
 // Derives a tensor-parallel plan from the description of a model: each role of a module has one
 // style.
 //
-// The styles follow NeMo AutoModel's tables: the embedding is cut over the vocabulary; queries,
+// The styles follow NeMo AutoModel's TP plans: the embedding is cut over the vocabulary; queries,
 // keys, values, gate and up are column-wise, and the modules after them are row-wise; the head is
 // cut over the vocabulary and its output stays sharded. With sequence parallelism the norms run on
 // sequence shards. Differences from AutoModel: gradients of norms over query and key heads are
 // summed over tp; fused matrices are cut slice by slice; latent attention is cut after its low-rank
-// vectors, whereas AutoModel's tables replicate its attention. Experts and routers are replicated
+// vectors, whereas AutoModel's plans replicate its attention. Experts and routers are replicated
 // over tp, and each rank applies them to its part of the tokens; only expert parallelism shards the
 // experts.
 #include <algorithm>
@@ -21,8 +21,9 @@ namespace {
 
 using Style = std::optional<TpStyle>;
 
-// Order in which family_tp_plan() adds the rules to the plan: by role of their modules.
-constexpr std::array<Role, 25> kOrder = {Role::kEmbedding,
+// Order of the rules in the plan that family_tp_plan() returns, by the roles of their modules.
+constexpr std::array<Role, 26> kOrder = {Role::kEmbedding,
+                                         Role::kEmbeddingNorm,
                                          Role::kQuery,
                                          Role::kKey,
                                          Role::kValue,
@@ -84,8 +85,9 @@ Style layer_style(const LayerSpec& layer, Role role, bool sequence_parallel) {
     case Role::kGate:
     case Role::kUp:
     case Role::kSharedGate:
-    case Role::kSharedUp:
       return TpStyle::kColwise;
+    case Role::kSharedUp:
+      return layer.find(role)->slices.empty() ? TpStyle::kColwise : TpStyle::kPackedColwise;
     case Role::kDown:
     case Role::kSharedDown:
       return TpStyle::kRowwise;
@@ -105,8 +107,10 @@ Style outer_style(const ModuleSpec& module, bool sequence_parallel) {
   switch (module.role) {
     case Role::kEmbedding:
       return TpStyle::kRowwiseRep;
+    case Role::kEmbeddingNorm:
     case Role::kFinalNorm:
-      return sequence_parallel ? Style(TpStyle::kSequenceParallel) : std::nullopt;
+      return sequence_parallel && module.tensors() > 0 ? Style(TpStyle::kSequenceParallel)
+                                                       : std::nullopt;
     case Role::kHead:
       // A tied head uses the embedding's weight, which is cut over the vocabulary, and needs no
       // rule.
@@ -135,7 +139,7 @@ TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel) {
     }
     for (const LayerSpec& layer : spec.kinds) {
       const ModuleSpec* module = layer.find(role);
-      if (module == nullptr) continue;
+      if (module == nullptr || module->tensors() == 0) continue;
       add_rule(cat(spec.names.layers, ".*.", module->name),
                layer_style(layer, role, sequence_parallel), plan);
     }

@@ -160,6 +160,9 @@ DecoderLayer build_layer(const model::LayerSpec& spec, const std::string& prefix
   attention.window = spec.attention.window.value_or(0);
   attention.rope = spec.attention.rope;
   attention.interleaved = spec.attention.interleaved;
+  if (spec.attention.alibi) {
+    attention.slopes = model::alibi_slopes(spec.attention.heads, *spec.attention.alibi);
+  }
   attention.sinks = build.vector(Role::kSinks);
   if (spec.router) {
     layer.experts = build.experts();

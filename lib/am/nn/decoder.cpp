@@ -115,6 +115,9 @@ void Decoder::bind(const model::Inventory& inventory) {
   if (range_.embedding && spec.find(model::Role::kPositions) != nullptr) {
     positions_ = parameters_[inventory.weight_of(model::Role::kPositions)];
   }
+  if (range_.embedding && spec.find(model::Role::kEmbeddingNorm) != nullptr) {
+    embedding_norm_ = build_norm(*spec.find(model::Role::kEmbeddingNorm), "", by_name_);
+  }
   for (int64_t i = range_.first; i < range_.end; ++i) {
     layers_.push_back(build_layer(spec.layer(i), cat(spec.names.layers, ".", i, "."), by_name_));
   }
@@ -148,8 +151,8 @@ void Decoder::bind_units(const std::vector<model::Unit>& units, bool tied) {
     return static_cast<int>(found - units.begin());
   };
   if (range_.embedding) {
-    unit_uses_.push_back(
-        {unit_of(model::UnitKind::kEmbedding), /*backward_reads_parameters=*/false});
+    unit_uses_.push_back({unit_of(model::UnitKind::kEmbedding),
+                          /*backward_reads_parameters=*/embedding_norm_.weight != nullptr});
   }
   for (int64_t i = range_.first; i < range_.end; ++i) {
     unit_uses_.push_back({unit_of(model::UnitKind::kLayer, i)});
@@ -307,6 +310,7 @@ at::Tensor Decoder::embed(const at::Tensor& ids_BT, const at::Tensor& positions_
     return x_BTD +
            fused::look_up(positions_->value, apply_transform(piece_of_positions_, positions));
   }
+  if (embedding_norm_.weight) return embedding_norm_(x_BTD);
   if (embedding_scale_ == 1.0) return x_BTD;
   if (!rounds_embedding_scale_) return x_BTD * embedding_scale_;
   // The factor is rounded to the computation's dtype, as in Hugging Face's models.

@@ -1,9 +1,10 @@
 // A decoder model, built from its description (model/spec.h). layout/runs.h lists the families that
 // can run.
 //
-// Written for one device. Parallel strategies change it in three places: the parameters' values,
-// the layers' transforms, and `UnitHooks` around each FSDP unit (hooks.h). Legend: B batch, T
-// sequence, D hidden, H query heads, G key/value heads, K head_dim, V vocabulary, F feed-forward.
+// Written for one device. Parallel strategies change it mainly by the parameters' values, the
+// layers' transforms, `UnitHooks` around each FSDP unit (hooks.h), Attention::core and the token
+// dispatchers. Legend: B batch, T sequence, D hidden, H query heads, G key/value heads, K head_dim,
+// V vocabulary, F feed-forward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -134,7 +135,7 @@ class Decoder {
   // Sets NEFTune's noise on the embeddings of tokens: uniform in +-alpha / sqrt(T D). Like
   // dropout, it is active from begin_dropout() to end_dropout(). `part`: see set_adapter_dropout().
   void set_embedding_noise(double alpha, int64_t part);
-  // Starts dropout for forward and backward passes on the sequences of the global batch from index
+  // Starts dropout and noise for passes on the sequences of the global batch from index
   // `first_sequence` on. The mask of an element depends on the seed, the step, the adapter, the
   // token's position in the global batch, and the column.
   void begin_dropout(uint64_t seed, int64_t step, int64_t first_sequence);
@@ -177,6 +178,7 @@ class Decoder {
   std::map<std::string, Linear*, std::less<>> linears_;
   Embedding embed_tokens_;
   ParameterPtr positions_;  // learned position embeddings [P, D]; null if the model has none
+  Norm embedding_norm_;     // norm of the embeddings; without a weight if the model has none
   SequencePart part_;
   TransformPtr piece_of_positions_;
   std::vector<DecoderLayer> layers_;

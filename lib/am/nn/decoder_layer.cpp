@@ -34,7 +34,8 @@ at::Tensor normed_heads(const Attention& attention, const at::Tensor& x_BTX, con
   return norm(x_BTHK).transpose(1, 2);
 }
 
-// Returns what the rotation reads: the normalised heads, with pairs of adjacent elements reordered.
+// Returns the rotation's input: the result of normed_heads(), reordered if RoPE pairs adjacent
+// elements.
 at::Tensor unrotated_heads(const Attention& attention, const at::Tensor& x_BTX, const Norm& norm,
                            const Rotation& rotation) {
   const at::Tensor x_BHTK = normed_heads(attention, x_BTX, norm);
@@ -49,7 +50,7 @@ at::Tensor rotated_heads(const Attention& attention, const at::Tensor& x_BHTK, c
   return norm(x_BHTK.transpose(1, 2)).transpose(1, 2);
 }
 
-// Returns what attention or feed-forward adds to the residual stream.
+// Returns the output of attention or of the feed-forward, multiplied by residual_scale.
 at::Tensor scaled(const DecoderLayer& layer, const at::Tensor& branch_BTD) {
   return layer.residual_scale == 1.0 ? branch_BTD : branch_BTD * layer.residual_scale;
 }
@@ -368,6 +369,7 @@ at::Tensor Attention::attend(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
   const AttentionParams params = {.scale = scale,
                                   .softcap = softcap,
                                   .window = window,
+                                  .slopes = slopes,
                                   .document_BT = rotation.document_BT,
                                   .document_starts = rotation.document_starts};
   std::optional<at::Tensor> sinks_H;

@@ -48,6 +48,7 @@ struct Attention {
   int64_t window = 0;        // number of positions that a query sees, its own included; 0: all
   int rope = 0;              // index into model::DecoderSpec::ropes; -1: heads are not rotated
   bool interleaved = false;  // RoPE pairs adjacent elements of a head
+  std::vector<double> slopes = {};  // slopes of ALiBi for the heads of this rank; empty: no ALiBi
   // Score of each head's attention sink [H]; null: no sinks (attention/block_kernel.h).
   ParameterPtr sinks = {};
   // Computes attention if this rank computes only a part of each sequence; null otherwise.
@@ -74,8 +75,9 @@ struct FeedForward {
   model::Activation activation = model::Activation::kSilu;
 
   // Returns the input of down_proj.finish [B, T, D] for x_BTD. The activation function's output is
-  // recomputed in backward, even outside a segment. `leaves` means that the enclosing recomputed
-  // segment returns the result without reading it.
+  // recomputed in backward, even outside a segment, unless down_proj has an input transform and no
+  // adapter. `leaves` means that the enclosing recomputed segment returns the result without
+  // reading it.
   at::Tensor product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                      RecomputeTape& products) const;
 };

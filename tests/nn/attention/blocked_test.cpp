@@ -25,6 +25,10 @@ at::Tensor in_full(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at:
   const at::Tensor v = v_BGTV.to(wide).repeat_interleave(repeats, 1);
   at::Tensor scores = at::matmul(q_BHTK.to(wide), k.transpose(2, 3)) * params.scale;
   if (params.softcap) scores = (scores / *params.softcap).tanh() * *params.softcap;
+  if (!params.slopes.empty()) {
+    // As in BLOOM: a bias that depends on the key's position alone changes no softmax otherwise.
+    scores = scores + at::tensor(params.slopes, wide).view({-1, 1, 1}) * at::arange(length, wide);
+  }
   const at::Tensor all = at::ones({length, length}, at::kBool);
   at::Tensor seen = all.tril();
   if (params.window > 0) seen = seen.logical_and(all.triu(1 - params.window));
@@ -41,7 +45,8 @@ void compare_with_full(const HeadShape& shape, at::ScalarType dtype,
                        const nn::AttentionParams& params) {
   INFO(at::toString(dtype) << " T " << shape.length << " H " << shape.heads << " window "
                            << params.window << " soft-cap " << params.softcap.value_or(0.0)
-                           << (params.document_BT.defined() ? " documents" : ""));
+                           << (params.document_BT.defined() ? " documents" : "")
+                           << (params.slopes.empty() ? "" : " ALiBi"));
   const auto heads = [&](int64_t count, int64_t width) {
     return at::randn({shape.batch, shape.length, count, width}).to(dtype).transpose(1, 2);
   };
@@ -94,6 +99,12 @@ TEST_CASE("attention by blocks is attention in full") {
   compare_with_full(shape, dtype, {.scale = 0.3, .document_BT = packed(shape)});
   compare_with_full(shape, dtype,
                     {.scale = 0.3, .softcap = 0.7, .window = 5, .document_BT = packed(shape)});
+  std::vector<double> slopes;
+  for (int64_t head = 0; head < shape.heads; ++head)
+    slopes.push_back(0.5 / static_cast<double>(head + 1));
+  compare_with_full(shape, dtype, {.scale = 0.3, .slopes = slopes});
+  compare_with_full(shape, dtype,
+                    {.scale = 0.3, .window = 129, .slopes = slopes, .document_BT = packed(shape)});
 }
 
 TEST_CASE("attention by blocks keeps its inputs and a number a query") {

@@ -29,6 +29,7 @@ RoleTraits traits_of(Role role) {
     case kEmbedding:
     case kPositions:
       return {ModuleKind::kEmbedding, kIds, kHidden};
+    case kEmbeddingNorm:
     case kFinalNorm:
     case kInputNorm:
     case kPostAttentionNorm:
@@ -79,6 +80,8 @@ RoleTraits traits_of(Role role) {
       return {ModuleKind::kExpert, kRouted, kWide};
     case kExpertDown:
       return {ModuleKind::kExpert, kWide, kRouted};
+    case kOther:
+      return {kDense, kWide, kWide};
   }
   return {kDense, kHidden, kHidden};
 }
@@ -101,6 +104,7 @@ AttentionSpec attention_of(const ModelConfig& config, int64_t layer) {
   const double scalar = config.query_scalar.value_or(static_cast<double>(config.head_dim));
   attention.scale = config.attention_scale.value_or(1.0 / std::sqrt(scalar));
   attention.softcap = config.attention_softcap;
+  attention.alibi = config.alibi;
   const auto at = static_cast<size_t>(layer);
   const bool rotates = at >= config.rotated_layers.size() || config.rotated_layers[at];
   attention.rope = rotates ? 0 : -1;
@@ -124,42 +128,6 @@ void add_gated(const GatedNames& names, std::array<Role, 3> roles, std::string_v
 
 }  // namespace
 
-void set_rotated_part(ConfigReader& reader, ModelConfig& config, double part) {
-  if (!has_rope_key(reader, "partial_rotary_factor")) config.rope.rotated_part = part;
-}
-
-void rotate_windowed_layers(ModelConfig& config) {
-  for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
-    config.rotated_layers.push_back(window_of(config, layer).has_value());
-  }
-}
-
-void require_boolean(ConfigReader& reader, std::string_view key, bool only,
-                     const std::string& message) {
-  if (reader.boolean(key).value_or(only) == only) return;
-  reader.error("model.value", key, message,
-               cat("only ", key, " = ", only ? "true" : "false", " can be planned"));
-}
-
-std::optional<double> read_switchable(ConfigReader& reader, std::string_view key,
-                                      std::optional<double> fallback) {
-  constexpr double kLeast = 1e-9;
-  constexpr double kMost = 1e9;
-  return reader.has(key) ? reader.number(key, kLeast, kMost) : fallback;
-}
-
-void read_granite_factors(ConfigReader& reader, ModelConfig& config) {
-  constexpr double kLeast = 1e-9;
-  constexpr double kMost = 1e9;
-  const auto factor = [&](std::string_view key) {
-    return reader.number(key, kLeast, kMost).value_or(1.0);
-  };
-  config.embedding_scale = factor("embedding_multiplier");
-  config.attention_scale = factor("attention_multiplier");
-  config.residual_scale = factor("residual_multiplier");
-  config.logit_scale = 1.0 / factor("logits_scaling");
-}
-
 ModuleSpec matrix(Role role, std::string_view name, int64_t out, int64_t in, bool bias) {
   const RoleTraits traits = traits_of(role);
   ModuleSpec module;
@@ -174,6 +142,11 @@ ModuleSpec matrix(Role role, std::string_view name, int64_t out, int64_t in, boo
   return module;
 }
 
+ModuleSpec conv1d(ModuleSpec module) {
+  module.in_out = true;
+  return module;
+}
+
 ModuleSpec vector(Role role, std::string_view name, std::string_view leaf, int64_t size,
                   Init init) {
   ModuleSpec module = matrix(role, name, size, 0);
@@ -182,9 +155,35 @@ ModuleSpec vector(Role role, std::string_view name, std::string_view leaf, int64
   return module;
 }
 
+ModuleSpec stacked_experts(const ModelConfig& config, Role role, std::string_view name, int64_t out,
+                           int64_t in) {
+  ModuleSpec module = matrix(role, name, out, in);
+  module.copies = config.moe->experts;
+  module.stacked = true;
+  return module;
+}
+
+ModuleSpec other(std::string_view name, int64_t out, int64_t in, bool bias) {
+  return matrix(Role::kOther, name, out, in, bias);
+}
+
+ModuleSpec other_vector(std::string_view name, int64_t size, std::string_view leaf) {
+  return vector(Role::kOther, name, leaf, size, Init::kOnes);
+}
+
+void add_convolution(LayerSpec& layer, std::string_view name, int64_t channels, int64_t width,
+                     bool bias) {
+  ModuleSpec module = other(name, 1, width);
+  module.copies = channels;
+  module.stacked = true;
+  layer.modules.push_back(std::move(module));
+  if (bias) layer.modules.push_back(other_vector(name, channels, "bias"));
+}
+
 ModuleSpec norm(const ModelConfig& config, Role role, std::string_view name, int64_t size) {
   ModuleSpec module = matrix(role, name, size, 0, config.norm_bias);
   module.norm = family_of(config).norm;
+  module.stored = family_of(config).norm_weights;
   module.eps = config.rms_norm_eps;
   module.init = module.norm == NormKind::kRmsPlusOne ? Init::kZeros : Init::kOnes;
   return module;
@@ -199,6 +198,9 @@ std::vector<ModuleSpec> modules_before_layers(const ModelConfig& config, const M
                              config.max_position_embeddings + family_of(config).positions_offset,
                              hidden));
   }
+  if (!names.embedding_norm.empty()) {
+    modules.push_back(norm(config, Role::kEmbeddingNorm, names.embedding_norm, hidden));
+  }
   return modules;
 }
 
@@ -206,6 +208,7 @@ std::vector<ModuleSpec> modules_after_layers(const ModelConfig& config, const Mo
   ModuleSpec head =
       matrix(Role::kHead, names.head, config.vocab_size, config.hidden_size, config.head_bias);
   head.stored = !config.tie_word_embeddings;
+  if (names.norm.empty()) return {std::move(head)};
   return {norm(config, Role::kFinalNorm, names.norm, config.hidden_size), std::move(head)};
 }
 
@@ -235,9 +238,9 @@ void add_attention(const ModelConfig& config, LayerSpec& layer, const AttentionN
     layer.modules.push_back(matrix(role, name, width, hidden, config.qkv_bias));
     layer.modules.back().grain = config.head_dim;
   };
-  project(Role::kQuery, "self_attn.q_proj", query);
-  project(Role::kKey, "self_attn.k_proj", key_value);
-  project(Role::kValue, "self_attn.v_proj", key_value);
+  project(Role::kQuery, names.query, query);
+  project(Role::kKey, names.key, key_value);
+  project(Role::kValue, names.value, key_value);
   layer.modules.push_back(matrix(Role::kAttentionOut, names.output, hidden, query, config.o_bias));
   if (!config.qk_norm) return;
   const bool wide = layer.attention.norms_span_heads = config.qk_norm_spans_heads;
@@ -310,8 +313,9 @@ void add_latent_attention(const ModelConfig& config, LayerSpec& layer) {
                            config.o_bias));
 }
 
-void add_gated_mlp(const ModelConfig& config, LayerSpec& layer) {
-  add_gated({}, {Role::kGate, Role::kUp, Role::kDown}, "mlp", config.intermediate_size,
+void add_gated_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view name,
+                   const GatedNames& names) {
+  add_gated(names, {Role::kGate, Role::kUp, Role::kDown}, name, config.intermediate_size,
             config.hidden_size, config.mlp_bias, layer);
 }
 
@@ -350,6 +354,14 @@ void add_shared_experts(const ModelConfig& config, LayerSpec& layer, std::string
             config.moe->shared_width, config.hidden_size, config.mlp_bias, layer);
 }
 
+void add_fused_shared_experts(const ModelConfig& config, LayerSpec& layer, std::string_view gate_up,
+                              std::string_view down) {
+  const int64_t hidden = config.hidden_size, width = config.moe->shared_width;
+  layer.modules.push_back(matrix(Role::kSharedUp, gate_up, 2 * width, hidden));
+  layer.modules.back().slices = {{Role::kSharedGate, width}, {Role::kSharedUp, width}};
+  layer.modules.push_back(matrix(Role::kSharedDown, down, hidden, width));
+}
+
 void add_norms(const ModelConfig& config, LayerSpec& layer, std::span<const NamedNorm> norms) {
   for (const NamedNorm& each : norms) {
     layer.modules.push_back(norm(config, each.role, each.name, config.hidden_size));
@@ -383,14 +395,22 @@ LayerSpec parallel_layer(const ModelConfig& config, int64_t layer) {
 }
 
 LayerSpec post_norm_layer(const ModelConfig& config, int64_t layer) {
-  constexpr std::array<NamedNorm, 2> kNorms = {
-      {{Role::kPostAttentionNorm, "post_attention_layernorm"},
-       {Role::kPostFeedForwardNorm, "post_feedforward_layernorm"}}};
   LayerSpec spec = start_layer(config, layer);
   spec.residual = Residual::kPostNorm;
   add_attention(config, spec);
   add_gated_mlp(config, spec);
-  add_norms(config, spec, kNorms);
+  add_norms(config, spec, kPostNorms);
+  return spec;
+}
+
+LayerSpec opt_layer(const ModelConfig& config, int64_t layer) {
+  constexpr std::array<NamedNorm, 1> kFirst = {{{Role::kInputNorm, "self_attn_layer_norm"}}};
+  constexpr std::array<NamedNorm, 1> kSecond = {{{Role::kPreFeedForwardNorm, "final_layer_norm"}}};
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec, {.output = "self_attn.out_proj"});
+  add_norms(config, spec, kFirst);
+  add_plain_mlp(config, spec, "fc1", "fc2");
+  add_norms(config, spec, kSecond);
   return spec;
 }
 
@@ -410,6 +430,15 @@ LayerSpec sandwich_layer(const ModelConfig& config, int64_t layer) {
   add_attention(config, spec);
   add_gated_mlp(config, spec);
   add_norms(config, spec, kSandwichNorms);
+  return spec;
+}
+
+LayerSpec mixtral_layer(const ModelConfig& config, int64_t layer) {
+  LayerSpec spec = start_layer(config, layer);
+  add_attention(config, spec);
+  add_router(config, spec, "block_sparse_moe.gate");
+  add_experts(config, spec, "block_sparse_moe.experts", {.gate = "w1", .up = "w3", .down = "w2"});
+  add_norms(config, spec, kLlamaNorms);
   return spec;
 }
 

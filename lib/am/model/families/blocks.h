@@ -26,6 +26,16 @@ namespace am::model {
 
 // Functions that read config keys.
 
+// Largest legal values of keys, far above those of any real model.
+inline constexpr int64_t kMaxWidth = int64_t{1} << 22;    // width of a feed-forward
+inline constexpr int64_t kMostLayers = int64_t{1} << 20;  // layers, their indices and periods
+inline constexpr int64_t kMaxShared = int64_t{1} << 10;   // shared experts
+
+// Returns for each layer whether the list of layer indices under `key` has it; indices of layers
+// that the model does not have are ignored. A missing key is an empty list.
+std::vector<bool> read_layer_indices(ConfigReader& reader, const ModelConfig& config,
+                                     std::string_view key);
+
 // Reads attention_bias, which applies to q_proj, k_proj, v_proj and o_proj. If the key is missing,
 // its value is `fallback`.
 void read_attention_bias(ConfigReader& reader, ModelConfig& config, bool fallback = false);
@@ -35,10 +45,10 @@ void read_window(ConfigReader& reader, ModelConfig& config, int64_t fallback);
 // Sets which layers have the sliding window: the layers whose entry in `layer_types` is
 // "sliding_attention" or, without this key, all layers except every `period`-th.
 void read_window_layers(ConfigReader& reader, ModelConfig& config, int64_t period);
-// Reads Qwen's sliding window: that of read_late_window(), if `use_sliding_window` is true.
+// Reads Qwen's sliding window by read_late_window(), if `use_sliding_window` is true.
 void read_qwen_window(ConfigReader& reader, ModelConfig& config);
-// Reads a sliding window of `window` positions, or that of the config, for the layers that
-// `layer_types` marks or, without this key, for all layers from `max_window_layers` on, whose
+// Reads sliding_window, whose default is `window`. The window applies to the layers that
+// `layer_types` marks or, without this key, to all layers from `max_window_layers` on, whose
 // default is `first_layer`.
 void read_late_window(ConfigReader& reader, ModelConfig& config, int64_t window,
                       int64_t first_layer);
@@ -46,17 +56,20 @@ void read_late_window(ConfigReader& reader, ModelConfig& config, int64_t window,
 // pattern, otherwise config.window_layers.
 void set_window_layers(ModelConfig& config, std::vector<bool> windowed);
 
-// Sets the part of a head that RoPE rotates to `part` if the config does not state
+// Sets the fraction of each head that RoPE rotates to `part`, unless the config states
 // partial_rotary_factor.
 void set_rotated_part(ConfigReader& reader, ModelConfig& config, double part);
 
-// Sets the layers that RoPE rotates to those with the sliding window.
+// Enables RoPE only in the layers with the sliding window.
 void rotate_windowed_layers(ModelConfig& config);
-// Adds an error if the key is present and not `only`, the only value that can be planned.
+// Turns RoPE off in all layers, for families with learned positions or ALiBi.
+void rotate_no_layer(ModelConfig& config);
+// Adds an error if the key is present with a value other than `only`. Other values cannot be
+// planned.
 void require_boolean(ConfigReader& reader, std::string_view key, bool only,
                      const std::string& message);
 
-// Names of a family's config keys for experts, and the values of missing keys. Each list has
+// Names of a family's config keys for experts, and the defaults of missing keys. Each list has
 // alternative spellings of one key; the first spelling that the config has is read.
 struct MoeKeys {
   std::initializer_list<std::string_view> experts;
@@ -79,6 +92,12 @@ void read_normalisation(ConfigReader& reader, ModelConfig& config, bool fallback
 // those in `mlp_only_layers`.
 void read_sparse_layers(ConfigReader& reader, ModelConfig& config);
 
+// Sets experts in all layers except the first `dense` ones. config.moe must be present.
+void set_dense_layers(ModelConfig& config, int64_t dense);
+// Reads which layers have experts: those that `mlp_layer_types` marks "sparse" or, without this
+// key, all layers except the first `dense` ones.
+void read_mlp_layer_types(ConfigReader& reader, ModelConfig& config, int64_t dense);
+
 // Returns the value of the key, which must be a number above 0. Returns nothing if the key is null,
 // and `fallback` if the key is missing.
 std::optional<double> read_switchable(ConfigReader& reader, std::string_view key,
@@ -93,10 +112,22 @@ void read_granite_factors(ConfigReader& reader, ModelConfig& config);
 
 // Returns the module of a matrix [out, in].
 ModuleSpec matrix(Role role, std::string_view name, int64_t out, int64_t in, bool bias = false);
+// Returns the module with its weight stored [in, out], as in GPT-2's Conv1D.
+ModuleSpec conv1d(ModuleSpec module);
 // Returns the module of a vector, for example of attention sinks. `leaf` is the parameter's name
 // within the module.
 ModuleSpec vector(Role role, std::string_view name, std::string_view leaf, int64_t size, Init init);
-// Returns a norm of the formula that the config's family uses (RMSNorm or LayerNorm).
+// Returns a module with a tensor [experts, out, in], the matrices of all experts.
+ModuleSpec stacked_experts(const ModelConfig& config, Role role, std::string_view name, int64_t out,
+                           int64_t in);
+// Return a matrix or a vector of role kOther, which only am-plan knows.
+ModuleSpec other(std::string_view name, int64_t out, int64_t in, bool bias = false);
+ModuleSpec other_vector(std::string_view name, int64_t size, std::string_view leaf = "weight");
+// Adds a convolution over the sequence of `width` positions, one for each channel, as a module of
+// role kOther.
+void add_convolution(LayerSpec& layer, std::string_view name, int64_t channels, int64_t width,
+                     bool bias = false);
+// Returns a norm with the formula of the config's family (a kind of RMSNorm or LayerNorm).
 ModuleSpec norm(const ModelConfig& config, Role role, std::string_view name, int64_t size);
 
 std::vector<ModuleSpec> modules_before_layers(const ModelConfig& config, const ModuleNames& names);
@@ -109,12 +140,15 @@ std::vector<ModuleSpec> modules_after_layers(const ModelConfig& config, const Mo
 LayerSpec start_layer(const ModelConfig& config, int64_t layer);
 
 struct AttentionNames {
+  std::string_view query = "self_attn.q_proj";
+  std::string_view key = "self_attn.k_proj";
+  std::string_view value = "self_attn.v_proj";
   std::string_view output = "self_attn.o_proj";
   std::string_view query_norm = "self_attn.q_norm";
   std::string_view key_norm = "self_attn.k_norm";
 };
-// Adds self_attn.q_proj, k_proj, v_proj and the output projection. Also adds norms over queries and
-// keys if the config has them.
+// Adds the projections of queries, keys and values and the output projection. Also adds norms over
+// queries and keys if the config has them.
 void add_attention(const ModelConfig& config, LayerSpec& layer, const AttentionNames& names = {});
 // Returns the module of one fused matrix for queries, keys and values. `fused` is the arrangement
 // of the matrix's rows, which is also set in `layer`.
@@ -124,8 +158,6 @@ ModuleSpec fused_attention(const ModelConfig& config, std::string_view name,
 // kv_a_proj_with_mqa.
 void add_latent_attention(const ModelConfig& config, LayerSpec& layer);
 
-// Adds mlp.gate_proj, mlp.up_proj and mlp.down_proj, with biases if config.mlp_bias is set.
-void add_gated_mlp(const ModelConfig& config, LayerSpec& layer);
 // Adds one matrix for gate and up, and a down projection, with biases if config.mlp_bias is set.
 void add_fused_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view gate_up,
                    std::string_view down);
@@ -137,6 +169,10 @@ struct GatedNames {
   std::string_view up = "up_proj";
   std::string_view down = "down_proj";
 };
+// Adds a gate, an up and a down projection, for example "mlp.gate_proj" if `name` is "mlp", with
+// biases if config.mlp_bias is set.
+void add_gated_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view name = "mlp",
+                   const GatedNames& names = {});
 // add_router() adds the router. add_experts() adds routed experts with separate gate, up and down
 // matrices, for example "mlp.experts.7.gate_proj" if `name` is "mlp.experts".
 void add_router(const ModelConfig& config, LayerSpec& layer, std::string_view name,
@@ -145,8 +181,12 @@ void add_experts(const ModelConfig& config, LayerSpec& layer, std::string_view n
                  const GatedNames& names = {});
 // Adds the shared experts as one gated MLP, with biases if config.mlp_bias is set.
 void add_shared_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name);
+// Adds the shared experts as one matrix for gate and up, and a down projection.
+void add_fused_shared_experts(const ModelConfig& config, LayerSpec& layer, std::string_view gate_up,
+                              std::string_view down);
 
-// A norm over the hidden state. The norms of a list are in the order of torch's named_parameters().
+// A norm over the hidden state: its role, and its name within the layer. Lists of norms have the
+// order of torch's named_parameters().
 struct NamedNorm {
   Role role;
   std::string_view name;
@@ -154,6 +194,9 @@ struct NamedNorm {
 inline constexpr std::array<NamedNorm, 2> kLlamaNorms = {
     {{Role::kInputNorm, "input_layernorm"},
      {Role::kPreFeedForwardNorm, "post_attention_layernorm"}}};
+inline constexpr std::array<NamedNorm, 2> kPostNorms = {
+    {{Role::kPostAttentionNorm, "post_attention_layernorm"},
+     {Role::kPostFeedForwardNorm, "post_feedforward_layernorm"}}};
 inline constexpr std::array<NamedNorm, 4> kSandwichNorms = {
     {{Role::kInputNorm, "input_layernorm"},
      {Role::kPostAttentionNorm, "post_attention_layernorm"},
@@ -161,17 +204,21 @@ inline constexpr std::array<NamedNorm, 4> kSandwichNorms = {
      {Role::kPostFeedForwardNorm, "post_feedforward_layernorm"}}};
 void add_norms(const ModelConfig& config, LayerSpec& layer, std::span<const NamedNorm> norms);
 
-// llama_layer() returns a layer of Llama with all modules. plain_layer() returns one with an up and
-// a down projection instead of the gated MLP, parallel_layer() one whose attention and MLP both
-// read the only norm. post_norm_layer() returns a layer of OLMo 2, whose norms follow attention and
-// MLP, and sandwich_layer() one of Gemma 2, which has four norms.
+// llama_layer() returns a layer of Llama with all modules. plain_layer() has an up and a down
+// projection instead of the gated MLP. In parallel_layer(), attention and MLP both read the output
+// of a single norm. post_norm_layer() returns a layer of OLMo 2, whose norms follow attention and
+// MLP, and sandwich_layer() a layer of Gemma 2, which has four norms.
 LayerSpec llama_layer(const ModelConfig& config, int64_t layer);
 LayerSpec plain_layer(const ModelConfig& config, int64_t layer);
 LayerSpec parallel_layer(const ModelConfig& config, int64_t layer);
 LayerSpec post_norm_layer(const ModelConfig& config, int64_t layer);
 LayerSpec sandwich_layer(const ModelConfig& config, int64_t layer);
+// Returns a layer of OPT: attention and a plain MLP, each after a norm.
+LayerSpec opt_layer(const ModelConfig& config, int64_t layer);
 // Returns a layer of Qwen3-MoE: Llama's attention and norms, with "mlp.gate" and "mlp.experts" if
 // the layer has experts.
 LayerSpec expert_layer(const ModelConfig& config, int64_t layer);
+// Returns a layer of Mixtral: Llama's attention and norms, and experts.
+LayerSpec mixtral_layer(const ModelConfig& config, int64_t layer);
 
 }  // namespace am::model

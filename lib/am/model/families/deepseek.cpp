@@ -9,7 +9,6 @@ namespace {
 
 constexpr int64_t kMaxRank = int64_t{1} << 20;
 constexpr int64_t kMaxHeadPart = int64_t{1} << 14;
-constexpr int64_t kMaxShared = int64_t{1} << 10;
 constexpr int64_t kMaxGroups = int64_t{1} << 14;
 constexpr int64_t kMaxMtpLayers = 100;
 constexpr double kNormaliseEps = 1e-20;
@@ -23,13 +22,14 @@ int64_t read_nullable(ConfigReader& reader, std::string_view key, int64_t high, 
 
 // Reads the sizes of latent attention. `rotated` is the width of the part of each head that RoPE
 // rotates; transformers' configuration class calls it head_dim.
-MlaConfig read_mla(ConfigReader& reader, int64_t rotated) {
+MlaConfig read_mla(ConfigReader& reader, int64_t rotated, const MlaDefaults& defaults) {
   MlaConfig mla;
   mla.qk_rope_head_dim = rotated;
-  mla.q_lora_rank = read_nullable(reader, "q_lora_rank", kMaxRank, 1536);
-  mla.kv_lora_rank = reader.integer("kv_lora_rank", 1, kMaxRank).value_or(512);
-  mla.qk_nope_head_dim = reader.integer("qk_nope_head_dim", 1, kMaxHeadPart).value_or(128);
-  mla.v_head_dim = reader.integer("v_head_dim", 1, kMaxHeadPart).value_or(128);
+  mla.q_lora_rank = read_nullable(reader, "q_lora_rank", kMaxRank, defaults.query_rank);
+  mla.kv_lora_rank = reader.integer("kv_lora_rank", 1, kMaxRank).value_or(defaults.key_rank);
+  mla.qk_nope_head_dim =
+      reader.integer("qk_nope_head_dim", 1, kMaxHeadPart).value_or(defaults.plain_width);
+  mla.v_head_dim = reader.integer("v_head_dim", 1, kMaxHeadPart).value_or(defaults.value_width);
   if (mla.qk_rope_head_dim % 2 != 0) {
     reader.error("model.heads", "qk_rope_head_dim",
                  "the rotary embedding rotates pairs of values, but qk_rope_head_dim is odd",
@@ -44,19 +44,27 @@ void add_feed_forward(const ModelConfig& config, int64_t layer, DeepseekRouter r
     add_gated_mlp(config, spec);
     return;
   }
-  add_router(config, spec, "mlp.gate");
   if (router == DeepseekRouter::kV3) {
-    spec.modules.push_back(vector(Role::kRouterCorrection, "mlp.gate", "e_score_correction_bias",
-                                  config.moe->experts, Init::kZeros));
-    spec.router->score = RouterSpec::Score::kSigmoid;
-    spec.router->group_by_two_best = true;
-    spec.router->normalise_eps = kNormaliseEps;
+    add_v3_experts(config, spec);
+    return;
   }
+  add_router(config, spec, "mlp.gate");
   add_experts(config, spec, "mlp.experts");
   if (config.moe->shared_width > 0) add_shared_experts(config, spec, "mlp.shared_experts");
 }
 
 }  // namespace
+
+void add_v3_experts(const ModelConfig& config, LayerSpec& spec, const V3ExpertNames& names) {
+  add_router(config, spec, names.router);
+  spec.modules.push_back(vector(Role::kRouterCorrection, names.correction, names.correction_leaf,
+                                config.moe->experts, Init::kZeros));
+  spec.router->score = RouterSpec::Score::kSigmoid;
+  spec.router->group_by_two_best = true;
+  spec.router->normalise_eps = kNormaliseEps;
+  add_experts(config, spec, names.experts, names.of_expert);
+  if (config.moe->shared_width > 0) add_shared_experts(config, spec, names.shared);
+}
 
 void read_deepseek_experts(ConfigReader& reader, ModelConfig& config,
                            const DeepseekDefaults& defaults) {
@@ -68,7 +76,7 @@ void read_deepseek_experts(ConfigReader& reader, ModelConfig& config,
             .width = "moe_intermediate_size",
             .default_width = defaults.expert_width});
   const int64_t shared =
-      read_nullable(reader, "n_shared_experts", kMaxShared, defaults.shared_experts);
+      read_nullable(reader, defaults.shared_key, kMaxShared, defaults.shared_experts);
   const int64_t dense =
       reader.integer("first_k_dense_replace", 0, int64_t{1} << 20).value_or(defaults.dense_layers);
   const int64_t groups = read_nullable(reader, "n_group", kMaxGroups, defaults.groups);
@@ -80,20 +88,23 @@ void read_deepseek_experts(ConfigReader& reader, ModelConfig& config,
   config.moe->topk_groups = std::max<int64_t>(taken, 1);
   config.moe->scale = scale;
   config.moe->shared_width = shared * config.moe->expert_width;
-  for (size_t i = 0; i < config.moe->layers.size(); ++i) {
-    config.moe->layers[i] = static_cast<int64_t>(i) >= dense;
-  }
+  set_dense_layers(config, dense);
+}
+
+void read_latent_attention(ConfigReader& reader, ModelConfig& config, const MlaDefaults& defaults) {
+  read_attention_bias(reader, config);
+  config.mla = read_mla(reader, config.head_dim, defaults);
+  config.head_dim = config.mla->qk_head_dim();
 }
 
 void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults) {
-  read_attention_bias(reader, config);
-  config.mla = read_mla(reader, config.head_dim);
-  config.head_dim = config.mla->qk_head_dim();
+  read_latent_attention(reader, config);
   read_deepseek_experts(reader, config, defaults);
 }
 
-void read_mtp_layers(ConfigReader& reader, ModelConfig& config) {
-  config.mtp_layers = reader.integer("num_nextn_predict_layers", 0, kMaxMtpLayers).value_or(1);
+void read_mtp_layers(ConfigReader& reader, ModelConfig& config, int64_t fallback) {
+  config.mtp_layers =
+      reader.integer("num_nextn_predict_layers", 0, kMaxMtpLayers).value_or(fallback);
 }
 
 LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, DeepseekRouter router) {
@@ -102,6 +113,10 @@ LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, DeepseekRoute
   add_feed_forward(config, layer, router, spec);
   add_norms(config, spec, kLlamaNorms);
   return spec;
+}
+
+LayerSpec deepseek_v3_layer(const ModelConfig& config, int64_t layer) {
+  return deepseek_layer(config, layer, DeepseekRouter::kV3);
 }
 
 LayerSpec deepseek_v3_experts_layer(const ModelConfig& config, int64_t layer) {

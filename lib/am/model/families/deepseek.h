@@ -2,7 +2,10 @@
 // first layers, routed and shared experts.
 #pragma once
 
+#include <string_view>
+
 #include "am/model/config_reader.h"
+#include "am/model/families/blocks.h"
 #include "am/model/spec.h"
 
 namespace am::model {
@@ -16,8 +19,29 @@ struct DeepseekDefaults {
   int64_t dense_layers;
   int64_t groups;  // number of expert groups; 1: routing is not limited to groups
   int64_t topk_groups;
-  double scale;  // factor of the routing weights
+  double scale;                                      // factor of the routing weights
+  std::string_view shared_key = "n_shared_experts";  // key for the number of shared experts
 };
+// Defaults of DeepSeek V3.
+inline constexpr DeepseekDefaults kDeepseekV3Defaults = {.experts = 256,
+                                                         .experts_per_token = 8,
+                                                         .expert_width = 2048,
+                                                         .shared_experts = 1,
+                                                         .dense_layers = 3,
+                                                         .groups = 8,
+                                                         .topk_groups = 4,
+                                                         .scale = 2.5};
+// Default sizes of latent attention: the ranks of queries and of keys and values, and the widths of
+// the part of a key that RoPE does not rotate and of a value.
+struct MlaDefaults {
+  int64_t query_rank = 1536;
+  int64_t key_rank = 512;
+  int64_t plain_width = 128;
+  int64_t value_width = 128;
+};
+// Reads the sizes of latent attention into config.mla and config.head_dim, and attention_bias.
+void read_latent_attention(ConfigReader& reader, ModelConfig& config,
+                           const MlaDefaults& defaults = {});
 // Reads the keys of routed and shared experts, their groups and the dense first layers into
 // config.moe.
 void read_deepseek_experts(ConfigReader& reader, ModelConfig& config,
@@ -25,17 +49,31 @@ void read_deepseek_experts(ConfigReader& reader, ModelConfig& config,
 // Reads the config keys that V2 and V3 have in common into config.mla, config.moe, the biases and
 // config.head_dim.
 void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefaults& defaults);
-// Reads num_nextn_predict_layers, which is 1 if the key is missing.
-void read_mtp_layers(ConfigReader& reader, ModelConfig& config);
+// Reads num_nextn_predict_layers. If the key is missing, its value is `fallback`.
+void read_mtp_layers(ConfigReader& reader, ModelConfig& config, int64_t fallback = 1);
 
-// Router of a layer. V3's has sigmoid scores, chooses groups by their two best experts, adds 1e-20
-// to the sum of weights in normalisation, and has e_score_correction_bias, one number per expert,
-// which balances the load. This bias is stored in checkpoints and counted among the parameters, as
-// on the hub.
+// Router of a layer. V3's router computes sigmoid scores, chooses groups by the sum of their two
+// best scores, and adds 1e-20 to the sum of weights in normalisation. It also has
+// e_score_correction_bias, one number per expert, which balances the load. This bias is stored in
+// checkpoints and counted among the parameters, as on the hub.
 enum class DeepseekRouter { kV2, kV3 };
+// Names of the modules of V3's experts. The correction is a vector `correction_leaf` of the module
+// `correction`.
+struct V3ExpertNames {
+  std::string_view router = "mlp.gate";
+  std::string_view correction = "mlp.gate";
+  std::string_view correction_leaf = "e_score_correction_bias";
+  std::string_view experts = "mlp.experts";
+  std::string_view shared = "mlp.shared_experts";
+  GatedNames of_expert = {};
+};
+// Adds V3's router, its correction, and the routed and shared experts.
+void add_v3_experts(const ModelConfig& config, LayerSpec& spec, const V3ExpertNames& names = {});
 // Returns the description of a layer with latent attention. Its feed-forward is a dense MLP in the
 // first layers, otherwise the router, the routed and the shared experts.
 LayerSpec deepseek_layer(const ModelConfig& config, int64_t layer, DeepseekRouter router);
+// Returns deepseek_layer() with V3's router.
+LayerSpec deepseek_v3_layer(const ModelConfig& config, int64_t layer);
 // Returns the description of a layer with Llama's attention and V3's feed-forward.
 LayerSpec deepseek_v3_experts_layer(const ModelConfig& config, int64_t layer);
 

@@ -8,22 +8,10 @@ namespace am::model {
 namespace {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
-  read_deepseek(reader, config,
-                {.experts = 256,
-                 .experts_per_token = 8,
-                 .expert_width = 2048,
-                 .shared_experts = 1,
-                 .dense_layers = 3,
-                 .groups = 8,
-                 .topk_groups = 4,
-                 .scale = 2.5});
+  read_deepseek(reader, config, kDeepseekV3Defaults);
   config.mla->interleaved = reader.boolean("rope_interleave").value_or(true);
   read_normalisation(reader, config, true);
   read_mtp_layers(reader, config);
-}
-
-LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  return deepseek_layer(config, layer, DeepseekRouter::kV3);
 }
 
 }  // namespace
@@ -36,7 +24,7 @@ const Family kDeepseekV3 = {
     .defaults = {.max_position_embeddings = 4096, .head_dim = 64},
     .rotary = false,
     .read_config = read_config,
-    .describe_layer = describe_layer,
+    .describe_layer = deepseek_v3_layer,
 };
 
 }  // namespace am::model

@@ -7,7 +7,6 @@ namespace am::model {
 namespace {
 
 constexpr int64_t kMaxLayer = int64_t{1} << 20;
-constexpr int64_t kMaxShared = int64_t{1} << 10;
 constexpr int64_t kShared = 2;
 constexpr double kMostNormMin = 1e-6;
 
@@ -24,8 +23,8 @@ void read_expert_layers(ConfigReader& reader, ModelConfig& config) {
   }
 }
 
-// Reads the keys of ERNIE 4.5 MoE. moe_norm_min, a lower bound of the sum by which normalisation
-// divides, has no effect as long as it is small.
+// Reads the keys of ERNIE 4.5 MoE. moe_norm_min is a lower bound of the sum by which normalisation
+// divides. Larger values than kMostNormMin, which could have an effect, are an error.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   const bool bias = reader.boolean("use_bias").value_or(false);
   config.qkv_bias = config.o_bias = config.mlp_bias = config.head_bias = bias;

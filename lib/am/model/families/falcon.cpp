@@ -13,9 +13,9 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = config.o_bias = config.mlp_bias = bias;
   config.norm_bias = true;
   config.gated_mlp = false;
-  config.alibi = reader.boolean("alibi").value_or(false);
-  if (config.alibi) {
-    config.rotated_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
+  config.rounds_alibi = reader.boolean("alibi").value_or(false);
+  if (config.rounds_alibi) {
+    rotate_no_layer(config);
   }
   const bool grouped = reader.boolean("new_decoder_architecture").value_or(false);
   const bool one = reader.boolean("multi_query").value_or(true);

@@ -6,17 +6,12 @@ namespace am::model {
 namespace {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
-  config.rotated_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
+  rotate_no_layer(config);
   config.scales_attention = reader.boolean("scale_attn_weights").value_or(true);
   config.scales_by_layer = reader.boolean("scale_attn_by_inverse_layer_idx").value_or(false);
   config.qkv_bias = config.o_bias = config.mlp_bias = true;
   config.norm_bias = true;
   config.gated_mlp = false;
-}
-
-ModuleSpec conv1d(ModuleSpec module) {
-  module.in_out = true;
-  return module;
 }
 
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {

@@ -16,7 +16,9 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 
 const Family kGranite = {
     .model_type = "granite",
-    .description = "Granite decoder: Llama's with factors of embeddings, branches and logits",
+    .description =
+        "Granite decoder: Llama's, scaling embeddings, attention scores, residual "
+        "branches and logits",
     .layer_class = "transformers.models.granite.modeling_granite.GraniteDecoderLayer",
     .defaults = {.max_position_embeddings = 2048},
     .read_config = read_config,

@@ -1,51 +1,78 @@
 // Granite 3 MoE: Granite's decoder with experts in every layer, stored as one tensor per
-// projection.
+// projection, without (granitemoe) and with (granitemoeshared) shared experts.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
+#include "am/model/families/granite.h"
 
 namespace am::model {
 namespace {
 
-// Reads the keys of Granite MoE. intermediate_size is the width of an expert.
-void read_config(ConfigReader& reader, ModelConfig& config) {
+void read_attention(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   read_granite_factors(reader, config);
+}
+
+// Reads the keys of the routed experts.
+void read_routed_experts(ConfigReader& reader, ModelConfig& config, bool may_be_dense) {
   read_moe(reader, config,
            {.experts = {"num_local_experts"},
             .default_experts = 8,
             .experts_per_token = {"num_experts_per_tok"},
             .default_experts_per_token = 2,
             .width = "intermediate_size",
-            .default_width = 11008});
+            .default_width = 11008},
+           may_be_dense);
 }
 
-// Returns a module with a tensor [experts, out, in], the matrices of all experts.
-ModuleSpec stacked(Role role, std::string_view name, int64_t out, int64_t in, int64_t experts) {
-  ModuleSpec module = matrix(role, name, out, in);
-  module.copies = experts;
-  module.stacked = true;
-  return module;
+void read_config(ConfigReader& reader, ModelConfig& config) {
+  read_attention(reader, config);
+  read_routed_experts(reader, config, /*may_be_dense=*/false);
 }
 
-// Describes a layer with the parameter names of the files on the hub, where the rows of an expert's
-// gate precede those of its up projection. transformers has other names in memory, but saves these.
+void read_shared_config(ConfigReader& reader, ModelConfig& config) {
+  read_attention(reader, config);
+  read_granite_experts(reader, config);
+}
+
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  const int64_t experts = config.moe->experts;
-  const int64_t width = config.moe->expert_width;
-  const int64_t hidden = config.hidden_size;
   LayerSpec spec = start_layer(config, layer);
-  spec.router->score = RouterSpec::Score::kSoftmaxOfTaken;
   add_attention(config, spec);
   add_norms(config, spec, kLlamaNorms);
-  add_router(config, spec, "block_sparse_moe.router.layer");
-  spec.modules.push_back(
-      stacked(Role::kExpertGateUp, "block_sparse_moe.input_linear", 2 * width, hidden, experts));
-  spec.modules.push_back(
-      stacked(Role::kExpertDown, "block_sparse_moe.output_linear", hidden, width, experts));
+  add_granite_experts(config, spec);
   return spec;
 }
 
 }  // namespace
+
+void read_granite_experts(ConfigReader& reader, ModelConfig& config, int64_t shared) {
+  // The MLP of a model without routed experts has a width above 0.
+  const bool may_be_dense = shared > 0;
+  const int64_t least = may_be_dense ? 1 : 0;
+  const int64_t width =
+      reader.integer("shared_intermediate_size", least, kMaxWidth).value_or(shared);
+  read_routed_experts(reader, config, may_be_dense);
+  if (config.moe.has_value()) {
+    config.moe->shared_width = width;
+  } else if (width > 0) {
+    config.intermediate_size = width;
+  }
+}
+
+void add_granite_experts(const ModelConfig& config, LayerSpec& spec,
+                         const GraniteExpertNames& names) {
+  const int64_t width = config.moe->expert_width;
+  const int64_t hidden = config.hidden_size;
+  spec.router->score = RouterSpec::Score::kSoftmaxOfTaken;
+  add_router(config, spec, names.router);
+  spec.modules.push_back(
+      stacked_experts(config, Role::kExpertGateUp, names.gate_up, 2 * width, hidden));
+  spec.modules.back().leaf = names.leaf_gate_up;
+  spec.modules.push_back(stacked_experts(config, Role::kExpertDown, names.down, hidden, width));
+  spec.modules.back().leaf = names.leaf_down;
+  if (config.moe->shared_width > 0) {
+    add_fused_shared_experts(config, spec, "shared_mlp.input_linear", "shared_mlp.output_linear");
+  }
+}
 
 const Family kGraniteMoe = {
     .model_type = "granitemoe",
@@ -53,6 +80,18 @@ const Family kGraniteMoe = {
     .layer_class = "transformers.models.granitemoe.modeling_granitemoe.GraniteMoeDecoderLayer",
     .defaults = {.max_position_embeddings = 2048},
     .read_config = read_config,
+    .describe_layer = describe_layer,
+};
+
+const Family kGraniteMoeShared = {
+    .model_type = "granitemoeshared",
+    .description = "Granite MoE decoder with shared experts",
+    .layer_class =
+        "transformers.models.granitemoeshared.modeling_granitemoeshared."
+        "GraniteMoeSharedDecoderLayer",
+    .defaults = {.max_position_embeddings = 2048},
+    .runs = false,
+    .read_config = read_shared_config,
     .describe_layer = describe_layer,
 };
 

@@ -21,15 +21,6 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 // Describes a layer with the parameter names of the files on the hub, which store one tensor per
 // expert. transformers stores all experts in one tensor in memory, but saves them under these
 // names.
-LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  LayerSpec spec = start_layer(config, layer);
-  add_attention(config, spec);
-  add_router(config, spec, "block_sparse_moe.gate");
-  add_experts(config, spec, "block_sparse_moe.experts", {.gate = "w1", .up = "w3", .down = "w2"});
-  add_norms(config, spec, kLlamaNorms);
-  return spec;
-}
-
 }  // namespace
 
 const Family kMixtral = {
@@ -41,7 +32,7 @@ const Family kMixtral = {
                  .norm_eps = 1e-5,
                  .rope_theta = 1000000.0},
     .read_config = read_config,
-    .describe_layer = describe_layer,
+    .describe_layer = mixtral_layer,
 };
 
 }  // namespace am::model

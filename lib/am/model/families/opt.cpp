@@ -9,7 +9,7 @@ namespace am::model {
 namespace {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
-  config.rotated_layers.assign(static_cast<size_t>(config.num_hidden_layers), false);
+  rotate_no_layer(config);
   config.qkv_bias = config.o_bias = config.mlp_bias = true;
   config.norm_bias = true;
   config.gated_mlp = false;
@@ -27,17 +27,6 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                  cat("an embedding of another width than hidden_size = ", config.hidden_size,
                      " is not supported"));
   }
-}
-
-LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  constexpr std::array<NamedNorm, 1> kFirst = {{{Role::kInputNorm, "self_attn_layer_norm"}}};
-  constexpr std::array<NamedNorm, 1> kSecond = {{{Role::kPreFeedForwardNorm, "final_layer_norm"}}};
-  LayerSpec spec = start_layer(config, layer);
-  add_attention(config, spec, {.output = "self_attn.out_proj"});
-  add_norms(config, spec, kFirst);
-  add_plain_mlp(config, spec, "fc1", "fc2");
-  add_norms(config, spec, kSecond);
-  return spec;
 }
 
 }  // namespace
@@ -64,7 +53,7 @@ const Family kOpt = {
               .layers = "model.decoder.layers",
               .norm = "model.decoder.final_layer_norm"},
     .read_config = read_config,
-    .describe_layer = describe_layer,
+    .describe_layer = opt_layer,
 };
 
 }  // namespace am::model

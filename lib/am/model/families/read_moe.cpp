@@ -28,6 +28,20 @@ int64_t read_or(ConfigReader& reader, std::string_view key, int64_t low, int64_t
 
 }  // namespace
 
+std::vector<bool> read_layer_indices(ConfigReader& reader, const ModelConfig& config,
+                                     std::string_view key) {
+  std::vector<bool> layers(static_cast<size_t>(config.num_hidden_layers), false);
+  const Json& listed = reader.raw(key);
+  bool fits = listed.is_null() || listed.is_array();
+  for (const Json& layer : listed) {
+    const bool is_layer = layer.is_number_integer() && layer >= 0;
+    fits = fits && is_layer;
+    if (is_layer && layer < config.num_hidden_layers) layers[layer.get<size_t>()] = true;
+  }
+  if (!fits) reader.error("model.type", key, cat(key, " must be a list of layer indices"));
+  return layers;
+}
+
 void read_moe(ConfigReader& reader, ModelConfig& config, const MoeKeys& keys, bool may_be_dense) {
   MoeConfig moe;
   const std::string_view experts_key = present_key(reader, keys.experts);
@@ -63,7 +77,8 @@ void read_sparse_layers(ConfigReader& reader, ModelConfig& config) {
   const int64_t step = reader.integer("decoder_sparse_step", 1, int64_t{1} << 20).value_or(1);
   const Json& dense = reader.raw("mlp_only_layers");
   if (!dense.is_null() && !dense.is_array()) {
-    reader.error("model.type", "mlp_only_layers", "mlp_only_layers must be a list of layers");
+    reader.error("model.type", "mlp_only_layers",
+                 "mlp_only_layers must be a list of layer indices");
     return;
   }
   if (!config.moe.has_value()) return;
@@ -81,6 +96,33 @@ void read_sparse_layers(ConfigReader& reader, ModelConfig& config) {
     }
     sparse[item.get<size_t>()] = false;
   }
+}
+
+void set_dense_layers(ModelConfig& config, int64_t dense) {
+  std::vector<bool>& layers = config.moe->layers;
+  for (size_t i = 0; i < layers.size(); ++i) layers[i] = static_cast<int64_t>(i) >= dense;
+}
+
+void read_mlp_layer_types(ConfigReader& reader, ModelConfig& config, int64_t dense) {
+  constexpr std::string_view kKey = "mlp_layer_types";
+  const Json& types = reader.raw(kKey);
+  const auto layers = static_cast<size_t>(config.num_hidden_layers);
+  std::vector<bool> sparse;
+  if (types.is_null()) {
+    if (config.moe.has_value()) set_dense_layers(config, dense);
+    return;
+  }
+  if (types.is_array() && types.size() == layers &&
+      std::all_of(types.begin(), types.end(),
+                  [](const Json& type) { return type == "dense" || type == "sparse"; })) {
+    for (const Json& type : types) sparse.push_back(type == "sparse");
+  } else {
+    reader.error("model.value", kKey,
+                 cat("mlp_layer_types must be a list of ", layers,
+                     " texts, one for each layer: \"dense\" or \"sparse\""));
+    return;
+  }
+  if (config.moe.has_value()) config.moe->layers = std::move(sparse);
 }
 
 void read_attention_bias(ConfigReader& reader, ModelConfig& config, bool fallback) {

@@ -12,7 +12,7 @@ at::Tensor attention(const Qkv& heads, const AttentionParams& params,
   const auto& [q_BHTK, k_BGTK, v_BGTV] = heads;
   const bool cut = params.window > 0 && params.window < q_BHTK.size(2);
   // ATen's flash kernel requires values as wide as keys.
-  if (cut || params.softcap || sinks_H || params.document_BT.defined() ||
+  if (cut || params.softcap || !params.slopes.empty() || sinks_H || params.document_BT.defined() ||
       v_BGTV.size(3) != q_BHTK.size(3)) {
     AttentionParams reached = params;
     if (!cut) reached.window = 0;

@@ -7,6 +7,7 @@
 
 #include "am/base/fault.h"
 #include "am/nn/attention/flash.h"
+#include "am/nn/fused/device.h"
 #include "am/nn/fused/tensors.h"
 
 namespace am::nn {
@@ -87,6 +88,9 @@ class Scores {
       made.tangent = made.scores.div_(*params_.softcap).tanh_();
       made.scores = made.tangent * *params_.softcap;
     }
+    if (!params_.slopes.empty()) {
+      made.scores.view({batch(), groups(), -1, block.rows, block.keys}).add_(biases(block));
+    }
     if (!all_seen(block)) {
       made.scores.view({batch(), groups(), -1, block.rows, block.keys})
           .masked_fill_(hidden(block), kHidden);
@@ -98,6 +102,17 @@ class Scores {
   // Returns the keys or values that the block may see, in the shape that grouped() returns.
   at::Tensor seen(const at::Tensor& x_BGsX, const Block& block) const {
     return grouped(x_BGsX.narrow(2, block.first, block.keys), groups(), dtype_);
+  }
+  // Returns ALiBi's biases of the block: [G, H / G, rows, keys].
+  at::Tensor biases(const Block& block) const {
+    const auto like = heads_.q_BHtK.options().dtype(dtype_);
+    const auto positions = [&](int64_t first, int64_t count) {
+      return at::arange(first, first + count, like);
+    };
+    const at::Tensor ahead = positions(first_key(block), block.keys).unsqueeze(0) -
+                             positions(first_query(block), block.rows).unsqueeze(1);
+    const at::Tensor slopes_H = fused::uploaded(at::tensor(params_.slopes, dtype_), like.device());
+    return slopes_H.view({groups(), -1, 1, 1}) * ahead;
   }
   int64_t first_query(const Block& block) const { return firsts_.query + block.row; }
   int64_t first_key(const Block& block) const { return firsts_.key + block.first; }

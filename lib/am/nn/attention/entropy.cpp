@@ -44,6 +44,12 @@ at::Tensor attention_entropy(const Qkv& heads, const AttentionParams& params,
     const int64_t own = std::min(rows, length - first);
     at::Tensor scores_BHtT = at::matmul(q_BHTK.narrow(2, first, own), k_BHKT) * params.scale;
     if (params.softcap) scores_BHtT = (scores_BHtT / *params.softcap).tanh() * *params.softcap;
+    if (!params.slopes.empty()) {
+      const auto options = q_BHTK.options();
+      const at::Tensor ahead_tT =
+          at::arange(length, options) - at::arange(first, first + own, options).unsqueeze(1);
+      scores_BHtT += at::tensor(params.slopes, options).view({-1, 1, 1}) * ahead_tT;
+    }
     scores_BHtT.masked_fill_(hidden_keys(params, first, own, length, q_BHTK.device()),
                              -std::numeric_limits<double>::infinity());
     if (sinks_H) {

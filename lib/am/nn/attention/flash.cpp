@@ -421,7 +421,7 @@ class Flash {
 }  // namespace
 
 bool flash_takes(const Qkv& heads, const AttentionParams& params) {
-  return fused::narrow_on_gpu(heads.q_BHtK) && !params.softcap &&
+  return fused::narrow_on_gpu(heads.q_BHtK) && !params.softcap && params.slopes.empty() &&
          model::flash_takes_widths(heads.q_BHtK.size(3), heads.v_BGsV.size(3)) &&
          (!params.document_BT.defined() || params.document_starts != nullptr);
 }

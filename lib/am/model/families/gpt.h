@@ -1,0 +1,28 @@
+// Names that GPT, GPT-J, CodeGen and GPT-BigCode have in common.
+#pragma once
+
+#include <string_view>
+
+#include "am/model/family.h"
+
+namespace am::model {
+
+// Returns the names of GPT-2's config keys, which may also have their usual names. `width` is the
+// name of the key for the MLP's width, and may be empty.
+constexpr ConfigKeys gpt_keys(std::string_view width = "n_inner",
+                              std::string_view activation = "activation_function") {
+  return {.hidden_size = "n_embd",
+          .intermediate_size = width,
+          .layers = "n_layer",
+          .heads = "n_head",
+          .key_value_heads = "",
+          .head_dim = "",
+          .positions = "n_positions",
+          .norm_eps = "layer_norm_epsilon",
+          .activation = activation,
+          .spellings = {{{"n_embd", "hidden_size"},
+                         {"n_head", "num_attention_heads"},
+                         {"n_layer", "num_hidden_layers"}}}};
+}
+
+}  // namespace am::model

@@ -1,0 +1,42 @@
+// Functions for families whose layers mix tokens by linear attention, a convolution or Mamba. Only
+// am-plan knows these mixers, so that their modules have the role kOther.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <string_view>
+
+#include "am/model/config_reader.h"
+#include "am/model/spec.h"
+
+namespace am::model {
+
+inline constexpr int64_t kMaxMixerSize = int64_t{1} << 20;  // largest legal size of a mixer
+
+// Sets which layers have the mixer: those that the list under `key` marks with a text of `mixer`.
+// All other entries must be "full_attention" or "attention". If the list is missing, the layers
+// whose index is not the last of `period` have the mixer. config.mixer must be present.
+void read_mixer_layers(ConfigReader& reader, ModelConfig& config, std::string_view key,
+                       std::initializer_list<std::string_view> mixer, int64_t period);
+// Whether the layer has config.mixer instead of attention.
+bool has_mixer(const ModelConfig& config, int64_t layer);
+
+// Reads the keys of linear attention with a gated delta rule (Qwen3-Next) into config.mixer, and
+// its layers. Without layer_types, every fourth layer, or every `full_attention_interval`-th, has
+// attention.
+void read_delta_net(ConfigReader& reader, ModelConfig& config);
+// Reads the rank of the projection to Mamba's time steps. A missing key, null and "auto" mean a
+// sixteenth of hidden_size, rounded up.
+int64_t read_mamba_rank(ConfigReader& reader, const ModelConfig& config, std::string_view key);
+// Reads the keys `mamba_*` of Mamba 2 into config.mixer.
+void read_mamba2(ConfigReader& reader, ModelConfig& config);
+
+// Returns a layer without modules and without attention.
+LayerSpec start_mixer_layer(const ModelConfig& config, int64_t layer);
+// Adds attention whose query matrix also returns a gate of its output (Qwen3-Next).
+void add_gated_attention(const ModelConfig& config, LayerSpec& layer);
+// Add the modules of Mamba and of Mamba 2. Names begin with `prefix`, for example "mamba".
+void add_mamba(const ModelConfig& config, LayerSpec& layer, std::string_view prefix);
+void add_mamba2(const ModelConfig& config, LayerSpec& layer, std::string_view prefix);
+
+}  // namespace am::model
