@@ -53,6 +53,10 @@ TEST_CASE("a small model and mesh stand for every model and mesh") {
       "[train]\nseq_len = 512\n[mesh]\nworld_size = 16\nep_size = 8\ntp_size = 2\n",
       "[train]\nseq_len = 512\n[mesh]\nworld_size = 8\n[strategy]\nname = \"ddp\"\n",
       "[train]\nseq_len = 512\n[mesh]\nworld_size = 12\n[strategy]\nname = \"megatron_fsdp\"\n",
+      "[train]\nseq_len = 512\n[mesh]\nworld_size = 12\n[strategy]\nname = \"megatron_fsdp\"\n"
+      "zero_dp_strategy = 0\n",
+      "[train]\nseq_len = 512\n[mesh]\nworld_size = 12\npp_size = 3\n[strategy]\n"
+      "name = \"megatron\"\nzero = 0\n",
       "[train]\nseq_len = 512\n[lora]\nrank = 8\ntarget_modules = [\"*proj*\"]\n"
       "quantize_base = \"nf4\"\n[mesh]\nworld_size = 16\ntp_size = 2\n",
   };

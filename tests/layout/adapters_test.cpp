@@ -33,8 +33,11 @@ TEST_CASE("adapters alone are trained, and what they need is counted") {
   const auto memory = am::predict::estimate_memory(plan, model_of("llama-3.1-8b"), layout, 0);
   CHECK(memory.components.gradients <= 4 * stored);  // some do not exist at the peak
   CHECK(memory.components.optimizer == 2 * 4 * stored);
-  CHECK(am::layout::adapters_text(layout.inventory) ==
+  CHECK(am::layout::adapters_text(layout) ==
         "rank 16 for 64 modules: 8.39 M of 8.04 B parameters are trained");
+  // lm_head has 128,256 x 4,096 parameters.
+  CHECK(am::layout::adapters_text(layout_of(text + "modules_to_save = [\"lm_head\"]\n")) ==
+        "rank 16 for 64 modules: 533.73 M of 8.04 B parameters are trained");
 }
 
 TEST_CASE("without a rank the model is what it was") {
@@ -42,7 +45,7 @@ TEST_CASE("without a rank the model is what it was") {
   const Layout off = layout_of("[mesh]\nworld_size = 2\n[lora]\nrank = 0\nalpha = 3\n");
   REQUIRE(off.parameters.size() == plain.parameters.size());
   CHECK(off.parameters.front().trainable);
-  CHECK(am::layout::adapters_text(off.inventory).empty());
+  CHECK(am::layout::adapters_text(off).empty());
 }
 
 }  // namespace

@@ -32,6 +32,7 @@ struct AttentionCase {
   std::optional<double> softcap = {};
   int64_t window = 0;
   bool sinks = false;
+  bool alibi = false;
   std::vector<int64_t> documents = {};  // positions in row 0 where a document begins
   at::ScalarType dtype = at::kDouble;
   double scale = 0.4;
@@ -40,6 +41,9 @@ struct AttentionCase {
 
 nn::AttentionParams look_of(const AttentionCase& one, int64_t length) {
   nn::AttentionParams params = {.scale = one.scale, .softcap = one.softcap, .window = one.window};
+  for (int64_t head = 1; one.alibi && head <= one.heads; ++head) {
+    params.slopes.push_back(0.1 * static_cast<double>(head));
+  }
   if (one.documents.empty()) return params;
   const at::Tensor begins = at::zeros({2, length}, at::kLong);
   for (const int64_t first : one.documents) begins[0][first].fill_(1);
@@ -197,6 +201,7 @@ TEST_CASE("attention over ranks is one rank's") {
       AttentionCase{.name = "window of all", .window = 100},
       AttentionCase{.name = "sinks", .sinks = true},
       AttentionCase{.name = "sinks, window", .length = 30, .window = 4, .sinks = true},
+      AttentionCase{.name = "ALiBi", .length = 30, .alibi = true},
       AttentionCase{.name = "documents", .documents = {1, 5, 14, 23}},
       AttentionCase{
           .name = "documents, window, padded", .length = 22, .window = 5, .documents = {9, 10}},
@@ -209,6 +214,7 @@ TEST_CASE("attention over ranks is one rank's") {
                     .softcap = 1.5,
                     .window = 9,
                     .sinks = true,
+                    .alibi = true,
                     .documents = {11}},
       AttentionCase{.name = "over blocks", .length = 600, .window = 140},
       AttentionCase{.name = "float32", .length = 40, .dtype = at::kFloat},

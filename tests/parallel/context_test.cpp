@@ -85,7 +85,9 @@ TEST_CASE("any family's sequences lie on several ranks") {
                                                                       {"glm4", 24},
                                                                       {"cohere2", 30},
                                                                       {"hunyuan_v1_dense", 24},
-                                                                      {"opt", 24}}));
+                                                                      {"opt", 24},
+                                                                      {"bloom", 24},
+                                                                      {"mpt", 30}}));
   check_case({.family = family, .length = length});
 }
 

@@ -142,7 +142,8 @@ TEST_CASE("plans of styles that do not fit a module are refused") {
     });
     return message;
   };
-  CHECK(refused({"blocks.*.upp", TpStyle::kColwise}) == "no module matches \"blocks.*.upp\"");
+  CHECK(refused({"blocks.*.upp", TpStyle::kColwise}) ==
+        "no module with parameters matches \"blocks.*.upp\"");
   CHECK(refused({"head", TpStyle::kColwise}) ==
         "dimension 0 of head.weight is 24, not a multiple of 5");
   CHECK(refused({"tokens", TpStyle::kColwise}) == "the style colwise cannot shard tokens.weight");

@@ -231,7 +231,7 @@ TEST_CASE("modules and meshes that cannot be sharded are refused") {
   CHECK(refused({}, fsdp2, with(at::zeros({}))) ==
         "the parameter extra is a scalar, which has no dimension to shard");
   CHECK(refused({}, fsdp2, with(at::zeros({2}, at::kDouble))) ==
-        "the parameter linear.weight has dtype Float, but others Double");
+        "the parameter linear.weight has dtype Float, but the first parameter has Double");
   config::FSDP2Config selective;
   selective.activation_checkpointing = config::ActivationCheckpointing::kSelective;
   CHECK(refused({}, selective, layer) ==

@@ -4,6 +4,7 @@
 #include "am/model/spec.h"
 #include "am/predict/memory/layer_activations.h"
 #include "layout/plan_text.h"
+#include "model/family_cases.h"
 
 namespace {
 
@@ -40,6 +41,22 @@ TEST_CASE("attention's output is kept in every family") {
     const auto width = static_cast<double>(attention.heads * attention.v_width);
     CHECK(one.bytes(Saved::kAttentionOutput) == 256 * width * 2);
   }
+}
+
+TEST_CASE("gated attention keeps its queries and its gate, each once") {
+  const std::string sizes =
+      R"({"model_type": "qwen3_next", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 64,
+          "num_hidden_layers": 1, "num_attention_heads": 4, "num_key_value_heads": 2,
+          "head_dim": 16, "num_experts": 0, "layer_types": ["full_attention"]})";
+  const am::model::ModelConfig config = am::test::config_of(sizes);
+  const auto plan = plan_of("[mesh]\nworld_size = 1\n[train]\nseq_len = 256\n");
+  const am::layout::Layout layout = am::test::layout_of(plan, config);
+  const LayerActivations layer(am::predict::activation_context(plan, layout), layout, 0,
+                               layout.units.at(1));
+  const double queries = 4 * 16, keys = 2 * 16;
+  CHECK(layer.bytes(Saved::kHeads) == 256 * (2 * queries + 2 * keys) * 2);
+  CHECK(layer.bytes(Saved::kAttentionOutput) == 256 * queries * 2);
+  CHECK(layer.bytes(Saved::kAttentionStatistics) == 256 * 4 * 4);
 }
 
 TEST_CASE("each tp rank keeps what its own heads need") {

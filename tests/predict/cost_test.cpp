@@ -5,9 +5,12 @@
 
 #include "am/cluster/csv.h"
 #include "am/layout/layout.h"
+#include "am/model/flops.h"
+#include "am/model/layer_profile.h"
 #include "am/predict/memory/peak_memory.h"
 #include "am/predict/time/prediction.h"
 #include "layout/plan_text.h"
+#include "model/family_cases.h"
 
 namespace am::predict {
 using namespace cluster;
@@ -121,6 +124,44 @@ TEST_CASE("the parts of a step add up to it") {
     CHECK((t.bubble > 0.0) == (workload.pp > 1.0));
     CHECK((t.bytes.tp > 0.0) == (workload.tp > 1.0));
     CHECK((t.bytes.cp > 0.0) == (workload.cp > 1.0));
+  }
+}
+
+TEST_CASE("families that are only planned: a step computes all products of its layers") {
+  // Matmuls at the GPU's peak, whatever their sizes.
+  CostConstants ideal;
+  for (const auto& [constant, value] : {std::pair{Constant::kGemmHopper, 1.0},
+                                        {Constant::kMisaligned, 1.0},
+                                        {Constant::kHalfTokens, 0.0},
+                                        {Constant::kHalfOutput, 0.0},
+                                        {Constant::kHalfInput, 0.0},
+                                        {Constant::kHalfExpertTokens, 0.0}}) {
+    ideal.values[static_cast<size_t>(constant)] = value;
+  }
+  const auto plan =
+      plan_of("[mesh]\nworld_size = 1\n[train]\nseq_len = 16\nglobal_batch_size = 4\n");
+  const Gpu h100 = gpu("h100-sxm");
+  for (const model::Family* family : model::families()) {
+    if (family->runs) continue;
+    for (const model::ModelConfig& config : test::family_cases(family->model_type)) {
+      INFO(config.text);
+      double weights = 0.0;
+      for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
+        const model::LayerProfile profile = model::layer_profile(config, layer);
+        const model::FeedForwardProfile& f = profile.feed_forward;
+        // The time model leaves out the products of routers.
+        const auto router = static_cast<double>(f.experts + (f.shared_gate ? 1 : 0));
+        weights += model::layer_matmul_parameters(profile, config.hidden_size) -
+                   router * static_cast<double>(config.hidden_size);
+      }
+      const Workload workload = workload_of(plan, config, layout_of(plan, config));
+      const StepTime time = estimate_step_time(workload, h100, ideal);
+      CHECK(time.products * h100.bf16_flops > 6.0 * 16 * 4 * weights);
+      const auto step = static_cast<double>(16 * 4) * model::train_flops_per_token(config, 16);
+      const double usual =
+          estimate_step_time(workload, h100, default_calibration().constants).seconds;
+      CHECK(step / (usual * h100.bf16_flops) < 1.0);  // the MFU
+    }
   }
 }
 

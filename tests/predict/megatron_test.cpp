@@ -183,7 +183,7 @@ TEST_CASE("megatron: every rank holds its part of an expert", "[megatron]") {
   int64_t seen = 0;
   for (const layout::ParameterLayout& parameter : layout.parameters) {
     if (!parameter.expert_parallel()) {
-      CHECK_FALSE(parameter.fsdp);
+      CHECK(parameter.fsdp);  // zero = 1: the optimizer updates a part of it
       continue;
     }
     ++seen;
@@ -200,6 +200,66 @@ TEST_CASE("megatron: every rank holds its part of an expert", "[megatron]") {
     CHECK(parameter.tp_extents(layout.mesh, first + 1).front().offset > 0);
   }
   CHECK(seen == 32 * 8 * 3);
+}
+
+// ---- products in FP8 and FP4 --------------------------------------------------------------------
+
+TEST_CASE("megatron: recipes change what is saved, and add copies of the weights", "[megatron]") {
+  const double hidden = 4096.0;
+  const double attention = hidden * (4096.0 + 2.0 * 1024.0) + 4096.0 * hidden;
+  const double layers = 16.0 * ((attention + 3.0 * hidden * 14336.0) / 2.0 + 2.0 * hidden);
+  const double saved = 2.0 * 16.0 * 4096.0;  // micro-batches of the first stage, layers, tokens
+  const auto peak = [](const std::string& recipe, const std::string& keys = "") {
+    return estimate_peak_memory(megatron(kLlama, cat("fp8 = \"", recipe, "\"\n", keys), kSixteen),
+                                0);
+  };
+  const PeakMemory wide = peak("none");
+  for (const auto& [recipe, bytes] :
+       {std::pair("delayed", 1.0), std::pair("tensorwise", 1.0),
+        std::pair("block", 1.0 + 4.0 / 128.0), std::pair("mxfp8", 1.0 + 1.0 / 32.0),
+        std::pair("nvfp4", 0.5 + 1.0 / 16.0)}) {
+    INFO(recipe);
+    const PeakMemory narrow = peak(recipe);
+    // Narrower: the outputs of both norms, and the input of the down projection, which tp cuts.
+    // New: a narrow copy of attention's output.
+    const double less = (2.0 - bytes) * (2.0 * hidden + 14336.0 / 2.0) - bytes * hidden / 2.0;
+    CHECK(narrow.activations == Approx(wide.activations - saved * less));
+    CHECK(narrow.parameters == Approx(wide.parameters + 2.0 * bytes * layers));
+    CHECK(narrow.gradients == wide.gradients);
+    CHECK(narrow.optimizer == wide.optimizer);
+    const std::string keys = "recompute_modules = [\"layernorm\"]";
+    CHECK(peak(recipe, keys).activations ==
+          Approx(narrow.activations - saved * 2.0 * hidden * bytes));
+    CHECK(peak(recipe, "recompute_modules = [\"mlp\"]").activations ==
+          Approx(peak("none", "recompute_modules = [\"mlp\"]").activations -
+                 saved * ((2.0 - bytes) * 2.0 * hidden - bytes * hidden / 2.0)));
+  }
+  // torchao keeps operands in 16 bits.
+  const std::string fsdp2 = "[mesh]\nworld_size = 8\n[cluster]\nimplementation = \"torchtitan\"\n";
+  const auto of_torchao = [&](const std::string& recipe) {
+    const auto plan = plan_of(cat(fsdp2, "[strategy]\nfp8 = \"", recipe, "\"\n"), kLlama);
+    const Workload workload =
+        workload_of(plan, model_of(kLlama), layout_of(plan, model_of(kLlama)));
+    return estimate_peak_memory(workload, 0).total();
+  };
+  CHECK(of_torchao("tensorwise") == of_torchao("none"));
+}
+
+TEST_CASE("megatron: recipes multiply at the rates of their formats", "[megatron]") {
+  Diagnostics found;
+  const auto gpu = cluster::find_gpu("b200-sxm", {}, {}, found);
+  REQUIRE(gpu);
+  const auto products = [&](const std::string& model, const std::string& recipe) {
+    const Workload workload =
+        megatron(model, cat("fp8 = \"", recipe, "\"\n"), "[mesh]\nworld_size = 8\n");
+    return estimate_step_time(workload, *gpu, default_calibration().constants).products;
+  };
+  for (const char* model : {"llama-3.1-8b", "mixtral-8x7b-v0.1"}) {
+    INFO(model);
+    CHECK(products(model, "mxfp8") < 0.8 * products(model, "none"));
+    CHECK(products(model, "nvfp4") < products(model, "mxfp8"));
+    CHECK(products(model, "delayed") == products(model, "mxfp8"));
+  }
 }
 
 // ---- fewer micro-batches than stages ------------------------------------------------------------

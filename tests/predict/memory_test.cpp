@@ -9,6 +9,7 @@
 #include "am/predict/memory/layer_activations.h"
 #include "layout/plan_text.h"
 #include "layout/random_plan.h"
+#include "model/family_cases.h"
 
 namespace {
 
@@ -69,6 +70,42 @@ TEST_CASE("frozen parameters have neither gradients nor optimizer states") {
       memory("freeze_params = [\"model.embed_tokens.*\", \"model.layers.[0-7].*\"]\n" + mesh)
           .components;
   CHECK(top.activations < some.activations * 0.6);
+}
+
+TEST_CASE("families that are only planned have a predicted memory") {
+  const auto plan = plan_of("[mesh]\nworld_size = 2\n[train]\nseq_len = 8\n" + kFloat32);
+  for (const am::model::Family* family : am::model::families()) {
+    if (family->runs) continue;
+    for (const am::model::ModelConfig& config : am::test::family_cases(family->model_type)) {
+      INFO(config.text);
+      const am::layout::Layout layout = am::test::layout_of(plan, config);
+      int64_t parameters = 0, padding = 0, untrained = 0;
+      for (const am::model::ParameterSpec& parameter : layout.inventory.parameters) {
+        const int64_t bytes = 4 * am::numel(parameter.shape);
+        parameters += bytes;
+        padding += bytes / parameter.shape[0];
+        if (parameter.role == am::model::Role::kRouterCorrection) untrained += bytes;
+      }
+      const am::predict::MemoryComponents parts =
+          am::predict::estimate_memory(plan, config, layout, 0).components;
+      // Rank 0 stores half of the rows of each parameter, rounded up.
+      CHECK(parts.parameters >= parameters / 2);
+      CHECK(parts.parameters <= (parameters + padding) / 2);
+      CHECK(parts.optimizer <= 2 * parts.parameters);
+      CHECK(parts.optimizer >= 2 * parts.parameters - 2 * (untrained + padding));
+      CHECK(parts.activations > 0);
+    }
+  }
+}
+
+TEST_CASE("a model without rotation has no tables of it") {
+  const auto plan = plan_of("[mesh]\nworld_size = 1\n");
+  const std::string sizes =
+      R"({"model_type": "mamba", "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2})";
+  const am::model::ModelConfig mamba = am::test::config_of(sizes);
+  const RankMemory memory =
+      am::predict::estimate_memory(plan, mamba, am::test::layout_of(plan, mamba), 0);
+  CHECK(memory.components.other % am::model::kProductWorkspace == 0);
 }
 
 TEST_CASE("storage in bfloat16 halves the states") {

@@ -3,6 +3,7 @@
 #include "am/predict/search/search.h"
 
 #include <catch2/catch.hpp>
+#include <map>
 #include <utility>
 
 #include "am/predict/memory/stage_memory.h"
@@ -160,6 +161,32 @@ TEST_CASE("the Pareto front gets faster as it takes more memory") {
   REQUIRE(result.pareto.size() >= 2);
   CHECK(result.pareto.front().peak_bytes < result.pareto.back().peak_bytes);
   CHECK(result.pareto.front().step_seconds > result.pareto.back().step_seconds);
+}
+
+TEST_CASE("precisions are an axis of the search") {
+  using config::Fp8Recipe;
+  SearchRequest request = request_of("llama-3.1-8b", 16, "b200-sxm");
+  request.strategy = "megatron";
+  request.implementation = find_implementation("megatron-bridge");
+  request.tp_sizes = {1, 2};
+  request.pp_sizes = request.cp_sizes = {1};
+  request.recipes = {Fp8Recipe::kNone, Fp8Recipe::kMxfp8, Fp8Recipe::kRowwise};
+  request.top = 1000;
+  const SearchResult all = search(request, default_calibration());
+  hold_found(all);
+  std::map<Fp8Recipe, double> best;
+  for (const FoundLayout& layout : all.layouts) {
+    best.emplace(config::fp8_of(layout.plan.strategy), layout.step_seconds);
+  }
+  CHECK(best.size() == 2);  // Megatron has no recipe "rowwise"
+  for (const auto& [recipe, seconds] : best) {
+    request.recipes = {recipe};
+    CHECK(search(request, default_calibration()).layouts.front().step_seconds == seconds);
+  }
+  CHECK(best[Fp8Recipe::kMxfp8] < best[Fp8Recipe::kNone]);
+  request = request_of("llama-3.1-8b", 16, "h100-sxm");
+  request.recipes = {Fp8Recipe::kMxfp8};
+  CHECK(search(request, default_calibration()).layouts.empty());
 }
 
 TEST_CASE("every strategy can be searched") {

@@ -70,6 +70,22 @@ constexpr RuleCase kCases[] = {
     {"strategy.fp8",
      "[mesh]|world_size = 8|[strategy]|fp8 = \"tensorwise\"|[cluster]|gpu = \"a100-sxm\"",
      "[mesh]|world_size = 8|[strategy]|fp8 = \"tensorwise\"|[cluster]|gpu = \"h100-sxm\""},
+    {"strategy.fp8",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|fp8 = \"mxfp8\"|[cluster]|gpu = "
+     "\"h100-sxm\"",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|fp8 = \"mxfp8\"|[cluster]|gpu = "
+     "\"b200-sxm\""},
+    {"strategy.fp8",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|fp8 = \"nvfp4\"|[cluster]|gpu = "
+     "\"h100-sxm\"",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|fp8 = \"delayed\"|[cluster]|gpu = "
+     "\"h100-sxm\""},
+    {"strategy.fp8", "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|fp8 = \"rowwise\"",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|fp8 = \"tensorwise\""},
+    {"strategy.fp8",
+     "[mesh]|world_size = 128|[strategy]|name = \"megatron\"|fp8 = \"mxfp8\"|etp_size = 128",
+     "[mesh]|world_size = 128|[strategy]|name = \"megatron\"|fp8 = \"mxfp8\"|etp_size = 64",
+     "mixtral-8x7b-v0.1"},
     {"strategy.optimizer_instances",
      "[mesh]|world_size = 8|dp_replicate_size = 2|[strategy]|name = \"megatron\"|zero = 0",
      "[mesh]|world_size = 8|dp_replicate_size = 2|[strategy]|name = \"megatron\""},
@@ -124,8 +140,9 @@ constexpr RuleCase kCases[] = {
      "overlap_param_gather = false"},
     {"strategy.implementation",
      "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|[cluster]|"
-     "implementation = \"automesh\"",
-     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|[cluster]|implementation = \"nemo\""},
+     "implementation = \"torchtitan\"",
+     "[mesh]|world_size = 8|[strategy]|name = \"megatron\"|[cluster]|implementation = "
+     "\"automesh\""},
     {"data.examples", "[mesh]|world_size = 8|[data]|packing = false",
      "[mesh]|world_size = 8|[data]|kind = \"synthetic_chat\"|packing = false", "llama-3.1-8b",
      kWarning},

@@ -268,6 +268,81 @@ TEST_CASE("dropout is warned of: nobody predicts it or trains with it") {
   CHECK(notes_of(0.0).empty());
 }
 
+// Returns the messages of the rule for a model of these sizes.
+std::vector<std::string> messages_of(const std::string& rule, const std::string& sizes,
+                                     const std::string& plan) {
+  Diagnostics found;
+  const auto model = am::model::parse_config(sizes, "config.json", found);
+  REQUIRE(model.has_value());
+  am::rules::check_model(plan_of(plan), *model, found);
+  std::vector<std::string> messages;
+  for (const auto& item : found.items()) {
+    if (item.rule == rule) messages.push_back(am::cat(item.message, " | ", item.help));
+  }
+  return messages;
+}
+
+const std::string kMamba2 =
+    R"({"model_type": "mamba2", "vocab_size": 64, "hidden_size": 32, "num_hidden_layers": 2,
+        "num_heads": 4, "head_dim": 16, "n_groups": 1})";
+// Mamba in the first layer and attention in the second.
+const std::string kJamba =
+    R"({"model_type": "jamba", "vocab_size": 64, "hidden_size": 256, "intermediate_size": 512,
+        "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+        "num_experts": 1, "attn_layer_period": 2, "attn_layer_offset": 1})";
+
+TEST_CASE("parts that automesh cannot cut: a warning without tp and cp, and an error with them") {
+  const auto found_of = [](const std::string& mesh) {
+    return messages_of("model.parts", kMamba2, "[mesh]\nworld_size = 2\n" + mesh);
+  };
+  REQUIRE(found_of("").size() == 1);
+  CHECK_THAT(found_of("")[0], Catch::Contains("mixer"));
+  REQUIRE(found_of("tp_size = 2\n").size() == 1);
+  CHECK_THAT(found_of("tp_size = 2\n")[0], Catch::Contains("tp_size = 2, but layers of mamba2"));
+  CHECK_THAT(found_of("cp_size = 2\n").at(0), Catch::Contains("cp_size = 2"));
+}
+
+TEST_CASE("vectors on activations that tp cuts prevent tp, and nothing else") {
+  const std::string sizes =
+      R"("vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,
+         "num_attention_heads": 4, "num_key_value_heads": 2})";
+  for (const auto& [family, part] :
+       {std::pair{"bitnet", "self_attn.attn_sub_norm"}, {"apertus", "mlp.act_fn"}}) {
+    INFO(family);
+    const auto found_of = [&, family = family](const std::string& mesh) {
+      return messages_of("model.parts", am::cat(R"({"model_type": ")", family, "\", ", sizes),
+                         "[mesh]\nworld_size = 2\n" + mesh);
+    };
+    CHECK(found_of("").empty());
+    CHECK(found_of("cp_size = 2\n").empty());
+    REQUIRE(found_of("tp_size = 2\n").size() == 1);
+    CHECK_THAT(found_of("tp_size = 2\n")[0], Catch::Contains(part));
+  }
+}
+
+TEST_CASE("parts that automesh has no model of are no linear layers") {
+  const std::string mesh = "[mesh]\nworld_size = 1\n";
+  const auto lora = [&](const std::string& target, const std::string& more = "") {
+    return messages_of(
+        more.empty() ? "lora.target_modules" : "lora.quantize_base", kJamba,
+        am::cat(mesh, "[lora]\nrank = 4\ntarget_modules = [\"", target, "\"]\n", more));
+  };
+  CHECK(lora("all-linear").empty());
+  CHECK(lora("all-linear", "quantize_base = \"nf4\"\n").empty());
+  REQUIRE(lora("x_proj").size() == 1);
+  CHECK_THAT(lora("x_proj")[0], Catch::Contains("is a part of a layer that only am-plan knows") &&
+                                    Catch::Contains("q_proj, k_proj, v_proj, o_proj"));
+  CHECK(messages_of("strategy.fp8", kJamba,
+                    mesh + "[strategy]\nname = \"megatron\"\nfp8 = \"delayed\"\n[cluster]\n"
+                           "gpu = \"h100-sxm\"\n")
+            .empty());
+}
+
+TEST_CASE("a model without a limit of positions is not called too short") {
+  CHECK(messages_of("seq.length", kMamba2, "[mesh]\nworld_size = 1\n[train]\nseq_len = 9000\n")
+            .empty());
+}
+
 TEST_CASE("all violations come at once, in the file's order") {
   const auto found = check(
       "[mesh]\nworld_size = 12\ntp_size = 3\nep_size = 2\n[train]\nglobal_batch_size = 5\n"

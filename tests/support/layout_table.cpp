@@ -66,6 +66,25 @@ Combination over_dp(std::string name, const Axes& axes, const std::string& strat
   return combination;
 }
 
+void replace(std::string& text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  if (at != std::string::npos) text.replace(at, from.size(), to);
+}
+
+// Returns a combination of the strategy megatron, which runs all micro-batches of a step in one run
+// of the schedule. `strategy` contains more lines of [strategy]. All dtypes are float32, unless
+// these lines set params_dtype.
+Combination megatron(std::string name, const Axes& axes, const Schedule& schedule,
+                     const std::string& strategy) {
+  Combination combination = layout("megatron, " + std::move(name), axes, schedule, strategy);
+  combination.exact = strategy.find("params_dtype") == std::string::npos;
+  replace(combination.toml, "\"fsdp2\"", "\"megatron\"");
+  replace(combination.toml, kFullPrecision,
+          combination.exact ? "params_dtype = \"float32\"\n" : "");
+  replace(combination.toml, cat("microbatches = ", schedule.microbatches, "\n"), "");
+  return combination;
+}
+
 Combination of_model(const std::string& model, Combination combination) {
   combination.model = model;
   return combination;
@@ -282,6 +301,30 @@ std::vector<Combination> layouts() {
                     {.microbatches = 2}, sp)),
       routed(layout("ep 2 over cp 2, pp 2, ring, 1f1b", {.pp = 2, .cp = 2, .ep = 2},
                     {.microbatches = 2})),
+
+      megatron("zero 0, pp 2 x dp 2", square, {}, "zero = 0\n"),
+      megatron("zero 1, pp 2 x dp 2", square, {}, "zero = 1\n"),
+      megatron("zero 2, pp 2 x dp 2, interleaved_1f1b", square, interleaved, "zero = 2\n"),
+      megatron("zero 2, dp 4, accumulation", {.dp = 4}, {.microbatches = 3}, "zero = 2\n"),
+      megatron("zero 1, dp 4, nothing overlapped", {.dp = 4}, one,
+               "zero = 1\noverlap_grad_reduce = false\noverlap_param_gather = false\n"),
+      megatron("zero 1, pp 4, fewer micro-batches than stages", four, {.microbatches = 2},
+               "zero = 1\n"),
+      megatron("zero 1, two instances of dp 2, accumulation", {.dp = 4, .replicas = 2},
+               {.microbatches = 2}, "zero = 1\n"),
+      megatron("zero 1, tp 2 x dp 2, SP, bf16", {.dp = 2, .tp = 2}, one,
+               sp + "params_dtype = \"bfloat16\"\n"),
+      megatron("zero 1, tp 2 x pp 2 x dp 2, SP, checkpointing full", {.pp = 2, .dp = 2, .tp = 2},
+               {}, sp + full),
+      megatron("zero 1, tp 2 x cp 2 x pp 2, ring, SP", {.pp = 2, .tp = 2, .cp = 2}, {}, sp),
+      of_model("table_tied", megatron("zero 1, pp 2 x dp 2, tied", square, {}, "zero = 1\n")),
+      routed(megatron("zero 0, ep 2 x dp 2", {.dp = 4, .ep = 2}, one, "zero = 0\n")),
+      routed(megatron("zero 1, ep 2 x dp 2", {.dp = 4, .ep = 2}, one, "zero = 1\n")),
+      routed(megatron("zero 1, ep 2 over tp 2, pp 2 x dp 2, SP",
+                      {.pp = 2, .dp = 2, .tp = 2, .ep = 2}, {.microbatches = 2},
+                      sp + "etp_size = 1\n")),
+      routed(megatron("zero 1, tp 2 x dp 2, SP, whole experts", {.dp = 2, .tp = 2}, one,
+                      sp + "etp_size = 1\n")),
 
       adapted(layout("pp 2, gpipe, lora with dropout, checkpointing full", two, gpipe, full), 0.25),
       adapted(layout("tp 2 x pp 2, zbv_zero_bubble, lora, SP", {.pp = 2, .tp = 2}, zbv, sp)),

@@ -126,6 +126,8 @@ model::ModelConfig draw_model(Draw& draw, std::string& name) {
                                  "granite",
                                  "hunyuan_v1_dense",
                                  "opt",
+                                 "bloom",
+                                 "mpt",
                                  "granitemoe",
                                  "ernie4_5_moe",
                                  "hunyuan_v1_moe"});

@@ -144,7 +144,7 @@ void add_pipeline(const config::Plan& plan, const model::ModelConfig& config,
   const layout::StepPrecision precision = layout::resolve_precision(plan);
   const auto compute = static_cast<int64_t>(layout::dtype_size(precision.compute));
   const auto reduce = static_cast<int64_t>(layout::dtype_size(precision.reduce));
-  const auto shape = layout::pipeline_shape(plan.pipeline, sizes.pp);
+  const auto shape = layout::pipeline_shape(plan, sizes.pp, sizes.dp());
   const auto lists = pipeline::with_communication(pipeline::make_schedule(shape));
   const int64_t here = layout.mesh.index(rank, "pp");
   const int64_t rounds = config::batch_shape(plan, sizes.dp()).micro_batches / shape.microbatches;

@@ -55,7 +55,8 @@ void read(const config::Member& member, Implementation& row) {
     row.strategy = value.text;
     return;
   }
-  AM_ASSERT(member.key == "description", cat("implementations.toml: ", row.name, ".", member.key));
+  AM_ASSERT(member.key == "description",
+            cat("implementations.toml: bad key ", row.name, ".", member.key));
   row.description = value.text;
 }
 
@@ -64,7 +65,7 @@ const std::vector<Implementation>& table() {
     Diagnostics found;
     const auto root =
         config::read_toml(measured_file("implementations.toml"), "implementations.toml", found);
-    AM_ASSERT(root.has_value(), "the implementations that are built in are TOML");
+    AM_ASSERT(root.has_value(), "the built-in implementations.toml is not valid TOML");
     std::vector<Implementation> read_rows;
     for (const config::Member& section : root->members) {
       Implementation row;

@@ -24,8 +24,10 @@ bool is_of_training(const Diagnostic& diagnostic) {
 }  // namespace
 
 void check_runs(const rules::CheckedFile& file, Diagnostics& found) {
-  if (file.plan && file.checked.mesh)
-    layout::refuse(layout::limits_of_plan(*file.plan), "is valid", found);
+  if (file.plan && file.checked.mesh) {
+    const auto* model = file.checked.model ? &*file.checked.model : nullptr;
+    layout::refuse(layout::limits_of_plan(*file.plan, model), "is valid", found);
+  }
   if (file.checked.model) layout::check_runnable(*file.checked.model, found);
 }
 

@@ -6,6 +6,7 @@
 
 #include "am/config/batch.h"
 #include "am/layout/quantization.h"
+#include "am/layout/replicas.h"
 #include "am/layout/stages.h"
 #include "am/model/layer_profile.h"
 #include "am/pipeline/shape.h"
@@ -67,9 +68,9 @@ class Shrinking {
     config::MeshSection& section = proxy_.plan.mesh;
     section.dp_size = 0;
     change("mesh.pp_size", section.pp_size, mesh.pp);
-    const int64_t replicas =
-        std::holds_alternative<config::DDPConfig>(plan_.strategy) ? 1 : mesh.dp_replicate;
-    change("mesh.dp_replicate_size", section.dp_replicate_size, replicas);
+    // Without shards, all data-parallel ranks are replicas, and the key must be 1.
+    const bool shards = layout::shards_parameters(plan_.strategy);
+    change("mesh.dp_replicate_size", section.dp_replicate_size, shards ? mesh.dp_replicate : 1);
     change("mesh.cp_size", section.cp_size, mesh.cp);
     change("mesh.tp_size", section.tp_size, mesh.tp);
     change("mesh.ep_size", section.ep_size, mesh.ep);
@@ -197,8 +198,7 @@ class Shrinking {
     // except cp = tp = 3.
     constexpr int64_t kLong = 48;
     const int64_t before = plan_.train.seq_len;
-    const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);
-    const bool divides = before % (2 * sizes_.cp) == 0 || (fsdp2 && fsdp2->sequence_parallel);
+    const bool divides = before % (2 * sizes_.cp) == 0 || config::sequence_parallel(plan_.strategy);
     change("train.seq_len", proxy_.plan.train.seq_len,
            std::min(before, divides ? kLong : kLong - 1));
     model::ModelConfig& to = proxy_.model;

@@ -6,6 +6,7 @@
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
+#include "am/layout/layout.h"
 
 namespace am::layout {
 namespace {
@@ -69,15 +70,15 @@ model::DecoderSpec planned_spec(const config::Plan& plan, const model::ModelConf
   return spec;
 }
 
-std::string adapters_text(const model::Inventory& inventory) {
+std::string adapters_text(const Layout& layout) {
+  const model::Inventory& inventory = layout.inventory;
   int64_t modules = 0, rank = 0, trained = 0;
-  for (const model::ParameterSpec& parameter : inventory.parameters) {
-    if (parameter.adapter == model::AdapterPart::kNone) continue;
-    if (parameter.adapter == model::AdapterPart::kA) {
-      rank = parameter.shape.front();
-      ++modules;
-    }
-    trained += numel(parameter.shape);
+  for (size_t i = 0; i < inventory.parameters.size(); ++i) {
+    const model::ParameterSpec& parameter = inventory.parameters[i];
+    if (layout.parameters[i].trainable) trained += numel(parameter.shape);
+    if (parameter.adapter != model::AdapterPart::kA) continue;
+    rank = parameter.shape.front();
+    ++modules;
   }
   if (modules == 0) return {};
   return cat("rank ", rank, " for ", modules,

@@ -10,6 +10,8 @@
 
 namespace am::layout {
 
+struct Layout;
+
 model::LoraConfig lora_config(const config::LoraSection& section);
 
 // Returns the description of the model that the plan trains, with LoRA adapters if the plan has
@@ -18,7 +20,8 @@ model::DecoderSpec planned_spec(const config::Plan& plan, const model::ModelConf
                                 Diagnostics& found);
 
 // Returns a summary of the adapters, for example "rank 16 for 64 modules: 8.39 M of 8.04 B
-// parameters are trained", or an empty string without adapters.
-std::string adapters_text(const model::Inventory& inventory);
+// parameters are trained", or an empty string without adapters. The trained parameters include
+// those of lora.modules_to_save.
+std::string adapters_text(const Layout& layout);
 
 }  // namespace am::layout

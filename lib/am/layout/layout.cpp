@@ -25,12 +25,12 @@ std::vector<int> unit_of_parameters(const Layout& layout) {
   return unit_of;
 }
 
-// Returns the stage of a parameter. The embedding is on the first stage; the final norm and the
-// head are on the last.
+// Returns the stage of a parameter. The embedding with its norm is on the first stage; the final
+// norm and the head are on the last.
 int stage_of(const model::ParameterSpec& parameter, const std::vector<int>& stage_of_layer,
              int last) {
   if (parameter.layer >= 0) return stage_of_layer[static_cast<size_t>(parameter.layer)];
-  return parameter.module_kind == model::ModuleKind::kEmbedding ? 0 : last;
+  return parameter.is_before_layers() ? 0 : last;
 }
 
 // Returns the slices of the dim that tp shards, or an empty list if the dim is one slice without
@@ -77,7 +77,7 @@ void place_expert(const model::ParameterSpec& spec, const model::ModelConfig& co
 }
 
 // Whether routed experts are distributed over the expert groups. Otherwise they are distributed
-// like all other parameters. The strategy megatron has them with tp, too.
+// like all other parameters. The strategy megatron has expert groups even with ep = 1 if tp > 1.
 bool has_expert_groups(const config::Plan& plan, const mesh::MeshSizes& sizes) {
   const bool megatron = std::holds_alternative<config::MegatronConfig>(plan.strategy);
   return sizes.ep > 1 || (megatron && (sizes.tp > 1 || sizes.etp > 1));

@@ -52,6 +52,7 @@ LocalLayer::LocalLayer(const Layout& layout, int64_t rank, const model::Unit& un
     const Shape shape = placed.tp_shape(layout.mesh, rank);
     if (shape.size() >= 2) module.numel += as_double(am::numel(shape));
     if (parameter.adapter != model::AdapterPart::kNone) {
+      if (module.spec == nullptr || !module.spec->adapter.has_value()) continue;
       module.rank = as_double(module.spec->adapter->rank);
       module.adapts = module.adapts || placed.trainable;
       continue;

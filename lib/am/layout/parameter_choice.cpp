@@ -105,7 +105,7 @@ class Choice {
   }
 
   // Quantizes the frozen matrices of linear layers and routed experts in the decoder layers, except
-  // those that FSDP ignores.
+  // those that FSDP ignores, and parts that only am-plan knows.
   void quantize() {
     for (ParameterLayout& parameter : layout_.parameters) {
       const model::ParameterSpec* spec = spec_of(parameter);
@@ -113,6 +113,7 @@ class Choice {
                             spec != nullptr && spec->layer >= 0 && !spec->bias &&
                             spec->adapter == model::AdapterPart::kNone && !parameter.trainable &&
                             !parameter.ignored && parameter.shape.size() >= 2 &&
+                            spec->role != model::Role::kOther &&
                             (spec->module_kind == model::ModuleKind::kLinear ||
                              spec->module_kind == model::ModuleKind::kExpert);
     }

@@ -7,6 +7,7 @@ namespace am::layout {
 
 bool shards_parameters(const config::DistributedConfig& strategy) {
   if (std::holds_alternative<config::FSDP2Config>(strategy)) return true;
+  if (const auto* own = std::get_if<config::MegatronConfig>(&strategy)) return own->zero >= 1;
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
   return megatron != nullptr && megatron->zero_dp_strategy >= 1;
 }

@@ -45,15 +45,20 @@ class ModelLimits {
 
 class PlanLimits {
  public:
-  explicit PlanLimits(const config::Plan& plan) : plan_(plan) {}
+  PlanLimits(const config::Plan& plan, const model::ModelConfig* model)
+      : plan_(plan), model_(model) {}
 
   void add(bool asked, const std::string& key, const char* what, const char* help) {
     if (asked) limits_.push_back({plan_.span(key), what, help});
   }
   std::vector<Limit> take() { return std::move(limits_); }
+  const config::Plan& plan() const { return plan_; }
+  // Whether the plan's model has experts; false if the model is not known.
+  bool has_experts() const { return model_ != nullptr && model_->moe.has_value(); }
 
  private:
   const config::Plan& plan_;
+  const model::ModelConfig* model_;
   std::vector<Limit> limits_;
 };
 
@@ -85,10 +90,21 @@ void add_limits(const config::MegatronFSDPConfig& config, PlanLimits& limits) {
 
 void add_limits(const config::DDPConfig&, PlanLimits&) {}
 
-void add_limits(const config::MegatronConfig&, PlanLimits& limits) {
-  limits.add(true, "strategy.name", "the strategy megatron",
-             "strategy name = \"megatron_fsdp\" with zero_dp_strategy = 0, 1 or 2, which runs "
-             "without pp and sequence parallelism; or name = \"fsdp2\", which runs with both");
+void add_limits(const config::MegatronConfig& config, PlanLimits& limits) {
+  using config::ActivationCheckpointing;
+  const int64_t etp = config.expert_tp(limits.plan().mesh.tp_size);
+  limits.add(etp > 1 && limits.has_experts(), "strategy.etp_size", "tensor parallelism of experts",
+             "etp_size = 1");
+  const auto mode = config.activation_checkpointing;
+  const char* modules_key = config.recompute_modules.empty() ? "strategy.activation_checkpointing"
+                                                             : "strategy.recompute_modules";
+  limits.add(mode != ActivationCheckpointing::kOff && mode != ActivationCheckpointing::kFull,
+             modules_key, "Megatron's recomputation of single modules",
+             "activation_checkpointing = \"full\" or \"off\"");
+  limits.add(mode == ActivationCheckpointing::kFull &&
+                 (config.recompute_method == "block" || config.recompute_num_layers > 1),
+             "strategy.recompute_num_layers", "recomputation of some layers, or of groups of them",
+             "recompute_method = \"uniform\" with recompute_num_layers = 1");
 }
 
 }  // namespace
@@ -115,8 +131,8 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
                  cat("types that am-run runs: ", listed(kRopeTypes)));
     }
   }
-  if (config.alibi) {
-    limits.add("alibi", "position biases of attention scores (ALiBi)",
+  if (config.rounds_alibi) {
+    limits.add("alibi", "position biases of attention scores (ALiBi) in bfloat16",
                "am-run supports only alibi = false, which is a different model: it has rotary "
                "embeddings and needs other weights");
   }
@@ -144,15 +160,20 @@ std::vector<Limit> limits_of_model(const model::ModelConfig& config) {
   return limits.take();
 }
 
-std::vector<Limit> limits_of_plan(const config::Plan& plan) {
-  PlanLimits limits(plan);
+std::vector<Limit> limits_of_plan(const config::Plan& plan, const model::ModelConfig* model) {
+  PlanLimits limits(plan, model);
   std::visit([&](const auto& config) { add_limits(config, limits); }, plan.strategy);
+  const bool megatron = std::holds_alternative<config::MegatronConfig>(plan.strategy);
+  limits.add(
+      config::uses_transformer_engine(plan.strategy), "strategy.fp8",
+      "a recipe of Transformer Engine",
+      megatron ? "fp8 = \"none\"" : "fp8 = \"tensorwise\" or \"rowwise\", the recipes of torchao");
   return limits.take();
 }
 
 std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config) {
   std::vector<Limit> all = limits_of_model(config);
-  const std::vector<Limit> of_plan = limits_of_plan(plan);
+  const std::vector<Limit> of_plan = limits_of_plan(plan, &config);
   all.insert(all.end(), of_plan.begin(), of_plan.end());
   return all;
 }

@@ -23,7 +23,10 @@ struct Limit {
 
 // Returns the features of a model that am-run cannot compute.
 std::vector<Limit> limits_of_model(const model::ModelConfig& config);
-std::vector<Limit> limits_of_plan(const config::Plan& plan);
+// Returns the features of a plan that am-run cannot run. `model` is the plan's model; null: it is
+// not known, and features that depend on it are not returned.
+std::vector<Limit> limits_of_plan(const config::Plan& plan,
+                                  const model::ModelConfig* model = nullptr);
 // Returns the limits of the model and of the plan.
 std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig& config);
 

@@ -88,8 +88,11 @@ PrefetchDepths prefetch_depths(const config::DistributedConfig& strategy) {
     }
     return config::computes_on_host(fsdp2->backend) ? PrefetchDepths{} : PrefetchDepths{1, 1};
   }
+  if (const auto* own = std::get_if<config::MegatronConfig>(&strategy)) {
+    return {own->zero > 0 && own->overlap_param_gather ? 1 : 0, 0};
+  }
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
-  // Under ddp and megatron every rank stores whole parameters, so that no unit is gathered.
+  // Under ddp every rank stores whole parameters, so that no unit is gathered.
   if (megatron == nullptr || megatron->zero_dp_strategy == 0) return {};
   if (megatron->zero_dp_strategy == 3) return {1, 1};
   return {megatron->overlap_param_gather ? 1 : 0, 0};

@@ -21,7 +21,7 @@ std::vector<std::string> names_of_uses(const ModelUnits& model, const layout::La
   std::vector<std::string> names;
   for (const nn::UnitUse& use : model.uses) {
     const model::Unit& unit = layout.units.at(static_cast<size_t>(use.unit));
-    names.push_back(unit.kind == model::UnitKind::kRoot ? "the root unit" : unit.name);
+    names.push_back(unit.kind == model::UnitKind::kRoot ? kRootUnit : unit.name);
   }
   return names;
 }
@@ -158,8 +158,11 @@ void DataParallel::cast_inputs(std::span<at::Tensor> inputs) const {
 }
 
 void DataParallel::reduce(std::span<ParamGroup* const> groups) {
-  const runtime::TraceRange range(
-      [&] { return groups.empty() ? "reduce" : cat("reduce ", groups.front()->name()); });
+  const runtime::TraceRange range([&] {
+    return groups.empty() ? "reduce"
+                          : cat("reduce ", groups.front()->name().empty() ? kRootUnit
+                                                                          : groups.front()->name());
+  });
   Reduction reduction;
   for (ParamGroup* group : groups) {
     if (sync_) {
@@ -203,8 +206,8 @@ void DataParallel::leave(size_t use, std::span<const at::Tensor> outputs) {
     output.register_hook([this, use, device = output.device()](const at::Tensor&) {
       place_.backward(use);
       backward_range_.reset();  // ends before the next range begins, so that ranges nest
-      // On a GPU, this is a thread of autograd, and finish_backward() runs in another thread: the
-      // last range must end here.
+      // On a GPU, this hook runs on a thread of autograd, and finish_backward() on another one. A
+      // range must end on its own thread, so the first unit, which comes last, gets no range.
       if (use == 0 && tensor::is_asynchronous(device)) return;
       backward_range_.emplace([&] { return cat("backward ", place_.name(use)); });
     });

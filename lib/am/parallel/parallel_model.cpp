@@ -49,9 +49,10 @@ void ParallelModel::add_stage(int number, std::unique_ptr<StageModel> stage) {
 void ParallelModel::add_pipeline(const config::Plan& plan) {
   std::map<int, Stage> stages;
   for (const auto& [number, stage] : stages_) stages.emplace(number, Stage(*stage));
-  const pipeline::PipelineShape shape =
-      has_pipeline() ? layout::pipeline_shape(plan.pipeline, layout().mesh.sizes().pp)
-                     : pipeline::PipelineShape{};
+  const mesh::MeshSizes& sizes = layout().mesh.sizes();
+  const pipeline::PipelineShape shape = has_pipeline()
+                                            ? layout::pipeline_shape(plan, sizes.pp, sizes.dp())
+                                            : pipeline::PipelineShape{};
   const HiddenForm hidden = {
       .width = config_.hidden_size,
       .sequence_parts = layout().tp_plan.sequence_parallel ? layout().mesh.sizes().tp : 1,

@@ -19,7 +19,8 @@ ShardedUnits::ShardedUnits(const ModelUnits& model, const layout::Layout& layout
       uses_(model.uses),
       reduce_at_end_(layout.units.size(), false),
       gathers_in_backward_(layout.units.size(), false) {
-  AM_ASSERT(options().reshard_after_forward.size() == layout.units.size(), "not one per unit");
+  AM_ASSERT(options().reshard_after_forward.size() == layout.units.size(),
+            "reshard_after_forward must have one value per unit");
   const Ranks ranks = ranks_of(layout, mesh);
   const runtime::Group* dense_blocks = post_forward(mesh, "dp_shard_cp");
   const runtime::Group* expert_blocks =

@@ -21,20 +21,26 @@ namespace am::parallel {
 
 namespace {
 
-// Returns the options of the strategy "megatron_fsdp". With overlap_param_gather, and always at
-// sharding level 3, the next unit is gathered while one computes. With overlap_grad_reduce, and
-// always at levels 2 and 3, gradients are reduced during backward.
-DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& config,
-                                          const config::Plan& plan, const layout::Layout& layout) {
+// Returns the options that the strategies "megatron_fsdp" and "megatron" have in common. With
+// overlap_param_gather, and always at sharding level 3, the next unit is gathered while one
+// computes. With overlap_grad_reduce, and always at levels 2 and 3 of megatron_fsdp, gradients are
+// reduced during backward.
+DataParallelOptions megatron_options(const config::Plan& plan, const layout::Layout& layout) {
   const layout::StepPrecision precision = layout::resolve_precision(plan);
   DataParallelOptions options;
   options.storage_dtype = tensor::parse_dtype(precision.storage);
   options.precision.param_dtype = tensor::parse_dtype(precision.compute);
   options.precision.reduce_dtype = tensor::parse_dtype(precision.reduce);
   options.reshard_after_forward =
-      layout::reshard_after_forward(config, layout.units, layout.mesh.sizes().pp);
-  options.prefetch = layout::prefetch_depths(config);
-  options.overlap_reduction = layout::overlaps_reduction(config);
+      layout::reshard_after_forward(plan.strategy, layout.units, layout.mesh.sizes().pp);
+  options.prefetch = layout::prefetch_depths(plan.strategy);
+  options.overlap_reduction = layout::overlaps_reduction(plan.strategy);
+  return options;
+}
+
+DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& config,
+                                          const config::Plan& plan, const layout::Layout& layout) {
+  DataParallelOptions options = megatron_options(plan, layout);
   options.reuse_buffers = layout::reuses_buffers(config);
   options.check_for_nan = config.check_for_nan_in_grad;
   options.report_nan = config.report_nan_in_param_grad;
@@ -73,7 +79,9 @@ Parallelized parallelize_fsdp2(const StrategyInput& input) {
   return made;
 }
 
-// Megatron-FSDP: data parallelism that shards by the level of zero_dp_strategy.
+// DDP, Megatron-FSDP, and Megatron-LM's data parallelism with its distributed optimizer (the
+// strategy megatron, levels 0 to 2). DDP stores all parameters on every rank and sums gradients
+// bucket by bucket during backward; the others shard by their level:
 //
 //   level  optimizer  gradients  parameters   name                 gradients are reduced
 //   0      whole      whole      whole        no_shard             after the last micro-batch
@@ -87,17 +95,7 @@ Parallelized parallelize_fsdp2(const StrategyInput& input) {
 // param_group/param_group.h. A rank stores the part of the parameters that its optimizer updates.
 // At levels 1 and 2 the full parameters are gathered for forward and freed after backward, so that
 // no rank holds full parameters between steps.
-Parallelized parallelize_megatron_fsdp(const StrategyInput& input) {
-  Parallelized made;
-  made.vocabulary_slice = prepare_decoder(input);
-  made.data_parallel = apply_fsdp_sharding_recursively(
-      input, data_parallel_options(input.plan, input.layout, input.mesh.device()));
-  return made;
-}
-
-// DDP: every rank stores all parameters; gradients are summed over all data-parallel ranks, bucket
-// by bucket during backward.
-Parallelized parallelize_ddp(const StrategyInput& input) {
+Parallelized parallelize_by_options(const StrategyInput& input) {
   Parallelized made;
   made.vocabulary_slice = prepare_decoder(input);
   if (const auto& dtype = layout::autocast_dtype(input.plan.strategy)) {
@@ -116,8 +114,9 @@ struct Named {
 struct Registry {
   std::mutex mutex;
   std::vector<Named> strategies = {{"fsdp2", parallelize_fsdp2},
-                                   {"megatron_fsdp", parallelize_megatron_fsdp},
-                                   {"ddp", parallelize_ddp}};
+                                   {"megatron_fsdp", parallelize_by_options},
+                                   {"ddp", parallelize_by_options},
+                                   {"megatron", parallelize_by_options}};
 
   Named* find(std::string_view name) {
     const auto found = std::find_if(strategies.begin(), strategies.end(),
@@ -238,8 +237,7 @@ DataParallelOptions data_parallel_options(const config::Plan& plan, const layout
     return megatron_fsdp_options(*megatron, plan, layout);
   }
   if (std::holds_alternative<config::MegatronConfig>(plan.strategy)) {
-    throw Error(ErrorKind::kPlan, "the strategy megatron can be planned, but not run",
-                "use megatron_fsdp with zero_dp_strategy = 0, 1 or 2, or fsdp2");
+    return megatron_options(plan, layout);
   }
   const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan.strategy);
   if (fsdp2 == nullptr) return ddp_options(plan, layout);

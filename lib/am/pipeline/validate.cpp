@@ -144,7 +144,7 @@ class Validation {
       add("schedule.deadlock", rank, stuck.slot,
           cat("rank ", rank, " waits here forever: ", to_string(slot), " needs ",
               join(inputs, " and ")),
-          "the ranks wait for each other in a circle: look for a pass that comes too early");
+          "the ranks wait for each other in a cycle: look for a pass that comes too early");
     }
   }
 

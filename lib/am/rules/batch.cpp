@@ -62,8 +62,9 @@ void check_length(const RuleContext& context, Diagnostics& found) {
   if (context.model == nullptr) return;
   const int64_t longest = context.model->max_position_embeddings;
   if (context.plan.train.seq_len <= longest) return;
-  const bool table = has_position_table(context);
   const std::string_view key = model::family_of(*context.model).keys.positions;
+  if (key.empty()) return;  // the family has no limit, for example Mamba
+  const bool table = has_position_table(context);
   found.add(
       {"seq.length", table ? Severity::kError : Severity::kWarning,
        context.plan.span("train.seq_len"),

@@ -60,6 +60,23 @@ CheckedPlan check_loaded(const config::Plan& plan, std::optional<model::ModelCon
   return checked;
 }
 
+// Runs `judge` on a draft of a plan. Adds to `found` the diagnostics of reading the draft
+// (`loading`), and the diagnostics of `judge` that do not follow from these.
+CheckedFile check_draft(const Judge& judge, std::optional<config::Plan> draft,
+                        const Diagnostics& loading, Diagnostics& found) {
+  CheckedFile out;
+  out.plan = std::move(draft);
+  Diagnostics ruled;
+  if (out.plan.has_value()) out.checked = judge(*out.plan, ruled);
+  Diagnostics all = loading;
+  for (const Diagnostic& item : ruled.items()) {
+    if (!follows_from(item, loading)) all.add(item);
+  }
+  all.sort();
+  found.append(all);
+  return out;
+}
+
 }  // namespace
 
 std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnostics& found) {
@@ -91,24 +108,15 @@ CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& fou
 }
 
 CheckedPlan check_model(const config::Plan& plan, std::optional<model::ModelConfig> model,
-                        Diagnostics& found) {
-  return check_loaded(plan, std::move(model), 0, found);
+                        Diagnostics& found, int64_t world_size) {
+  return check_loaded(plan, std::move(model), world_size, found);
 }
 
 CheckedFile check_file_by(const Judge& judge, const std::filesystem::path& file,
                           const std::vector<config::Override>& overrides, Diagnostics& found) {
-  CheckedFile out;
   Diagnostics loading;
-  out.plan = config::load_draft(file, overrides, loading);
-  Diagnostics ruled;
-  if (out.plan.has_value()) out.checked = judge(*out.plan, ruled);
-  Diagnostics all = loading;
-  for (const Diagnostic& item : ruled.items()) {
-    if (!follows_from(item, loading)) all.add(item);
-  }
-  all.sort();
-  found.append(all);
-  return out;
+  auto draft = config::load_draft(file, overrides, loading);
+  return check_draft(judge, std::move(draft), loading, found);
 }
 
 CheckedFile check_file(const std::filesystem::path& file,
@@ -119,6 +127,15 @@ CheckedFile check_file(const std::filesystem::path& file,
     return check(plan, world_size, ruled);
   };
   return check_file_by(judge, file, overrides, found);
+}
+
+CheckedFile check_text(std::string_view text, const std::string& file, Diagnostics& found) {
+  Diagnostics loading;
+  auto draft = config::parse_draft(text, file, {}, loading);
+  const auto judge = [](const config::Plan& plan, Diagnostics& ruled) {
+    return check(plan, /*world_size=*/0, ruled);
+  };
+  return check_draft(judge, std::move(draft), loading, found);
 }
 
 }  // namespace am::rules

@@ -43,8 +43,8 @@ struct Rule {
   std::string_view summary;  // what the rule requires, in one line
   std::string_view explain;  // why the rule exists and how to satisfy it; a few paragraphs
   Needs needs = Needs::kMesh;
-  // Adds a diagnostic to `found` for each violation. Null if a loader reports the rule, for example
-  // "plan.key" or "json.syntax".
+  // Adds a diagnostic to `found` for each violation. Null if other code reports the rule, for
+  // example the loader of plans ("plan.key").
   void (*check)(const RuleContext& context, Diagnostics& found);
 };
 
@@ -62,14 +62,14 @@ struct CheckedPlan {
 };
 CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found);
 
-// Does what check() does, for a model config that is already loaded; ignores the plan's model.path.
-// Without a model, runs the rules that need none.
+// Does what check() does, for a model config that is already loaded, instead of the config that the
+// plan's model.path names. Without a model, runs the rules that need none.
 CheckedPlan check_model(const config::Plan& plan, std::optional<model::ModelConfig> model,
-                        Diagnostics& found);
+                        Diagnostics& found, int64_t world_size = 0);
 
 // Results of checking a plan file. check_file() reports the loader's and the rules' errors
-// together. A rule's error is dropped if the loader reported an error at the same position of the
-// file. `plan` is absent if the file is not TOML. Throws Error(kIo) if the file cannot be read.
+// together. A rule's diagnostic is dropped if the loader reported an error at the same position of
+// the file. `plan` is absent if the file is not TOML. Throws Error(kIo) if it cannot be read.
 struct CheckedFile {
   std::optional<config::Plan> plan;
   CheckedPlan checked;
@@ -83,6 +83,11 @@ CheckedFile check_file(const std::filesystem::path& file,
 using Judge = std::function<CheckedPlan(config::Plan& plan, Diagnostics& found)>;
 CheckedFile check_file_by(const Judge& judge, const std::filesystem::path& file,
                           const std::vector<config::Override>& overrides, Diagnostics& found);
+
+// Does what check_file() does for a plan whose TOML is `text`, for example the unsaved text of an
+// editor. Diagnostics cite `file`, and relative paths are resolved against its folder; `file` is
+// not read and need not exist.
+CheckedFile check_text(std::string_view text, const std::string& file, Diagnostics& found);
 
 // Loads the model config that the plan's model.path names. Returns nothing after an error, which is
 // added to `found`, and without one if model.path is empty.

@@ -330,8 +330,8 @@ constexpr std::array<Rule, 13> kRules = {{
      .summary = "validation data that is read from files has a path",
      .explain =
          "With validation.every = N the loss on the data of validation.path is computed every N "
-         "steps. These data have the kind, tokenizer and token_dtype of [data]. Only the kinds "
-         "synthetic and synthetic_chat need no path.",
+         "steps. These data have the kind, tokenizer and token_dtype of [data]. The kinds "
+         "synthetic and synthetic_chat need no path, nor does a plan with [[validation.set]].",
      .check = check_validation_path},
     {.id = "validation.set",
      .summary = "validation sets have names of their own, and a kind",
@@ -390,9 +390,10 @@ constexpr std::array<Rule, 13> kRules = {{
      .check = check_sources},
     {.id = "data.synthetic",
      .summary = "loaded weights are not trained on synthetic data (a warning)",
-     .explain = "A plan without [data] trains on arithmetic progressions, which tests speed and "
-                "memory. Loaded weights would lose what they have learned. Synthetic data have no "
-                "end, so train.epochs does not apply to them.",
+     .explain =
+         "A plan without [data] trains on arithmetic progressions, which tests speed and "
+         "memory. Loaded weights would lose what they have learned. The kind synthetic has no "
+         "end, so train.epochs with it is an error.",
      .needs = Needs::kFiles,
      .check = check_synthetic},
     {.id = "data.token_dtype",
@@ -402,7 +403,7 @@ constexpr std::array<Rule, 13> kRules = {{
          "ids is read as 16-bit ids, each id becomes two tokens.",
      .check = check_token_dtype},
     {.id = "validation.patience",
-     .summary = "patience and steps of [validation] can apply",
+     .summary = "patience needs validations, and steps = 0 needs data with an end",
      .explain =
          "patience = N ends training after N validations in a row without a new lowest loss, so it "
          "needs validation.every. steps = 0 validates on all data once, so the data must have an "

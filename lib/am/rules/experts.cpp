@@ -57,9 +57,9 @@ constexpr std::array<Rule, 2> kRules = {{
                 "layers, sequences and experts. Its gradient is added at the router's scores; the "
                 "reported loss stays the cross-entropy, and aux_loss is a metric.\n\n"
                 "Both have the same result under every layout. Losses over the tokens of a whole "
-                "micro-batch (router_aux_loss_coef) do not: two micro-batches of one sequence and "
-                "one of two would train differently. They are not supported, and the keys of a "
-                "config.json for them are ignored.",
+                "micro-batch (router_aux_loss_coef) do not: two micro-batches of one sequence each "
+                "would train differently from one micro-batch of two sequences. Such losses are "
+                "not supported, and their keys in a config.json are ignored.",
      .check = check_balancing},
     {.id = "experts.keys",
      .summary = "keys of [experts] that are given apply to the chosen balancing (a warning)",

@@ -38,9 +38,9 @@ constexpr std::array<Rule, 15> kRules = {{
      .check = nullptr},
     {.id = "plan.required",
      .summary = "the keys that have no default are given",
-     .explain =
-         "model.path has no default. Neither has data.path, unless data.kind is \"synthetic\". "
-         "Every other key may be left out; `am-plan schema` prints the defaults.",
+     .explain = "model.path has no default. Data that is read from files needs data.path or tables "
+                "[[data.source]]. The other keys of sections have defaults, which `am-plan schema` "
+                "prints; a table in a list has required keys of its own.",
      .check = nullptr},
     {.id = "plan.type",
      .summary = "every value has the type of its key",
@@ -52,8 +52,8 @@ constexpr std::array<Rule, 15> kRules = {{
      .check = nullptr},
     {.id = "plan.range",
      .summary = "every number is in the range of its key",
-     .explain = "Sizes are at least 1, rates are not negative, and everything has an upper limit "
-                "far above any real value, so that products of sizes stay exact.\n\n"
+     .explain = "Most sizes are at least 1, and rates are not negative. Upper limits are "
+                "far above any real value; they keep products of sizes exact.\n\n"
                 "The message names the range; `am-plan schema` lists the ranges of all keys.",
      .check = nullptr},
     {.id = "plan.value",
@@ -64,9 +64,9 @@ constexpr std::array<Rule, 15> kRules = {{
      .check = nullptr},
     {.id = "json.syntax",
      .summary = "a model's config is a JSON file",
-     .explain = "The config.json that `model.path` names could not be parsed. The diagnostic "
-                "points at the first character that JSON does not allow; an empty or cut-off file "
-                "ends too early.\n\n"
+     .explain = "The config.json that `model.path` names, or another JSON file, could not be "
+                "parsed. The diagnostic points at the first character that JSON does not allow; an "
+                "empty or cut-off file ends too early.\n\n"
                 "Download the file again, or compare it with the one on the hub.",
      .check = nullptr},
     {.id = "exchange.syntax",

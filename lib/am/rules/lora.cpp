@@ -1,5 +1,5 @@
-// Rules on low-rank adapters. Errors in lora.target_modules are found when the layout is built
-// (layout/adapters.h).
+// Rules on low-rank adapters. Errors in lora.target_modules and lora.modules_to_save are found when
+// the layout is built (layout/adapters.h).
 #include <array>
 #include <filesystem>
 #include <variant>
@@ -83,9 +83,9 @@ constexpr std::array<Rule, 6> kRules = {{
      .summary = "keys of [lora] are given only with a rank (a warning)",
      .explain =
          "[lora] trains two narrow matrices A and B for each target module's W, so that the module "
-         "computes y = W x + alpha / rank * B (A x), and does not train the model's own "
-         "parameters. `rank` is the width of A and B. Without it, or with rank = 0, there are no "
-         "adapters: the other keys have no effect and the whole model is trained.",
+         "computes y = W x + alpha / rank * B (A x). The model's own parameters are frozen, except "
+         "those of modules_to_save. `rank` is the width of A and B. Without it, or with rank = 0, "
+         "there are no adapters: the other keys have no effect and the whole model is trained.",
      .check = note_without_rank},
     {.id = "lora.target_modules",
      .summary = "every target of [lora] matches linear layers that can have an adapter",
@@ -94,7 +94,7 @@ constexpr std::array<Rule, 6> kRules = {{
          "that or ends with \".q_proj\"; \"all-linear\" is every linear layer but the head. A text "
          "with *, ?, [..] or {..} is a glob over whole names, in which `*` also matches dots: "
          "\"model.layers.[0-3].self_attn.*_proj\".\n\n"
-         "Targets are linear layers that every token passes: projections of attention, the dense "
+         "Targets are linear layers that process every token: projections of attention, the dense "
          "feed-forward, shared experts, the head. Routed experts, routers, norms, embeddings, and "
          "a head that is tied to the embedding cannot have an adapter, and a glob skips them. A "
          "target that matches no other module is an error, because otherwise nothing would report "
@@ -133,10 +133,11 @@ constexpr std::array<Rule, 6> kRules = {{
     {.id = "lora.weights",
      .summary = "lora.weights names an adapter that exists",
      .explain =
-         "lora.weights is a folder with adapter_model.safetensors (and adapter_config.json), as "
-         "PEFT's save_pretrained and am-run's export write it, or that file. Training begins with "
-         "these adapters. Their rank and target modules must be those of the plan. A wrong path is "
-         "an error, because training would otherwise begin with new adapters.",
+         "lora.weights is a folder with adapter_model.safetensors or adapter_model.bin (and "
+         "adapter_config.json), as PEFT's save_pretrained and am-run's export write it, or the "
+         "file with the weights itself. Training begins with these adapters. Their rank and target "
+         "modules must be those of the plan. A wrong path is an error, because training would "
+         "otherwise begin with new adapters.",
      .needs = Needs::kFiles,
      .check = check_weights},
 }};

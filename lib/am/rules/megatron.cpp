@@ -1,5 +1,5 @@
 // Rules on the strategy megatron: the conditions of Megatron-LM that plans can violate. They are
-// also in frameworks/megatron/rules.cpp where `am-plan check --dialect megatron` judges plans of
+// also in frameworks/megatron/rules.cpp, where `am-plan check --dialect megatron` judges plans of
 // other strategies by them.
 #include <algorithm>
 #include <array>
@@ -22,7 +22,8 @@ const config::MegatronConfig* megatron(const RuleContext& context) {
   return std::get_if<config::MegatronConfig>(&context.plan.strategy);
 }
 
-// Requires that the instances divide the ranks that hold copies of an expert.
+// Requires that the number of instances of the distributed optimizer divides the number of copies
+// of an expert.
 void check_expert_copies(const RuleContext& context, int64_t instances, Diagnostics& found) {
   if (context.mesh == nullptr || context.model == nullptr || !context.model->moe) return;
   const mesh::MeshSizes& mesh = *context.mesh;
@@ -171,7 +172,7 @@ class Recomputation {
     }
     if (count <= most) return;
     error("recompute_num_layers",
-          cat("recompute_num_layers = ", count, ", but a stage has ", most,
+          cat("recompute_num_layers = ", count, ", but no stage has more than ", most,
               most == 1 ? " layer" : " layers"),
           cat("legal values: 0 to ", most));
   }
@@ -219,10 +220,13 @@ void check_implementation(const RuleContext& context, Diagnostics& found) {
   if (megatron(context) == nullptr) return;
   const std::string& name = context.plan.cluster.implementation;
   const cluster::Implementation* who = cluster::find_implementation(name);
-  if (who == nullptr || !who->states_in_storage) return;
+  const auto has_it = [](const cluster::Implementation& one) {
+    return !one.states_in_storage || &one == &cluster::automesh_implementation();
+  };
+  if (who == nullptr || has_it(*who)) return;
   std::vector<std::string> legal;
   for (const cluster::Implementation& one : cluster::implementations()) {
-    if (!one.states_in_storage) legal.push_back(cat("\"", one.name, "\""));
+    if (has_it(one)) legal.push_back(cat("\"", one.name, "\""));
   }
   found.error("strategy.implementation", context.plan.span("cluster.implementation"),
               cat("implementation = \"", name, "\" has no distributed optimizer of Megatron"),
@@ -278,8 +282,9 @@ constexpr std::array<Rule, 7> kRules = {{
      .summary = "megatron: [cluster] implementation is one with Megatron's distributed optimizer",
      .explain =
          "The strategy's memory and time are those of Megatron's data parallelism, which FSDP "
-         "trainers do not have. am-run does not run the strategy either, so implementation is "
-         "\"megatron\" unless the plan gives another one.",
+         "trainers do not have. implementation is \"megatron\" unless the plan gives another one. "
+         "am-run runs the strategy too: \"automesh\" predicts its memory and time, and lets check "
+         "report the features that it lacks.",
      .check = check_implementation},
 }};
 

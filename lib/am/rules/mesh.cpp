@@ -67,7 +67,7 @@ constexpr std::array<Rule, 8> kRules = {{
          "group by reduce-scatter and between groups by all-reduce. With dp_replicate_size equal "
          "to dp_size nothing is sharded: this is data parallelism with fsdp2's mixed precision, "
          "like torchtitan with only data_parallel_replicate_degree.\n\n"
-         "Under \"ddp\" all of dp is replicated and the key is not used.",
+         "Under \"ddp\" all of dp is replicated, and the key must be 1 (rule hsdp.strategy).",
      .check = nullptr},
     {.id = "mesh.ep",
      .summary = "ep_size divides dp_size * cp_size * tp_size",
@@ -83,9 +83,9 @@ constexpr std::array<Rule, 8> kRules = {{
     {.id = "mesh.tp_node",
      .summary = "tensor-parallel groups stay inside one node (a warning)",
      .explain =
-         "Tensor parallelism communicates four times in every layer, forward and backward, and "
-         "no computation hides it. Inside a node it runs over NVLink; between nodes the network "
-         "is some ten times slower, and the step waits for it.\n\n"
+         "Tensor parallelism communicates in every layer, twice in forward and twice in backward, "
+         "and no computation hides it. Inside a node it runs over NVLink; between nodes the "
+         "network is some ten times slower, and the step waits for it.\n\n"
          "tp is the innermost axis, so groups stay inside a node when tp_size divides "
          "mesh.ranks_per_node. Use pp, or more dp_shard, between nodes.",
      .needs = Needs::kFiles,

@@ -1,12 +1,14 @@
-// Rules on the model's config and weights. am::model reports the rules on the config while it reads
-// config.json.
+// Rules on the model's config and weights. am::model reports most rules on the config, while it
+// reads config.json.
 #include <array>
 #include <filesystem>
+#include <utility>
 
 #include "am/base/file.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/formats/weight_files.h"
+#include "am/layout/layout.h"
 #include "am/model/quantization.h"
 #include "am/rules/catalogue.h"
 
@@ -47,7 +49,7 @@ void check_weights(const RuleContext& context, Diagnostics& found) {
   if (std::filesystem::exists(path, ignored)) return;
   found.error("model.weights", context.plan.span("model.weights"),
               cat(path.string(), ": no such file or folder"),
-              "give a safetensors file or a folder of them, \"auto\" or \"none\"");
+              "give a file with weights or a folder of such files, \"auto\" or \"none\"");
 }
 
 void warn_of_dropout(const RuleContext& context, Diagnostics& found) {
@@ -58,13 +60,54 @@ void warn_of_dropout(const RuleContext& context, Diagnostics& found) {
                 cat("set ", model.dropout_key, " = 0.0 in the config to remove this warning"));
 }
 
-constexpr std::array<Rule, 13> kRules = {{
+// Returns the name of the first module of role kOther in the model's layers, or an empty text if
+// there is none. If `matrices`, vectors do not count.
+std::string other_part(const model::DecoderSpec& spec, bool matrices) {
+  for (const model::LayerSpec& layer : spec.kinds) {
+    for (const model::ModuleSpec& module : layer.modules) {
+      if (module.role != model::Role::kOther || (matrices && module.in == 0)) continue;
+      return module.name;
+    }
+  }
+  return {};
+}
+
+// Refuses tp and cp for a model with parts that only am-plan knows, because it has no cut for them.
+// Vectors, for example norms of activations that tp cuts, prevent only tp. Without tp and cp, warns
+// that activations and messages of the matrices are not predicted.
+void check_parts(const RuleContext& context, Diagnostics& found) {
+  if (context.layout == nullptr || context.model == nullptr) return;
+  const model::DecoderSpec& spec = context.layout->inventory.spec;
+  const std::string matrix = other_part(spec, /*matrices=*/true);
+  const std::string part = matrix.empty() ? other_part(spec, /*matrices=*/false) : matrix;
+  const mesh::MeshSizes& axes = context.layout->mesh.sizes();
+  const auto subject = [&](const std::string& name) {
+    return cat("layers of ", context.model->model_type, " have parts such as ", name);
+  };
+  const auto refuse = [&](const char* key, int64_t size, const std::string& name) {
+    if (size == 1 || name.empty()) return;
+    found.error("model.parts", context.plan.span(cat("mesh.", key)),
+                cat(key, " = ", size, ", but ", subject(name), ", which automesh cannot cut"),
+                cat(key, " = 1"));
+  };
+  refuse("tp_size", axes.tp, part);
+  refuse("cp_size", axes.cp, matrix);
+  if (axes.tp > 1 || axes.cp > 1 || matrix.empty()) return;
+  found.warning("model.parts", context.plan.span("model.path"),
+                cat(subject(matrix),
+                    ": their parameters are counted, but predictions of memory and time "
+                    "leave out their activations"),
+                "treat the predictions as lower bounds");
+}
+
+constexpr std::array<Rule, 14> kRules = {{
     {.id = "model.path",
      .summary = "model.path names a readable config.json",
      .explain =
          "Everything that is known about a model starts from its Hugging Face config.json: the "
          "parameters and their shapes, the heads that tensor parallelism must divide, the memory. "
-         "`model.path` names that file or the folder that holds it, relative to the plan file.\n\n"
+         "`model.path` names that file or the folder that holds it, relative to the plan file, or "
+         "is a name such as \"llama-3.1-8b\".\n\n"
          "No weights are needed to plan, and nothing is downloaded.",
      .check = nullptr},
     {.id = "model.key",
@@ -74,7 +117,8 @@ constexpr std::array<Rule, 13> kRules = {{
          "must be there: transformers would fall back to the sizes of some 7B model, which is "
          "never what is meant. Keys such as num_key_value_heads, head_dim or rms_norm_eps may be "
          "absent; then the default of that model's configuration class in transformers applies.\n\n"
-         "A rotary embedding of type llama3 or linear needs its factors too.",
+         "Each family's own names of these keys count, for example n_embd of gpt2. A rotary "
+         "embedding of type llama3 or linear needs its factors too.",
      .check = nullptr},
     {.id = "model.type",
      .summary = "the config's values have the types of their keys",
@@ -99,18 +143,33 @@ constexpr std::array<Rule, 13> kRules = {{
          "attention or other norms, so the config is refused and the key named. A hidden_act other "
          "than silu is refused too, as are model types that differ from Llama although no key "
          "shows it.\n\n"
-         "am-run runs every family, but refuses a config of another model_type with "
-         "runtime.unsupported. A new family is one file in lib/am/model/families.",
+         "am-run refuses a config of another model_type, and the families that are only planned, "
+         "with runtime.unsupported. A new family is one file in lib/am/model/families.",
      .check = nullptr},
     {.id = "model.text_part",
      .summary = "only the text part of a multimodal config is planned",
      .explain =
-         "The configs of gemma3, paligemma, llava, llava_next, idefics3, smolvlm and mistral3 hold "
-         "a text_config of a known family. That part is planned; the vision tower and the "
-         "projector are not counted. Keys that text_config leaves out have the defaults of the "
-         "text model's configuration class, because transformers writes only the keys that differ "
-         "from them.",
+         "The configs of gemma3, paligemma, llava, llava_next, idefics3, smolvlm, mistral3, "
+         "llama4, qwen3_5 and qwen3_5_moe hold a text_config of a known family. That part is "
+         "planned; the vision tower and the projector are not counted. Keys that text_config "
+         "leaves out have the defaults of the text model's configuration class, because "
+         "transformers writes only the keys that differ from them.",
      .check = nullptr},
+    {.id = "model.parts",
+     .summary = "only known parts of layers are cut over tp and cp (a warning without them)",
+     .explain =
+         "Some families that am-plan can plan, but am-run cannot train, have layers with parts "
+         "that automesh has no model of: Mamba, linear attention, convolutions over the sequence, "
+         "gates of attention's output, indexers of tokens. The parameters, gradients and optimizer "
+         "states of these parts are counted exactly, and FLOPs include the products with their "
+         "matrices. Their activations are not predicted, so predictions of memory and time are "
+         "lower bounds; tp and cp are refused, because automesh does not know how to cut these "
+         "parts.\n\n"
+         "tp is also refused if only vectors are unknown, for example BitNet's norms before the "
+         "output projections and the trained numbers of Apertus's activation: they are applied to "
+         "activations that tp cuts.",
+     .needs = Needs::kLayout,
+     .check = check_parts},
     {.id = "model.experts",
      .summary = "num_experts_per_tok is at most num_experts",
      .explain = "num_experts_per_tok is at most num_experts (num_local_experts, "
@@ -121,7 +180,7 @@ constexpr std::array<Rule, 13> kRules = {{
      .explain =
          "num_key_value_heads divides num_attention_heads: each key/value head serves the same "
          "number of query heads. Without head_dim, num_attention_heads divides hidden_size. "
-         "head_dim is even, because the rotary embedding rotates pairs of values.",
+         "With a rotary embedding head_dim is even, because it rotates pairs of values.",
      .check = nullptr},
     {.id = "model.rope",
      .summary = "the rotary embedding's factors are consistent",
@@ -156,7 +215,7 @@ constexpr std::array<Rule, 13> kRules = {{
     {.id = "model.dropout",
      .summary = "dropout in the config is ignored (a warning)",
      .explain =
-         "attention_dropout, attn_pdrop, resid_pdrop, embd_pdrop and hidden_dropout above 0 cause "
+         "A dropout above 0, for example attention_dropout, resid_pdrop or hidden_dropout, causes "
          "a warning. am-run trains without dropout, as the pretraining of large models does, and "
          "predictions of memory and time leave its masks out. An export keeps the config as it is.",
      .needs = Needs::kFiles,

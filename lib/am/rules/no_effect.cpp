@@ -1,5 +1,5 @@
 // Notes on strategy keys that have no effect, because automesh always or never does what they
-// request.
+// request, or because another key turns them off.
 #include <algorithm>
 #include <array>
 #include <string>
@@ -19,9 +19,9 @@ class Notes {
   Notes(const RuleContext& context, Diagnostics& found)
       : context_(context), found_(found), strategy_(config::strategy_name(context.plan.strategy)) {}
 
-  // Adds a note if the plan sets the key and `differs` is true. `differs`: the key's value requests
-  // behaviour that automesh does not have. The resolved plan of a run folder sets all keys, so its
-  // keys with default values are not reported.
+  // Adds a note if the plan sets the key and `differs` is true. `differs`: automesh does not do
+  // what the key's value requests. The resolved plan of a run folder sets all keys, so its keys
+  // with default values are not reported.
   void add(const char* key, bool differs, const char* why) {
     if (!differs || !context_.plan.given(key)) return;
     if (!config::is_chosen(context_.plan, key) && sets_all_keys()) return;
@@ -100,7 +100,7 @@ void check(const config::DDPConfig& config, const config::Plan& /*plan*/, Notes&
             "a bucket that is not full when backward ends is reduced with zeros for the rest");
 }
 
-// Returns without a note: predictions read all keys, and am-run runs none.
+// Adds no note: predictions read all keys of this strategy.
 void check(const config::MegatronConfig& /*config*/, const config::Plan& /*plan*/,
            Notes& /*notes*/) {}
 
@@ -113,13 +113,15 @@ void check_no_effect(const RuleContext& context, Diagnostics& found) {
 constexpr std::array<Rule, 1> kRules = {{
     {.id = "strategy.no_effect",
      .summary = "a strategy key that is given has an effect (reported as a note)",
-     .explain = "Layout never changes the result: the loss of a step is the average over all "
-                "labels of the global batch, on any number of ranks, so there is nothing to "
-                "average in a collective and no other way to weigh labels. Parameters are filled "
-                "shard by shard from a checkpoint, or from a seed by name and position, so a model "
-                "is never whole in memory. Gradients are packed into the communication buffers as "
-                "soon as they are computed. Keys that ask for any of these, or for the opposite, "
-                "are accepted for compatibility and ignored.",
+     .explain =
+         "Layout changes the result only by rounding: the loss of a step is the average over all "
+         "labels of the global batch, on any number of ranks, so there is nothing to "
+         "average in a collective and no other way to weigh labels. Parameters are filled "
+         "shard by shard from a checkpoint, or from a seed by name and position, so a rank "
+         "holds no more than its shards and one unit meanwhile. Gradients are packed into the "
+         "communication buffers as soon as they are computed. Keys that ask for any of these, or "
+         "for the opposite, "
+         "are accepted for compatibility and ignored, as are keys that another key turns off.",
      .check = check_no_effect},
 }};
 

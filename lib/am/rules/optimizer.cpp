@@ -97,7 +97,7 @@ constexpr std::array<Rule, 4> kRules = {{
      .explain =
          "optimizer.no_decay lists globs over parameters' names, in which `*` also matches dots: "
          "[\"*.bias\", \"*norm*\"]. Parameters that match have a weight_decay of 0; all others "
-         "have the optimizer's.\n\n"
+         "have the optimizer's. An [[optimizer.group]] that matches a parameter overrides both.\n\n"
          "With a glob that matches nothing, parameters that should not decay would decay.",
      .check = nullptr},
 }};

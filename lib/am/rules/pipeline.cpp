@@ -97,7 +97,7 @@ void check_split_points(const RuleContext& context, Diagnostics& found) {
               "leave split_points out for an even split");
 }
 
-// Returns a hint with two ways to make the number of micro-batches per step a multiple of
+// Returns a hint with up to two ways to make the number of micro-batches per step a multiple of
 // pipeline.microbatches: legal values of `microbatches`, and legal values of the global batch size
 // for the current `microbatches`.
 std::string legal_rounds(const config::BatchShape& batch, const pipeline::PipelineShape& given) {
@@ -182,12 +182,13 @@ constexpr std::array<Rule, 9> kRules = {{
     {.id = "pp.schedule",
      .summary = "the schedule can run with pipeline.microbatches micro-batches",
      .explain =
-         "1f1b and dual_pipe_v fill the pipeline once before they settle, so they need a "
+         "1f1b and dual_pipe_v fill the pipeline before their steady state, so they need a "
          "micro-batch for each stage: pp_size for 1f1b, 2 * pp_size for dual_pipe_v. gpipe and "
          "zbv_zero_bubble run with fewer, and so does the strategy megatron's 1f1b.\n\n"
-         "interleaved_1f1b and interleaved_zero_bubble run micro-batches in rounds: microbatches / "
-         "pp_size of them, rounded down and at least one. All rounds have the same size, so "
-         "microbatches must be a multiple of their number; multiples of pp_size always are.\n\n"
+         "interleaved_1f1b and interleaved_zero_bubble divide the micro-batches into rounds: "
+         "microbatches / pp_size rounds, rounded down and at least one. All rounds have the same "
+         "size, so microbatches must be a multiple of their number; multiples of pp_size always "
+         "are.\n\n"
          "A schedule is a list of passes on every rank, which am-plan draws and a job executes. A "
          "schedule of millions of passes is refused: pp_size or microbatches is then a typo.",
      .check = check_schedule},
@@ -208,11 +209,13 @@ constexpr std::array<Rule, 9> kRules = {{
      .check = check_layers},
     {.id = "pp.even",
      .summary = "the layers divide evenly over the pipeline's stages (reported as a note)",
-     .explain = "Layers that are left over go to the first stages, one each. The other stages wait "
-                "for these at every micro-batch. That may be intended, since the last stage "
-                "computes the head too; balance = \"cost\" weighs it, and split_points states any "
-                "split. Megatron refuses an uneven split unless the counts are given; torchtitan "
-                "and NeMo AutoModel split as here.",
+     .explain =
+         "Layers that are left over go to the first stages, one each. The other stages wait "
+         "for these at every micro-batch. That may be intended, since the last stage "
+         "computes the head too; balance = \"cost\" weighs it, and split_points states any "
+         "split. Megatron refuses an uneven split unless the counts are given. NeMo AutoModel "
+         "splits as here; torchtitan does so only if its two settings "
+         "pipeline_parallel_*_stage_less_layers are 0.",
      .check = check_even},
     {.id = "pp.split_points",
      .summary = "split_points are ascending first layers, one for each stage after the first",

@@ -1,4 +1,4 @@
-// Rules that am-run reports before any rank starts.
+// Rules that am-run reports before any rank starts. am-plan check reports the first of them too.
 #include <array>
 
 #include "am/rules/catalogue.h"
@@ -14,9 +14,10 @@ constexpr std::array<Rule, 3> kRules = {{
          "refuses those that it cannot run, at the key that asks for it and before any rank "
          "starts, and `am-plan check` reports the same error. A plan for another framework names "
          "it, for example [cluster] implementation = \"torchtitan\". `am-plan check --plan-only` "
-         "checks only the layout of a plan. am-run runs every model family with rotary embeddings "
-         "of type default, linear, llama3, yarn or longrope, and SiLU or GELU. It does not run "
-         "Falcon's ALiBi, non-causal attention, or router jitter.\n\n"
+         "checks only the layout of a plan. am-run runs the model families that it names in the "
+         "error for one that is only planned, with rotary embeddings of type default, linear, "
+         "llama3, yarn or longrope, and with SiLU, GELU, ReLU or squared "
+         "ReLU. It does not run Falcon's ALiBi, non-causal attention, or router jitter.\n\n"
          "The help line names a value that runs.",
      .check = nullptr},
     {.id = "runtime.backend",

@@ -136,41 +136,80 @@ std::vector<int64_t> local_sizes(const model::ModuleSpec& module, int64_t tp) {
   return sizes;
 }
 
-// Adds an error if GPUs cannot compute the plan's products in FP8.
-void check_fp8(const RuleContext& context, Diagnostics& found) {
+// Reports an error if the GPU has no units for the recipe.
+void check_fp8_units(const cluster::Gpu& gpu, const config::Fp8RecipeSpec& recipe, const Span& span,
+                     Diagnostics& found) {
+  using config::Fp8Recipe;
+  const cluster::GpuGeneration generation = gpu.generation();
+  if (gpu.fp8_flops == 0.0) {
+    found.error("strategy.fp8", span, cat(gpu.name, " has no units for FP8"), "fp8 = \"none\"");
+  } else if (recipe.recipe == Fp8Recipe::kNvfp4 && gpu.fp4_flops == 0.0) {
+    found.error("strategy.fp8", span, cat(gpu.name, " has no units for FP4"), "fp8 = \"delayed\"");
+  } else if (recipe.recipe == Fp8Recipe::kMxfp8 &&
+             generation != cluster::GpuGeneration::kBlackwell) {
+    found.error("strategy.fp8", span,
+                cat(gpu.name, " cannot multiply in MXFP8, which begins with Blackwell"),
+                "fp8 = \"block\", or \"delayed\"");
+  }
+}
+
+// Reports an error if a matrix that the recipe applies to has a size on a rank that is not a
+// multiple of Fp8RecipeSpec::multiple.
+void check_fp8_sizes(const RuleContext& context, const config::Fp8RecipeSpec& recipe,
+                     const Span& span, Diagnostics& found) {
   const config::Plan& plan = context.plan;
-  const config::Fp8Recipe recipe = config::fp8_of(plan.strategy);
-  const auto backend = layout::asked_backend(plan);
-  if (recipe == config::Fp8Recipe::kNone) return;
-  if (backend && config::computes_on_host(backend)) return;
-  const Span span = plan.span("strategy.fp8");
-  Diagnostics ignored;
-  const auto gpu = cluster::find_gpu(plan.cluster.gpu, plan.resolve("."), {}, ignored);
-  if (gpu && gpu->fp8_flops == 0.0) {
-    found.error("strategy.fp8", span, cat(gpu->name, " has no units for FP8"), "fp8 = \"none\"");
-  }
-  const bool on_gpu = !plan.cluster.gpu.empty() || backend.has_value();
-  if (on_gpu && recipe == config::Fp8Recipe::kRowwise &&
-      layout::resolve_precision(plan).products == "float32") {
-    found.error("strategy.fp8", span, "GPUs return fp8 = \"rowwise\" products in bfloat16 only",
-                "fp8 = \"tensorwise\", or compute in bfloat16");
-  }
-  if (context.model == nullptr) return;
+  const int64_t tp = plan.mesh.tp_size;
+  const auto* megatron = std::get_if<config::MegatronConfig>(&plan.strategy);
+  const bool every_matrix = config::uses_transformer_engine(plan.strategy);
+  const auto applies = [&](const model::ModuleSpec& module) {
+    if (module.role == model::Role::kOther) return false;
+    if (!every_matrix) return model::multiplies_in_fp8(module);
+    return module.kind == model::ModuleKind::kLinear || module.kind == model::ModuleKind::kExpert;
+  };
   for (const model::LayerSpec& layer : model::describe(*context.model).kinds) {
     for (const model::ModuleSpec& module : layer.modules) {
-      if (!model::multiplies_in_fp8(module)) continue;
-      for (const int64_t size : local_sizes(module, plan.mesh.tp_size)) {
-        if (size % model::kFp8Multiple == 0) continue;
-        found.error(
-            "strategy.fp8", span,
-            cat("with tp_size = ", plan.mesh.tp_size, ", ", module.name, " [", module.out, ", ",
-                module.in, "] has a size of ", size, " on each rank, which is not a multiple of ",
-                model::kFp8Multiple),
-            "fp8 = \"none\", another tp_size, or backend = \"gloo\" to compute on the host");
+      if (!applies(module)) continue;
+      const bool expert = module.kind == model::ModuleKind::kExpert;
+      const int64_t parts = !expert ? tp : megatron != nullptr ? megatron->expert_tp(tp) : 1;
+      for (const int64_t size : local_sizes(module, parts)) {
+        if (size % recipe.multiple == 0) continue;
+        found.error("strategy.fp8", span,
+                    cat("with tp_size = ", tp, ", ", module.name, " [", module.out, ", ", module.in,
+                        "] has a size of ", size, " on each rank, which is not a multiple of ",
+                        recipe.multiple),
+                    every_matrix ? "fp8 = \"none\", or another tp_size"
+                                 : "fp8 = \"none\", another tp_size, or backend = \"gloo\" to "
+                                   "compute on the host");
         return;
       }
     }
   }
+}
+
+// Reports an error if GPUs cannot compute the plan's products in FP8 or FP4.
+void check_fp8(const RuleContext& context, Diagnostics& found) {
+  const config::Plan& plan = context.plan;
+  const config::Fp8RecipeSpec& recipe = config::spec_of(config::fp8_of(plan.strategy));
+  if (recipe.recipe == config::Fp8Recipe::kNone) return;
+  const Span span = plan.span("strategy.fp8");
+  if (is_megatron(context) && recipe.megatron.empty()) {
+    found.error("strategy.fp8", span,
+                cat("Megatron has no recipe \"", recipe.name, "\" for products in FP8"),
+                "fp8 = \"tensorwise\", \"delayed\", \"block\", \"mxfp8\" or \"nvfp4\"");
+    return;
+  }
+  const auto backend = layout::asked_backend(plan);
+  if (backend && config::computes_on_host(backend)) return;
+  Diagnostics ignored;
+  const auto gpu = cluster::find_gpu(plan.cluster.gpu, plan.resolve("."), {}, ignored);
+  if (gpu) check_fp8_units(*gpu, recipe, span, found);
+  const bool on_gpu = !plan.cluster.gpu.empty() || backend.has_value();
+  if (on_gpu && recipe.recipe == config::Fp8Recipe::kRowwise &&
+      layout::resolve_precision(plan).products == "float32") {
+    found.error("strategy.fp8", span, "GPUs return fp8 = \"rowwise\" products in bfloat16 only",
+                "fp8 = \"tensorwise\", or compute in bfloat16");
+  }
+  if (context.model != nullptr) check_fp8_sizes(context, recipe, span, found);
 }
 
 void check_autocast(const RuleContext& context, Diagnostics& found) {
@@ -190,8 +229,8 @@ constexpr std::array<Rule, 12> kRules = {{
     {.id = "pp.strategy",
      .summary = "only fsdp2 and megatron support pipeline parallelism",
      .explain = "ddp and megatron_fsdp wrap the whole model; a pipeline stage is a part of it. As "
-                "in NeMo AutoModel, pipelines are combined with fsdp2. The strategy megatron has "
-                "them too, but am-run does not run it.",
+                "in NeMo AutoModel, pipelines are combined with fsdp2. The strategy megatron, "
+                "Megatron's own data parallelism, has them too.",
      .check = check_pp},
     {.id = "cp.strategy",
      .summary = "ddp does not support context parallelism",
@@ -240,9 +279,13 @@ constexpr std::array<Rule, 12> kRules = {{
          "strategy.fp8 multiplies the matrices of attention and of dense feed-forwards in FP8, "
          "forward and backward, by torchao's recipes \"tensorwise\" and \"rowwise\". Weights, "
          "gradients and optimizer states keep their dtypes. The embedding, the head, routers and "
-         "experts are not in FP8, nor are matrices whose sizes are not multiples of 16. FP8 units "
-         "exist from the H100 on; they need multiples of 16 also after tensor parallelism has cut "
-         "a matrix.",
+         "experts are not in FP8, nor are matrices whose sizes are not multiples of 16. GPUs "
+         "have FP8 units from Ada and Hopper (H100) on; these need multiples of 16 also after "
+         "tensor parallelism has cut a matrix.\n\n"
+         "Transformer Engine's recipes \"delayed\", \"block\", \"mxfp8\" and \"nvfp4\", and "
+         "\"tensorwise\" under the strategy megatron, apply to all matrices of the layers, those "
+         "of experts included; a matrix whose sizes do not fit is an error. MXFP8 and NVFP4 exist "
+         "from Blackwell on, and MXFP8 needs multiples of 32. am-run runs only torchao's recipes.",
      .check = check_fp8},
     {.id = "strategy.float32",
      .summary = "a strategy without a mixed-precision policy computes in float32 (a warning)",

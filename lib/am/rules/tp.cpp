@@ -181,10 +181,11 @@ constexpr std::array<Rule, 12> kRules = {{
      .check = check_ffn},
     {.id = "tp.vocab",
      .summary = "tp_size divides vocab_size (a warning)",
-     .explain = "The embedding and the head are cut over the vocabulary. Tokenizers have odd "
-                "sizes, GPT-2's 50257 is 29 * 1733; uneven pieces are padded for the collectives. "
-                "Megatron pads the table itself, to a multiple of 128 * tp_size. A model that is "
-                "trained from scratch is better off with a vocab_size rounded up in its config.",
+     .explain = "The embedding and the head are cut over the vocabulary. Many vocabulary sizes "
+                "have few divisors: GPT-2's 50257 is 29 * 1733. Uneven pieces are padded for the "
+                "collectives. Megatron pads the table itself, to a multiple of 128 * tp_size. A "
+                "model that is trained from scratch is better off with a vocab_size rounded up in "
+                "its config.",
      .needs = Needs::kLayout,
      .check = check_vocabulary},
     {.id = "tp.hidden",
@@ -223,7 +224,7 @@ constexpr std::array<Rule, 12> kRules = {{
          "checkpoint or a run folder is data and never loads a plugin.",
      .check = nullptr},
     {.id = "tp.sequence",
-     .summary = "sequence_parallel = true is set only with tp_size > 1",
+     .summary = "sequence_parallel = true is set only with tp_size > 1 (a warning)",
      .explain =
          "Sequence parallelism cuts the hidden states over the tensor-parallel ranks between the "
          "layers that are cut. With tp_size = 1 there is nothing to cut over.",

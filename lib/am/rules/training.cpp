@@ -1,4 +1,4 @@
-// Rules on precision, learning-rate schedule and checkpoints.
+// Rules on precision, learning-rate schedule, checkpoints and traces.
 #include <array>
 #include <filesystem>
 #include <variant>
@@ -13,7 +13,7 @@ namespace am::rules {
 namespace {
 
 // Returns the severity of a setting that refers to steps after the job's end: a warning if the
-// command line (--steps) shortens the job for a trial, otherwise an error.
+// command line (--steps or --set) shortens the job for a trial, otherwise an error.
 Severity beyond_steps(const RuleContext& context) {
   const bool trial = context.plan.given("train.max_steps") &&
                      context.plan.span("train.max_steps").file == config::kOverrideFile;
@@ -191,7 +191,7 @@ constexpr std::array<Rule, 11> kRules = {{
      .summary = "a moving average is stored in float32",
      .explain =
          "Each step moves the average by (1 - ema_decay) of its distance to the parameter. "
-         "bfloat16 has 8 significant bits, so a change below 1/256 of the value is lost: with a "
+         "bfloat16 has 8 significant bits, so a change below 1/512 of the value is lost: with a "
          "decay of 0.999 the average would not follow. The average has the dtype of the stored "
          "parameters.",
      .check = check_ema},

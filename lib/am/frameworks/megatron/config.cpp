@@ -32,11 +32,12 @@ constexpr std::array<Reason, 24> kReasons = {{
      "Megatron reduces gradients in float32 or the compute dtype, and with FSDP2 only in the "
      "compute dtype"},
     {"strategy.mp_policy.", "Megatron has one dtype for all computation"},
-    {"strategy.fp8", "Megatron's FP8 is Transformer Engine's, with other recipes"},
+    {"strategy.fp8", "the recipe is torchao's; Megatron has only those of Transformer Engine"},
     {"strategy.reshard_after_forward", "Megatron-FSDP decides this itself"},
     {"strategy.offload_policy", "Megatron's offloading has other options"},
     {"strategy.activation_checkpointing",
-     "Megatron's selective recomputation covers only attention"},
+     "Megatron's selective recomputation is by module (--recompute-modules), by default only the "
+     "core of attention"},
     {"strategy.activation_checkpointing_every",
      "Megatron's --recompute-num-layers selects other layers"},
     {"strategy.enable_compile", "Megatron has hand-written fused kernels instead"},
@@ -123,16 +124,16 @@ class Writer {
       flag("overlap-param-gather");
       out_.lost.push_back(
           {"strategy.name", "\"fsdp2\"",
-           "Megatron's FSDP2 does not support pipelines, experts or tied embeddings; the exported "
-           "distributed optimizer shards only the optimizer states"});
+           "Megatron's FSDP2 does not support pipelines, expert parallelism or tied embeddings; "
+           "the exported distributed optimizer shards only the optimizer states"});
     }
     if (shape_.mesh.dp_replicate > 1) {
-      out_.notes.push_back("parameters are sharded over all of dp, not within each replica");
+      out_.notes.push_back("Megatron shards over all of dp, not within each replica");
     }
   }
 
-  // Writes the number of the optimizer's instances even if it is 1: the import then knows that the
-  // plan's strategy is megatron, and not a level of megatron_fsdp.
+  // With a distributed optimizer, writes the number of its instances even if it is 1: the import
+  // then knows that the plan's strategy is megatron, and not a level of megatron_fsdp.
   void add_distributed_optimizer(const config::MegatronConfig& config) {
     if (config.zero > 0) {
       flag("use-distributed-optimizer");
@@ -168,6 +169,7 @@ class Writer {
     if (precision.compute == "bfloat16" && precision.reduce == "bfloat16") {
       flag("grad-reduce-in-bf16");
     }
+    if (config::uses_transformer_engine(plan_.strategy)) add_recipe();
     if (shape_.megatron != nullptr && precision.compute != "float32") {
       const bool wide = precision.reduce == "float32";
       flag("megatron-fsdp-main-grads-dtype", std::string(wide ? "fp32" : "auto"));
@@ -187,6 +189,19 @@ class Writer {
       }
     }
     add_keys("strategy.backend");
+  }
+
+  void add_recipe() {
+    using config::Fp8Recipe;
+    const config::Fp8RecipeSpec& recipe = config::spec_of(config::fp8_of(plan_.strategy));
+    const bool in_4_bits = recipe.recipe == Fp8Recipe::kNvfp4;
+    // Recipes with one scale per tensor need the range of e5m2 for gradients.
+    const bool hybrid =
+        recipe.recipe == Fp8Recipe::kDelayed || recipe.recipe == Fp8Recipe::kTensorwise;
+    flag(in_4_bits ? "fp4-format" : "fp8-format", std::string(in_4_bits ? "e2m1"
+                                                              : hybrid  ? "hybrid"
+                                                                        : "e4m3"));
+    flag(in_4_bits ? "fp4-recipe" : "fp8-recipe", std::string(recipe.megatron));
   }
 
   void add_training() {
@@ -247,8 +262,8 @@ class Writer {
     if (model.gated_mlp) flag("swiglu");
     if (!model.tie_word_embeddings) flag("untie-embeddings-and-output-weights");
     out_.notes.push_back(
-        "only the model's sizes are written: add flags for its rotary embedding, biases, tokenizer "
-        "and data");
+        "add flags for the model's rotary embedding and biases, and for the tokenizer and the "
+        "data, which are not written");
   }
 
   void add_sizes_of(const model::ModelConfig& model, std::span<const MegatronSize> sizes) {

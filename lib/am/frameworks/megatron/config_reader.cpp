@@ -45,18 +45,18 @@ class Reader {
     if (megatron_fsdp_) return "megatron_fsdp";
     distributed_optimizer_ = flag("use-distributed-optimizer");
     if (needs_megatron()) return "megatron";
-    // The levels of megatron_fsdp, which am-run runs, shard the same states.
+    // megatron_fsdp with zero_dp_strategy = 1 shards the same states, and am-run can run it.
     if (distributed_optimizer_) return "megatron_fsdp";
     // megatron_fsdp with zero_dp_strategy = 0 shards nothing, like Megatron's DDP. Unlike the
-    // strategy ddp, it supports mixed precision and tensor parallelism.
+    // strategy ddp, it supports tensor parallelism and a float32 copy of 16-bit weights.
     return compute_dtype() == "float32" && tp_ * cp_ == 1 ? "ddp" : "megatron_fsdp";
   }
 
-  // Whether only the strategy megatron has what the flags ask for: pipelines and sequence
-  // parallelism with whole parameters, instances of the optimizer, tensor parallelism of experts,
-  // or forms of recomputation.
+  // Whether the flags set an option that, without FSDP, only the strategy megatron has: a pipeline,
+  // sequence parallelism, the number of optimizer instances, a tensor-parallel size of experts that
+  // differs from tp, FP8 or FP4, or recomputation of some modules, some layers or groups of layers.
   bool needs_megatron() {
-    if (pp_ > 1 || (tp_ > 1 && flag("sequence-parallel"))) return true;
+    if (pp_ > 1 || (tp_ > 1 && flag("sequence-parallel")) || narrow_products()) return true;
     if (source_.has("num-distributed-optimizer-instances") && distributed_optimizer_) return true;
     if (source_.has("expert-tensor-parallel-size") &&
         source_.size("expert-tensor-parallel-size", tp_) != tp_) {
@@ -99,7 +99,12 @@ class Reader {
                      "choose a number of instances that divides them");
       return;
     }
-    builder.set_mesh(instances, dp / instances, tp_, pp_, cp_, ep, "nproc-per-node");
+    builder.set_mesh({.dp_replicate = {instances, kInstances},
+                      .dp_shard = {dp / instances, "nproc-per-node"},
+                      .tp = {tp_, "tensor-model-parallel-size"},
+                      .pp = {pp_, "pipeline-model-parallel-size"},
+                      .cp = {cp_, "context-parallel-size"},
+                      .ep = {ep, "expert-model-parallel-size"}});
     if (node > 0) builder.set("mesh.ranks_per_node", node, "nproc-per-node");
     if (tp_ == 1) source_.skip("sequence-parallel");  // without tp the flag has no effect
     if (builder.knows("strategy.sequence_parallel") && flag("sequence-parallel")) {
@@ -128,9 +133,6 @@ class Reader {
     }
     switched("overlap-grad-reduce", "strategy.overlap_grad_reduce");
     switched("overlap-param-gather", "strategy.overlap_param_gather");
-    builder.note(
-        "am-plan predicts the strategy megatron, but am-run does not run it: for am-run set "
-        "strategy.name to fsdp2, or without pp and sequence parallelism to megatron_fsdp");
   }
 
   void read_zero(PlanBuilder& builder) {
@@ -220,7 +222,32 @@ class Reader {
       builder.set("strategy.preserve_fp32_weights", !own, key);
       builder.set("strategy.grad_reduce_in_fp32", reduce == "float32", key);
     }
+    read_recipe(builder);
     read_recomputation(builder);
+  }
+
+  bool narrow_products() { return source_.has("fp8-format") || source_.has("fp4-format"); }
+
+  // Sets the recipe of matrix products in FP8 or FP4. Skips Megatron's arguments for details of a
+  // recipe, for example --fp8-margin.
+  void read_recipe(PlanBuilder& builder) {
+    const bool in_4_bits = source_.has("fp4-format");
+    const bool given = narrow_products();
+    const std::string name = source_.text(in_4_bits ? "fp4-recipe" : "fp8-recipe")
+                                 .value_or(in_4_bits ? "nvfp4" : "delayed");
+    for (const char* detail : {"fp8-format", "fp4-format", "fp8-recipe", "fp4-recipe", "fp8-margin",
+                               "fp8-interval", "fp8-amax-history-len", "fp8-amax-compute-algo"}) {
+      source_.skip(detail);
+    }
+    if (!given) return;
+    const char* key = in_4_bits ? "fp4-recipe" : "fp8-recipe";
+    for (const config::Fp8RecipeSpec& recipe : config::kFp8RecipeSpecs) {
+      if (!name.empty() && recipe.megatron == name) {
+        builder.set("strategy.fp8", std::string(recipe.name), key);
+        return;
+      }
+    }
+    builder.lose(key, "the precision of matrix products (8 or 4 bits)");
   }
 
   // Sets recompute_modules from the words of the flag `key`.
@@ -367,8 +394,8 @@ class Reader {
   bool torch_fsdp2_ = false;
 };
 
-// Whether the flags are those of a command line. Reports an error if a flag ends in ":", for
-// example "--num-layers: 24", because the text is then YAML.
+// Returns whether the text is a command line. If a flag ends in ":", for example
+// "--num-layers: 24", the text is YAML: reports an error and returns false.
 bool has_flags_of_a_shell(const config::Value& root, Diagnostics& found) {
   for (const config::Member& member : root.members) {
     if (!ends_with(member.key, ":")) continue;

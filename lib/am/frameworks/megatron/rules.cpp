@@ -241,7 +241,7 @@ constexpr std::array<FrameworkRule, 20> kRules = {{
         "megatron.world_size", "Megatron: world_size % (tp * pp * cp) == 0, and dp is the quotient",
         "The data parallel size is not an argument: it is world_size divided by the other sizes. "
         "Expert "
-        "parallelism is not a factor, although Megatron's documentation says so in one place.",
+        "parallelism is not a factor, although one place in Megatron's documentation says it is.",
         check_world),
     framework_rule("megatron.expert_world", "Megatron: world_size % (etp * ep * pp) == 0",
                    "Experts have a mesh of their own over the same ranks: expert tensor, expert, "

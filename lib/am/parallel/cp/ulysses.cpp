@@ -114,12 +114,16 @@ at::Tensor ulysses_attention(const nn::Qkv& heads, const nn::AttentionParams& pa
   const variable_list whole =
       Exchange::apply(in.q_BHtK, for_all_ranks(in.k_BGsK, ranks.size()),
                       for_all_ranks(in.v_BGsV, ranks.size()), /*heads=*/true, ranks.group);
+  const int64_t own_heads = whole[0].size(1);
+  const int64_t first_head = ranks.index() * own_heads;
   std::optional<at::Tensor> own_sinks;
-  if (sinks_H) {
-    const int64_t own = sinks_H->size(0) / ranks.size();
-    own_sinks = sinks_H->narrow(0, ranks.index() * own, own);
+  if (sinks_H) own_sinks = sinks_H->narrow(0, first_head, own_heads);
+  nn::AttentionParams own_params = params;
+  if (!params.slopes.empty()) {
+    const auto first = params.slopes.begin() + first_head;
+    own_params.slopes.assign(first, first + own_heads);
   }
-  const at::Tensor out_BhTV = nn::attention({whole[0], whole[1], whole[2]}, params, own_sinks);
+  const at::Tensor out_BhTV = nn::attention({whole[0], whole[1], whole[2]}, own_params, own_sinks);
   return Exchange::apply(out_BhTV, std::nullopt, std::nullopt, /*heads=*/false, ranks.group)
       .front();
 }

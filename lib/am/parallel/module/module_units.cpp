@@ -131,12 +131,12 @@ class Search {
 
 void require_parameter(const Found& parameter, at::ScalarType dtype) {
   if (parameter.value.scalar_type() != dtype) {
-    throw Error(
-        ErrorKind::kUsage,
-        cat("the parameter ", parameter.name, " has dtype ",
-            c10::toString(parameter.value.scalar_type()), ", but others ", c10::toString(dtype)),
-        "convert the module to one dtype; a mixed-precision policy sets other dtypes for "
-        "computation");
+    throw Error(ErrorKind::kUsage,
+                cat("the parameter ", parameter.name, " has dtype ",
+                    c10::toString(parameter.value.scalar_type()), ", but the first parameter has ",
+                    c10::toString(dtype)),
+                "convert the module to one dtype; a mixed-precision policy sets other dtypes for "
+                "computation");
   }
   if (parameter.value.dim() == 0) {
     throw Error(
@@ -186,8 +186,10 @@ class Styles {
   void require_matches() const {
     for (size_t i = 0; i < plan_.rules.size(); ++i) {
       if (matched_[i]) continue;
-      throw Error(ErrorKind::kPlan, cat("no module matches \"", plan_.rules[i].pattern, "\""),
-                  "patterns name modules; `*` matches one component of a name");
+      throw Error(ErrorKind::kPlan,
+                  cat("no module with parameters matches \"", plan_.rules[i].pattern, "\""),
+                  "patterns of the tensor-parallel plan name modules; `*` matches one component of "
+                  "a name");
     }
   }
 

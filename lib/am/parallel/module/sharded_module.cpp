@@ -32,7 +32,7 @@ void require_mesh(const mesh::MeshSizes& sizes, const config::DistributedConfig&
           "use a mesh without pp, cp and ep ranks");
   require(sizes.tp == 1 || !tp_plan.rules.empty(),
           "the mesh has tp ranks, but the tensor-parallel plan has no rules",
-          "pass a plan of styles, or use a mesh without tp ranks");
+          "pass a tensor-parallel plan with rules, or use a mesh without tp ranks");
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
   const bool whole = std::holds_alternative<config::DDPConfig>(strategy) ||
                      (megatron != nullptr && megatron->zero_dp_strategy == 0);
@@ -119,7 +119,7 @@ ShardedModule::ShardedModule(std::shared_ptr<torch::nn::Module> module,
       units_(std::move(found.modules)),
       layers_(std::move(found.layers)) {
   require(!std::holds_alternative<config::MegatronConfig>(strategy_),
-          "the strategy megatron can be planned, but not run",
+          "the strategy megatron is not supported for modules",
           "use MegatronFSDPConfig with zero_dp_strategy = 0, 1 or 2, or FSDP2Config");
   const bool recompute = require_keys(strategy_);
   dry_run_ = ModuleDryRun::begin(mesh.world());

@@ -234,7 +234,8 @@ void ParamGroup::gather() {
 
 void ParamGroup::unshard() {
   if (unsharded_) return;
-  const runtime::TraceRange range([&] { return cat("unshard ", name_); });
+  const runtime::TraceRange range(
+      [&] { return cat("unshard ", name_.empty() ? kRootUnit : name_); });
   begin_unshard();
   if (is_copied_in()) {
     options_.gathers->current_waits();

@@ -40,6 +40,9 @@ struct Offload {
   bool pin_memory = true;  // whether the host memory is pinned, if a GPU computes
 };
 
+// Name of the unit without a module in traces of steps; ParamGroup::name() is empty there.
+inline constexpr const char* kRootUnit = "the root unit";
+
 struct ParamGroupOptions {
   at::ScalarType storage_dtype = at::kFloat;
   Precision precision;

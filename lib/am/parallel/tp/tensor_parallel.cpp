@@ -143,6 +143,12 @@ void apply_to_attention(nn::Attention& attention, const Cuts& cuts, const Transf
                         const runtime::Group& group) {
   apply_to_norm(attention.q_norm, cuts, group);
   apply_to_norm(attention.k_norm, cuts, group);
+  if (!attention.slopes.empty() && cuts.of(*attention.o_proj.weight).placed->tp_dim) {
+    const mesh::Extent heads =
+        mesh::chunk(std::ssize(attention.slopes), group.size(), group.index());
+    const auto first = attention.slopes.begin() + heads.offset;
+    attention.slopes = {first, first + heads.size};
+  }
   if (fault::is_planted(fault::Fault::kMlaRopeKey)) return;
   if (attention.latent && attention.latent->key_value_up.input) {
     attention.latent->key_input = transforms.enter_colwise;

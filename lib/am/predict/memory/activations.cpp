@@ -78,8 +78,14 @@ BackwardBytes head_backward(const ActivationContext& context, const model::Model
   return {hidden + copy, hidden};
 }
 
-double embedding_activations(const ActivationContext& context) {
-  return context.tokens * 8.0 + (context.cuts_vocabulary ? cut_look_up_bytes(context) : 0.0);
+double embedding_activations(const ActivationContext& context, const model::ModelConfig& config) {
+  const model::Family& family = model::family_of(config);
+  const double norm = family.names.embedding_norm.empty()
+                          ? 0.0
+                          : norm_bytes(context.tokens / context.sequence_parts,
+                                       static_cast<double>(config.hidden_size),
+                                       context.compute_bytes, family.norm, context.compute_bytes);
+  return context.tokens * 8.0 + (context.cuts_vocabulary ? cut_look_up_bytes(context) : 0.0) + norm;
 }
 
 double cut_look_up_bytes(const ActivationContext& context) {

@@ -87,8 +87,8 @@ struct BackwardBytes {
 BackwardBytes head_backward(const ActivationContext& context, const model::ModelConfig& config,
                             double vocabulary, bool head_trains);
 
-// Returns the bytes that the embedding look-up saves for backward.
-double embedding_activations(const ActivationContext& context);
+// Returns the bytes that the embedding look-up and the embedding's norm, if any, save for backward.
+double embedding_activations(const ActivationContext& context, const model::ModelConfig& config);
 // Returns the part of embedding_activations() that only a sharded vocabulary needs: for each token,
 // its row in this rank's slice, and whether the token is in the slice.
 double cut_look_up_bytes(const ActivationContext& context);

@@ -12,16 +12,19 @@ namespace {
 using config::ActivationCheckpointing;
 using model::Role;
 
-// Numbers of elements per token of the query, key, value and output of attention on this rank.
+// Numbers of elements per token of the query, key, value and output of attention on this rank, and
+// of the output's gate.
 struct HeadWidths {
-  double query = 0.0, key = 0.0, value = 0.0, out = 0.0;
+  double query = 0.0, key = 0.0, value = 0.0, out = 0.0, gate = 0.0;
 };
 
 HeadWidths head_widths(const layout::LocalLayer& layer) {
   const model::AttentionSpec& attention = layer.spec().attention;
   HeadWidths widths;
   if (layer.has(Role::kKey)) {
-    widths.query = layer[Role::kQuery].out;
+    // The query matrix of gated attention returns queries and gates, half of its output each.
+    widths.query = layer[Role::kQuery].out / (attention.gated ? 2.0 : 1.0);
+    widths.gate = attention.gated ? widths.query : 0.0;
     widths.key = layer[Role::kKey].out;
     widths.value = layer[Role::kValue].out;
     widths.out = widths.query;
@@ -73,7 +76,7 @@ void LayerActivations::measure_attention() {
   // Flash attention does not save the scores. It saves its inputs, its output, and the log-sum-exp
   // per token and head (Dao et al., 2022).
   at(layout::Saved::kHeads) =
-      N * (w.query + key_value_width()) * p + latent_bytes(Role::kQueryDownNorm) +
+      N * (w.query + w.gate + key_value_width()) * p + latent_bytes(Role::kQueryDownNorm) +
       latent_bytes(Role::kKeyValueDownNorm) + adapted_bytes({Role::kQueryUp, Role::kKeyValueUp});
   at(layout::Saved::kAttentionOutput) = N * w.out * p + adapted_bytes({Role::kAttentionOut});
   at(layout::Saved::kAttentionStatistics) = N * w.query / head_width * 4.0;
@@ -129,10 +132,11 @@ bool LayerActivations::attends_by_blocks() const {
   const double window = as_double(attention.window.value_or(0));
   const bool plain = !(window > 0.0 && window < length) && !attention.sinks &&
                      attention.v_width == attention.qk_width;
-  // On GPUs flash kernels support everything except soft-caps (nn/attention/flash.h).
+  // On GPUs, attention with windows, sinks, or values narrower than keys also runs in flash
+  // kernels, but not attention with soft-caps or ALiBi (nn/attention/flash.h).
   const bool flash = !context_.on_host && context_.product_bytes == 2.0 &&
                      model::flash_takes_widths(attention.qk_width, attention.v_width);
-  return attention.softcap.has_value() || !(plain || flash);
+  return attention.softcap.has_value() || attention.alibi.has_value() || !(plain || flash);
 }
 
 // Returns the bytes of one block of queries of one sequence in attention's backward: the block's
@@ -154,9 +158,9 @@ double LayerActivations::block_bytes(double rows, double keys, double parts, boo
          parts;
 }
 
-// Returns the bytes in the backward of attention over cp ranks, without the saved inputs and the
-// gradient of the output: copies of keys and values that are sent to the next rank or gathered, and
-// gradients that are summed in float32.
+// Returns the bytes that are live in the backward of attention over cp ranks, without the saved
+// inputs and the gradient of the output: copies of keys and values that are sent to the next rank
+// or gathered, and gradients that are summed in float32.
 double LayerActivations::context_attention_bytes() const {
   constexpr double kWide = 4.0;
   const double N = context_.tokens, p = context_.product_bytes, ranks = context_.context_ranks;

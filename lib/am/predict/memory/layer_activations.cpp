@@ -12,11 +12,6 @@ namespace {
 using config::ActivationCheckpointing;
 using model::Role;
 
-double out_of(const layout::LocalLayer& layer, Role role) {
-  const model::ModuleSpec* module = layer.spec().find(role);
-  return module == nullptr ? 0.0 : as_double(module->out);
-}
-
 // Returns, per token of the micro-batch on this rank, the number of rows (copies of tokens at their
 // experts) whose gate and up outputs are saved (ExpertRows::kept); 0 without experts.
 double rows_of_token(const ActivationContext& context, const layout::LocalLayer& layer) {
@@ -50,7 +45,7 @@ LayerActivations::LayerActivations(const ActivationContext& context, const layou
     : context_(context),
       layer_(layout, rank, layer),
       mode_(context.checkpointing_of(layer.layer)),
-      hidden_(out_of(layer_, Role::kAttentionOut)) {
+      hidden_(as_double(layout.inventory.spec.find(Role::kEmbedding)->in)) {
   at(layout::Saved::kLayerInput) = hidden_bytes(context_, hidden_);
   measure_attention();
   measure_feed_forward();
@@ -149,9 +144,9 @@ void LayerActivations::begin_gradients() {
   if (layer_.trains_in_attention()) return;
   nothing({layout::Saved::kHeads, layout::Saved::kHeadNorms, layout::Saved::kHeadNormInputs,
            layout::Saved::kAttentionStatistics, layout::Saved::kCastOthers});
-  // kLayerInput is the input of the layer's first checkpointed segment. Here attention has no
-  // trained parameter. If it is a segment of its own, it is not recomputed, so that its input need
-  // not be saved.
+  // kLayerInput is the input of the layer's first checkpointed segment. At this point attention has
+  // no trained parameter. If attention is a segment of its own, backward does not recompute it, so
+  // its input is not saved.
   if (mode_ != ActivationCheckpointing::kFull && !layer_.spec().parallel()) {
     nothing({layout::Saved::kLayerInput});
   }
@@ -250,7 +245,7 @@ BackwardBytes LayerActivations::backward() const {
 
 // Returns the bytes that the largest product in FP8 needs besides its operands, in backward
 // (nn/fused/fp8.cpp): each operand is scaled in float32, one after the other, and then kept in FP8.
-// The host multiplies copies in float32.
+// On the CPU, the float32 copies of both operands and a float32 product are live at the same time.
 double LayerActivations::fp8_copies() const {
   if (!context_.fp8) return 0.0;
   constexpr double kWide = 4.0, kFp8 = 1.0;

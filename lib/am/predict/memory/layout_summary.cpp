@@ -63,7 +63,7 @@ void count_choices(const model::ModelConfig& config, const layout::Layout& layou
   summary.quantized = quantized / all;
   if (!first.has_value()) return;
   const model::ParameterSpec& spec = layout.inventory.parameters[*first];
-  if (spec.module_kind == model::ModuleKind::kEmbedding) return;
+  if (spec.is_before_layers()) return;
   // Backward runs only through the first layer with trained parameters and the layers after it.
   const auto layers = static_cast<double>(config.num_hidden_layers);
   summary.backward_layers = 1.0 - (spec.layer >= 0 ? spec.layer : layers) / layers;
@@ -164,7 +164,7 @@ LayoutSummary summarize_stages(const config::Plan& plan, const model::ModelConfi
                    .stride = size(sizes.tp)};
   summary.experts = summary.dense;
   if (std::holds_alternative<config::MegatronConfig>(plan.strategy)) {
-    // With zero = 0, dp_replicate counts all of dp, which may be more than an expert's copies.
+    // With zero = 0, dp_replicate counts all dp ranks, which may be more than an expert has copies.
     const int64_t each = sizes.ep * sizes.etp;
     const int64_t copies = sizes.dp() * sizes.cp * sizes.tp / each;
     const int64_t shards = std::max<int64_t>(1, copies / sizes.dp_replicate);

@@ -30,8 +30,8 @@ RankMemory estimate_memory(const config::Plan& plan, const model::ModelConfig& c
   context.skewed = routing == Routing::kSkewed;
   const int64_t position = layout.mesh.index(rank, "pp");
   WalkedRank who{.rank = rank, .stage = position, .in_layout = rank, .owners = layout.stage_owners};
-  const auto lists =
-      layout::executed_lists(layout::pipeline_shape(plan.pipeline, layout.mesh.sizes().pp));
+  const mesh::MeshSizes& sizes = layout.mesh.sizes();
+  const auto lists = layout::executed_lists(layout::pipeline_shape(plan, sizes.pp, sizes.dp()));
   if (lists) who.list = &lists->at(static_cast<size_t>(position));
   return walk_step(plan, config, layout, context,
                    measure_units(plan, config, layout, rank, context), who);

@@ -64,7 +64,7 @@ int64_t staging_bytes(const config::Plan& plan, const layout::Layout& layout, in
     }
   }
   const std::vector<int64_t> writers = run_folder::choose_writers(held);
-  // The id of a save has 16 digits (base/host.h).
+  // The label contains the id of the save, which has 16 digits (unique_id() in base/host.h).
   uint64_t bytes = run_folder::data_file_label(std::string(16, '0'), rank).size();
   for (size_t i = 0; i < all.size(); ++i) {
     if (writers[i] != all[i].replica) continue;
@@ -101,7 +101,13 @@ MemoryComponents constant_bytes(const config::Plan& plan, const model::ModelConf
     bytes.host = bytes.host_parameters + step.trained_numel * element + bytes.optimizer;
     bytes.parameters = bytes.optimizer = 0;
   }
-  const double table = 2.0 * context.sequence * static_cast<double>(config.head_dim);
+  // Cosines and sines, if any layer rotates its heads.
+  const std::vector<model::LayerSpec>& kinds = layout.inventory.spec.kinds;
+  const bool rotates = std::any_of(kinds.begin(), kinds.end(), [](const model::LayerSpec& kind) {
+    return kind.attention.rope >= 0;
+  });
+  const double table =
+      rotates ? 2.0 * context.sequence * static_cast<double>(config.head_dim) : 0.0;
   bytes.other = to_bytes(table * static_cast<double>(layout::dtype_size(precision.compute)) *
                          static_cast<double>(step.stages));
   if (!context.on_host) bytes.other += model::kProductWorkspace;

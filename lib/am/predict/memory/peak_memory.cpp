@@ -68,17 +68,27 @@ double selective_bytes(const Workload& workload, const model::LayerProfile& laye
          (n * v + 0.5 * products) / workload.tp * workload.product_bytes;
 }
 
+// Returns the bytes per element of a matmul's input that is saved for the gradient of the weight.
+double saved_input_bytes(const Workload& workload) {
+  return workload.narrow_bytes > 0.0 ? workload.narrow_bytes : workload.product_bytes;
+}
+
 // Returns the bytes per token that one layer's feed-forward saves for backward.
 double feed_forward_bytes(const Workload& workload, const model::FeedForwardProfile& f) {
   const cluster::Implementation& who = *workload.implementation;
   const double wide = f.gated ? who.gated_bytes : who.plain_bytes;
-  double bytes = wide * static_cast<double>(f.dense_width + f.shared_width) / workload.tp;
+  const double local = static_cast<double>(f.dense_width + f.shared_width) / workload.tp;
+  double bytes = wide * local;
+  double inputs = local;  // elements of the last matmul's inputs, which `bytes` counts in bf16
   if (f.experts > 0) {
-    const double taken = static_cast<double>(f.experts_per_token) / workload.sequence_parts();
-    bytes += taken * (wide * static_cast<double>(f.expert_width) + 4.0 * workload.model.hidden);
+    const double rows = static_cast<double>(f.experts_per_token) / workload.sequence_parts();
+    const auto width = static_cast<double>(f.expert_width);
+    bytes += rows * (wide * width + 4.0 * workload.model.hidden);
+    inputs += rows * (width + workload.model.hidden);
   }
   // The implementation's values are for bf16, hence the division by 2.
-  return bytes * workload.product_bytes / 2.0;
+  return bytes * workload.product_bytes / 2.0 -
+         inputs * (workload.product_bytes - saved_input_bytes(workload));
 }
 
 // Returns the bytes per token that one layer does not save because backward recomputes Megatron's
@@ -91,20 +101,21 @@ double dropped_bytes(const Workload& workload, const model::LayerProfile& layer,
   const auto k = static_cast<double>(a.key_value_heads);
   const auto qk = static_cast<double>(a.qk_head_dim);
   const auto v = static_cast<double>(a.v_head_dim);
-  double wide = 0.0;  // the implementation's values are for bf16
+  double wide = 0.0;  // bytes of values in bf16
   // Fused attention saves only its inputs and its output, which its neighbours save anyway.
   if (modules.core_attn && workload.unfused_attention) wide += 5.0 * n * workload.sequence;
   if (modules.mla_up_proj) wide += 2.0 * (n * qk + k * (qk + v));
   double bytes = wide / workload.tp * workload.product_bytes / 2.0;
   if (modules.layernorm) {  // the outputs of the norms
-    bytes += layer.hidden_norms * workload.model.hidden * workload.compute_bytes /
-             workload.sequence_parts();
+    const double each =
+        workload.narrow_bytes > 0.0 ? workload.narrow_bytes : workload.compute_bytes;
+    bytes += layer.hidden_norms * workload.model.hidden * each / workload.sequence_parts();
   }
   if (f.experts == 0) return bytes + (modules.mlp ? feed_forward_bytes(workload, f) : 0.0);
   if (modules.moe) return bytes + feed_forward_bytes(workload, f);
   if (modules.moe_act) {  // the input of an expert's second matrix
-    bytes += static_cast<double>(f.experts_per_token * f.expert_width) * workload.product_bytes /
-             workload.sequence_parts();
+    bytes += static_cast<double>(f.experts_per_token * f.expert_width) *
+             saved_input_bytes(workload) / workload.sequence_parts();
   }
   if (modules.shared_experts) {
     bytes += feed_forward_bytes(workload, {.gated = f.gated, .shared_width = f.shared_width});
@@ -155,7 +166,7 @@ std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
   pipeline::PipelineShape shape = pipeline_shape(workload);
   if (shape.pp <= 1) return std::vector<int64_t>(static_cast<size_t>(shape.stages()), 1);
   if (shape.own) return count_in_flight(shape, position);
-  // Only gpipe and looped_bfs keep more micro-batches in flight if there are more than `enough`.
+  // With more than `enough` micro-batches, the number in flight grows only in gpipe and looped_bfs.
   const int64_t enough = 4 * shape.stages();
   if (shape.microbatches > enough && shape.schedule != "gpipe" && shape.schedule != "looped_bfs") {
     shape.microbatches = enough;
@@ -171,6 +182,17 @@ std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
   return flying;
 }
 
+// Returns the bytes per token by which operands in FP8 or FP4 change what attention's projections
+// and the first matmul of the feed-forward save. Both norms' outputs are narrower. Attention keeps
+// its output of `values` elements in 16 bits, and the output projection a narrow copy.
+double narrow_difference(const Workload& workload, double values) {
+  if (workload.narrow_bytes == 0.0) return 0.0;
+  constexpr double kNormOutputs = 2.0;
+  return values / workload.tp * workload.narrow_bytes -
+         kNormOutputs * workload.model.hidden / workload.sequence_parts() *
+             (workload.compute_bytes - workload.narrow_bytes);
+}
+
 }  // namespace
 
 double layer_activation_bytes(const Workload& workload, const model::LayerProfile& layer) {
@@ -183,9 +205,9 @@ double layer_activation_bytes(const Workload& workload, const model::LayerProfil
   double cut = 2.0 * (n * qk + k * (qk + v)) + 2.0 * n * v;
   if (workload.unfused_attention) cut += 5.0 * n * workload.sequence;
   const double hidden = workload.implementation->hidden_bytes * h / workload.sequence_parts();
-  // The implementation's values are for bf16, hence the division by 2.
+  // `hidden` and `cut` are bytes of values in bf16, hence the division by 2.
   return (hidden * workload.compute_bytes + cut / workload.tp * workload.product_bytes) / 2.0 +
-         feed_forward_bytes(workload, layer.feed_forward);
+         feed_forward_bytes(workload, layer.feed_forward) + narrow_difference(workload, n * v);
 }
 
 namespace {
@@ -245,7 +267,13 @@ PeakMemory estimate_peak_memory(const Workload& workload, int64_t position) {
     add_activations(workload, stage, static_cast<double>(flying[i]), peak);
     for (size_t group = 0; group < stage.layers.size(); ++group) {
       if (stage.layers[group] == 0.0) continue;
-      largest_layer = std::max(largest_layer, layout.of_layer[group].total());
+      const double elements = layout.of_layer[group].total();
+      largest_layer = std::max(largest_layer, elements);
+      // Products read narrow copies of the weights, which stay for all micro-batches of a step: one
+      // for the output and one, transposed, for the gradient of the input.
+      if (workload.sharding != Sharding::kParameters) {
+        peak.parameters += 2.0 * workload.narrow_bytes * stage.layers[group] * elements;
+      }
     }
   }
   const double T = workload.local_tokens();
@@ -258,7 +286,8 @@ PeakMemory estimate_peak_memory(const Workload& workload, int64_t position) {
   if (workload.sharding == Sharding::kParameters) {
     peak.unsharded = unsharded_bytes(workload, mine, largest_layer, position == 0 || last);
   }
-  // Bytes of cuBLAS's workspace and the batch, as measured in Megatron's tests.
+  // Bytes of cuBLAS's workspace and of the batch without its attention mask, as measured in
+  // Megatron's tests.
   constexpr double kWorkspace = 96.0 * kMiB;
   peak.workspace = kWorkspace + workload.implementation->mask_bytes * T * workload.sequence;
   return peak;

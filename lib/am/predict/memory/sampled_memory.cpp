@@ -71,7 +71,7 @@ std::vector<RankMemory> SampledLayout::worst_of_stages(const config::Plan& plan)
   StepUnits one = measure_units(plan, config_, one_, /*rank=*/0, context);
   const auto positions = *std::max_element(owners_.begin(), owners_.end()) + 1;
   const auto lists = layout::executed_lists(
-      layout::pipeline_shape(plan.pipeline, static_cast<int64_t>(positions)));
+      layout::pipeline_shape(plan, static_cast<int64_t>(positions), one_.mesh.sizes().dp()));
   const auto last_stage = static_cast<int64_t>(owners_.size()) - 1;
   const std::vector<UnitBytes> units = std::exchange(one.units, {});
   const auto first_layer = std::find_if(units.begin(), units.end(),

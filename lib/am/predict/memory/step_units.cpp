@@ -442,8 +442,9 @@ class Measure {
       bytes.owed_later = owed.down;
       bytes.owed_attention = owed.feed_forward;
     } else if (unit.kind == model::UnitKind::kEmbedding) {
-      bytes.activations = embedding_activations(context_);
+      bytes.activations = embedding_activations(context_, config_);
       bytes.looked_up = true;
+      bytes.backward_reads = !layout_.inventory.names.embedding_norm.empty();
       bytes.owed =
           bytes.activations + hidden_bytes(context_, static_cast<double>(config_.hidden_size));
     } else if (unit.kind == model::UnitKind::kHead && out_.head_trains) {

@@ -23,7 +23,8 @@ struct UnitBytes {
   bool reshards = true;        // gathered parameters are freed after forward
   bool backward_runs = true;   // the unit, or one before it, has trained parameters
   bool fills_buckets = false;  // FSDP ignores some parameters, or gradients are bucketed
-  bool looked_up = false;      // the unit is the embedding, whose backward needs no parameters
+  bool looked_up = false;      // the unit is the embedding
+  bool backward_reads = true;  // backward needs the unit's parameters
   // The unit is the tied head, whose gradient is added to the embedding's at the end of backward.
   bool waits_for_end = false;
   double full = 0;  // gathered parameters; 0 if the stored parameters are used for computation

@@ -118,8 +118,8 @@ class StepWalk {
     }
   }
 
-  // Returns the number of messages with live buffers that were sent to the rank that runs `stage`.
-  // The reference allows callers to change it.
+  // Returns a reference to the number of messages with live buffers that were sent to the rank that
+  // runs `stage`.
   int& sent_to(int stage) {
     return under_way_[static_cast<size_t>(owners_[static_cast<size_t>(stage)])];
   }
@@ -192,9 +192,11 @@ class StepWalk {
     if (std::exchange(states_[i].kept, false)) now_.unsharded -= units_[i].kept;
   }
 
-  // Whether the unit is gathered for its backward: it was freed after its forward, and is not the
-  // embedding, whose backward needs no parameters.
-  static bool is_gathered_again(const UnitBytes& unit) { return unit.reshards && !unit.looked_up; }
+  // Whether the unit is gathered for its backward: it was freed after its forward, and is not an
+  // embedding without a norm, whose backward needs no parameters.
+  static bool is_gathered_again(const UnitBytes& unit) {
+    return unit.reshards && unit.backward_reads;
+  }
 
   // Returns the bytes of prefetched gathers: those of the `count` units that follow unit number `i`
   // in forward (step = 1) or in backward (step = -1). In backward, units that need no gather count
@@ -472,7 +474,7 @@ class StepWalk {
   const bool is_whole_;
   const bool reduces_each_;  // a pipeline's stage reduces its gradients after each backward
   const bool overlaps_;      // gradients are reduced during backward, not after it
-  layout::PrefetchDepths prefetches_;  // zero in a pipeline: its schedule has gather actions
+  layout::PrefetchDepths prefetches_;  // zero in a pipeline, whose schedule has actions for gathers
   const std::vector<pipeline::Slot>& list_;
   const std::vector<int64_t> owners_;
   double hidden_;                  // bytes of a message between stages

@@ -187,8 +187,9 @@ class Search {
     std::reverse(result_.pareto.begin(), result_.pareto.end());
   }
 
-  // Returns the candidate's plan with its simulated step time and exact memory. Returns nullopt if
-  // the plan does not fit into memory or if its step takes more than `slowest` seconds.
+  // Returns the candidate's plan with its simulated step time and its memory, which is exact for
+  // automesh and by formula for other implementations. Returns nullopt if the plan does not fit
+  // into memory or if its step takes more than `slowest` seconds.
   std::optional<FoundLayout> verify(const Candidate& candidate, double slowest) {
     const Workload& workload = space_.workload_of(candidate);
     FoundLayout found;
@@ -201,7 +202,7 @@ class Search {
     found.mfu = flops_per_token_ * found.tokens_per_second_per_gpu /
                 peak_flops(workload.format, request_.gpu);
     found.plan = space_.plan_of(candidate);
-    found.runs = model_runs_ && layout::limits_of_plan(found.plan).empty();
+    found.runs = model_runs_ && layout::limits_of_plan(found.plan, &request_.model).empty();
     const bool by_formula = !runs_automesh(found.plan);
     const auto stages =
         by_formula ? formula_of_stages(workload) : walked_stages(candidate, found.plan);
@@ -215,8 +216,8 @@ class Search {
   }
 
   // Returns the exact memory of the worst rank at each index along pp. SampledLayout supports only
-  // fsdp2. For other strategies the layout of all layers is built; this is fast enough, because
-  // they have no pipeline and few candidates.
+  // fsdp2, and not SearchSpace::needs_whole_layouts(); otherwise the layout of all layers is built.
+  // For the other strategies this is fast enough, because they have no pipeline and few candidates.
   std::vector<RankMemory> walked_stages(const Candidate& candidate, const config::Plan& plan) {
     if (std::holds_alternative<config::FSDP2Config>(plan.strategy) &&
         !space_.needs_whole_layouts()) {
@@ -286,6 +287,10 @@ cluster::Gpu SearchRequest::usable_gpu() const {
 
 int64_t SearchRequest::batch() const {
   return global_batch_size > 0 ? global_batch_size : default_batch_size(gpus, seq_len);
+}
+
+int64_t default_seq_len(const model::ModelConfig& model) {
+  return std::clamp<int64_t>(model.max_position_embeddings, 1, 4096);
 }
 
 int64_t default_batch_size(int64_t gpus, int64_t seq_len) {

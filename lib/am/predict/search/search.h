@@ -1,6 +1,6 @@
-// Searches for the best layouts of a model on a number of GPUs: enumerates every combination of
-// mesh axes, checkpointing mode, micro-batch size and pipeline schedule, drops those that break a
-// rule or do not fit into memory, counts the dropped ones by reason, and ranks the rest.
+// Searches for the best layouts of a model on a number of GPUs: enumerates combinations of mesh
+// sizes, checkpointing mode, micro-batch size and pipeline schedule, drops those that break a rule
+// or do not fit into memory, counts the dropped ones by reason, and ranks the rest.
 //
 //   SearchRequest request{.model = config, .model_path = "...", .gpus = 64, .gpu = gpu};
 //   const SearchResult result = search(request, calibration);
@@ -44,13 +44,15 @@ struct SearchRequest {
   std::string calibration;  // value of cluster.calibration in the found plans
   int64_t top = 10;         // number of layouts to return
   bool runnable = false;    // return only layouts that am-run supports (layout/runs.h)
-  // Sizes of axes to try; empty: all.
+  // Sizes of axes to try; empty: no restriction.
   std::vector<int64_t> tp_sizes = {}, pp_sizes = {}, cp_sizes = {}, ep_sizes = {};
+  // Recipes of products in FP8 to try; kNone: products in 16 bits. Empty: the base plan's recipe.
+  std::vector<config::Fp8Recipe> recipes = {};
   // Plan whose other keys the found plans keep, for example the optimizer and adapters. The members
   // above replace its model path, GPU, sequence length and batch, and the search its mesh, schedule
   // and the options of its strategy that candidates vary.
   std::optional<config::Plan> base = {};
-  // Properties of `base` that candidates do not vary.
+  // Properties that all candidates copy from `base` instead of varying them (am-plan search --fix).
   struct Held {
     bool dp_replicate = false, micro_batch = false, schedule = false;
     bool checkpointing = false, sequence_parallel = false;
@@ -77,6 +79,9 @@ struct SearchRequest {
 // per GPU if that is more. Numbers larger than `gpus` are rounded up to a multiple of `gpus`.
 int64_t default_batch_size(int64_t gpus, int64_t seq_len);
 
+// Returns the default number of tokens per sequence: 4,096, or the model's maximum if it is less.
+int64_t default_seq_len(const model::ModelConfig& model);
+
 struct FoundLayout {
   config::Plan plan;
   int64_t peak_bytes = 0;
@@ -86,7 +91,7 @@ struct FoundLayout {
   StepTime time;
   std::optional<double> goodput;  // expected goodput; absent if failures are not modelled
   std::string why;                // main reason why it is faster than the next layout of the list
-  bool pareto = false;            // no other found layout is faster and also needs less memory
+  bool pareto = false;            // the layout is in SearchResult::pareto
   bool runs = false;              // this version of am-run supports the layout
 };
 
@@ -95,7 +100,7 @@ struct SearchResult {
   // hours_between_failures and storage_gb_per_s.
   std::vector<FoundLayout> layouts;
   // Pareto front of step time and memory. The layout with the least memory is first; each following
-  // one needs more memory and is faster.
+  // one needs at least 5 % more memory and is faster.
   std::vector<FoundLayout> pareto;
   int64_t batch = 0;       // sequences per step
   int64_t considered = 0;  // number of candidates

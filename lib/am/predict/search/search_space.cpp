@@ -120,11 +120,14 @@ void SearchSpace::walk_meshes(int strategy) {
   const auto& kind = strategies_[static_cast<size_t>(strategy)];
   const bool ddp = std::holds_alternative<config::DDPConfig>(kind);
   const int64_t widest = std::min(static_cast<int64_t>(request_.gpu.link_domain), kWidestTp);
-  // The second of two entries for megatron has etp_size = 1, which without tp equals the first.
-  const auto is_megatron = [&](int of) {
-    return std::holds_alternative<config::MegatronConfig>(strategies_[static_cast<size_t>(of)]);
-  };
-  const bool repeats = strategy > 0 && is_megatron(strategy) && is_megatron(strategy - 1);
+  // Without tp, the second of two entries for megatron (etp_size = 1) equals the first, so it is
+  // skipped.
+  const auto* megatron = std::get_if<config::MegatronConfig>(&kind);
+  const auto* before =
+      strategy > 0
+          ? std::get_if<config::MegatronConfig>(&strategies_[static_cast<size_t>(strategy) - 1])
+          : nullptr;
+  const bool repeats = megatron != nullptr && before != nullptr && megatron->fp8 == before->fp8;
   for (const int64_t tp : divisors(request_.gpus)) {
     if (tp > widest || (ddp && tp > 1)) break;
     if (!allows(request_.tp_sizes, tp)) continue;
@@ -170,7 +173,7 @@ void SearchSpace::walk_data_parallel(Candidate candidate) {
       Diagnostics found;
       if (!layout::resolve_mesh(scratch_, 0, found)) {
         refuse(first_error(found));
-      } else if (request_.runnable && !layout::limits_of_plan(scratch_).empty()) {
+      } else if (request_.runnable && !layout::limits_of_plan(scratch_, &request_.model).empty()) {
         refuse("runtime.unsupported");
       } else {
         walk_options(candidate);

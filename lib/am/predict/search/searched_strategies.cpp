@@ -23,8 +23,8 @@ std::vector<std::string> modules_to_recompute(const model::ModelConfig& model) {
   return modules;
 }
 
-// Adds the strategy megatron with the tensor parallelism of experts that `base` has; without it,
-// with tp_size and with 1.
+// Adds the strategy megatron with the etp_size of `base`. If `base` sets none and the model has
+// experts, adds a second entry with etp_size = 1; the first then uses tp_size.
 void add_megatron(const std::optional<config::Plan>& base, const model::ModelConfig& model,
                   std::vector<config::DistributedConfig>& all) {
   auto megatron = options_of<config::MegatronConfig>(base);
@@ -35,6 +35,22 @@ void add_megatron(const std::optional<config::Plan>& base, const model::ModelCon
   if (!model.moe || megatron.etp_size > 0) return;
   megatron.etp_size = 1;
   all.emplace_back(megatron);
+}
+
+// Replaces each strategy by several entries, one for each recipe that the strategy supports.
+void vary_recipes(const std::vector<config::Fp8Recipe>& recipes,
+                  std::vector<config::DistributedConfig>& all) {
+  if (recipes.empty()) return;
+  std::vector<config::DistributedConfig> varied;
+  for (const config::Fp8Recipe recipe : recipes) {
+    const bool other = recipe != config::Fp8Recipe::kNone && spec_of(recipe).megatron.empty();
+    for (config::DistributedConfig strategy : all) {
+      if (other && std::holds_alternative<config::MegatronConfig>(strategy)) continue;
+      std::visit([&](auto& one) { one.fp8 = recipe; }, strategy);
+      varied.push_back(std::move(strategy));
+    }
+  }
+  all = std::move(varied);
 }
 
 }  // namespace
@@ -59,6 +75,7 @@ std::vector<config::DistributedConfig> searched_strategies(const SearchRequest& 
   if (every || name == "ddp") all.emplace_back(options_of<config::DDPConfig>(base));
   const bool has_optimizer = !request.implementation->states_in_storage;
   if (name == "megatron" || (every && has_optimizer)) add_megatron(base, request.model, all);
+  vary_recipes(request.recipes, all);
   return all;
 }
 

@@ -1,5 +1,6 @@
 #include "am/predict/time/constants.h"
 
+#include <algorithm>
 #include <cmath>
 #include <utility>
 
@@ -102,7 +103,7 @@ class CalibrationReader {
 
   void unknown(const config::Member& member) {
     found_.error("cluster.calibration", member.key_span, cat("unknown key ", member.key),
-                 "scripts/calibrate writes such a file");
+                 "remove it: legal keys are those that scripts/calibrate writes");
   }
 
   std::optional<double> positive(const config::Member& member) {
@@ -156,14 +157,12 @@ class CalibrationReader {
     if (!member.value.is_table()) return unknown(member);
     GpuFactors& factors = calibration_.constants.gpus[member.key];
     for (const config::Member& inner : member.value.members) {
-      double* factor = inner.key == "compute" ? &factors.compute
-                       : inner.key == "host"  ? &factors.host
-                       : inner.key == "links" ? &factors.links
-                                              : nullptr;
-      if (factor == nullptr) {
+      const auto factor = std::find_if(kGpuFactors.begin(), kGpuFactors.end(),
+                                       [&](const auto& each) { return each.first == inner.key; });
+      if (factor == kGpuFactors.end()) {
         unknown(inner);
       } else if (const auto value = positive(inner)) {
-        *factor = *value;
+        factors.*factor->second = *value;
       }
     }
   }

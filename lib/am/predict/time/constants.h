@@ -93,6 +93,11 @@ struct GpuFactors {
   double host = 1.0;     // factor of the time of kernel launches
   double links = 1.0;    // factor of the time of transfers over links and network
 };
+// Members of GpuFactors by their keys in a section [gpu."NAME"] of constants.toml.
+inline constexpr std::array<std::pair<std::string_view, double GpuFactors::*>, 3> kGpuFactors = {
+    {{"compute", &GpuFactors::compute},
+     {"host", &GpuFactors::host},
+     {"links", &GpuFactors::links}}};
 
 struct CostConstants {
   std::array<double, kConstants> values;
@@ -132,7 +137,8 @@ inline constexpr std::array<std::pair<std::string_view, double Calibration::*>, 
 // Returns the built-in calibration.
 const Calibration& default_calibration();
 // Reads a file written by scripts/calibrate. Constants that the file does not have are those of
-// default_calibration(). Adds a diagnostic "cluster.calibration" for each error in the file.
+// default_calibration(). Returns nullopt after an error; adds a diagnostic for each error, for
+// example "cluster.calibration" for an unknown key.
 std::optional<Calibration> load_calibration(const std::filesystem::path& file, const Span& where,
                                             Diagnostics& found);
 

@@ -133,7 +133,8 @@ double PassTimes::projections(const model::AttentionProfile& a) const {
   const double out = product(T, n * v / tp, h);
   if (a.kv_lora_rank == 0) {
     const auto k = static_cast<double>(a.key_value_heads);
-    return product(T, h, (n * qk + k * (qk + v)) / tp) + out;
+    const double gate = a.gated ? n * v : 0.0;
+    return product(T, h, (n * qk + k * (qk + v) + gate) / tp) + out;
   }
   const auto q_rank = static_cast<double>(a.q_lora_rank);
   const auto kv_rank = static_cast<double>(a.kv_lora_rank);
@@ -203,7 +204,8 @@ Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
   const double slow = 1.0 + c(Constant::kHalfExpertTokens) / std::max(each, 1.0) +
                       c(Constant::kHalfOutput) / std::max(F, 1.0);
   pass.products += 2.0 * mine * (matrices + 1.0) * h * F / expert_rate * slow * own_.compute;
-  // F: the experts' activations. 2 h: tokens are sorted by expert, and their outputs sorted back.
+  // F counts the experts' activations; 2 h counts sorting tokens by expert, and sorting the outputs
+  // back.
   pass.memory_bound += wide * mine * (F + 2.0 * h);
   return pass;
 }
@@ -218,7 +220,7 @@ Passes PassTimes::layer(const model::LayerProfile& profile) const {
   const double T = workload_.local_tokens();
   const double h = workload_.model.hidden;
   Pass forward = feed_forward(profile.feed_forward);
-  forward.products += projections(profile.attention);
+  forward.products += projections(profile.attention) + product(T, h, profile.other_weights / h);
   forward.attention = attention(profile.attention);
   forward.memory_bound += c(Constant::kHiddenTraffic) * T * h * traffic_ * own_.compute *
                           (0.5 / workload_.sequence_parts() + 0.5 / workload_.tp);
@@ -251,7 +253,8 @@ void PassTimes::add_recomputation(const model::LayerProfile& profile, Passes& pa
         passes.again = recomputed(*workload_.megatron.recomputed, profile, passes.forward);
         return;
       }
-      // Selective checkpointing keeps the output of every second matmul and recomputes the rest.
+      // Selective checkpointing keeps the outputs of attention and of every second matmul, and
+      // recomputes the rest.
       passes.again.products = 0.5 * passes.forward.products;
       passes.again.memory_bound = passes.forward.memory_bound;
       return;

@@ -34,7 +34,7 @@ std::vector<NearestRun> nearest_runs(const MeasuredRuns& runs, const Workload& w
     return a.first != b.first ? a.first < b.first : a.second->id < b.second->id;
   });
   std::vector<NearestRun> nearest;
-  std::vector<std::string> layouts;  // groups of the runs in `nearest`, one run per group
+  std::vector<std::string> layouts;  // MeasuredRun::group of each run in `nearest`
   for (const auto& [far, run] : sorted) {
     if (static_cast<int>(nearest.size()) >= how_many) break;
     if (std::find(layouts.begin(), layouts.end(), run->group) != layouts.end()) continue;
@@ -54,8 +54,8 @@ bool is_in_range(const StepTime& time) {
 }
 
 // Sets the interval, and `basis` if measurements are missing. The errors of a calibration are valid
-// only for the kinds of runs that were fitted: the GPUs that the user's own calibration names, and
-// for the built-in calibration, which applies to all other GPUs, the kinds of the built-in runs.
+// only for runs like those to which it was fitted. For a GPU that the user's own calibration names,
+// its errors are used; for all other GPUs those of the built-in calibration, if similar runs exist.
 void set_interval(const MeasuredRuns& runs, Prediction& prediction) {
   const Workload& workload = prediction.workload;
   const Calibration& chosen = prediction.assumptions.calibration;
@@ -75,14 +75,14 @@ void set_interval(const MeasuredRuns& runs, Prediction& prediction) {
     }
     if (!known && evidence.of_implementation > 0) {
       prediction.basis = cat("No run of ", who, " with ", kind_of_model(workload), " on ", gpu,
-                             " was measured: the interval uses the error for publications that "
-                             "were left out of the fit");
+                             " was measured: the interval is as wide as errors for publications "
+                             "whose runs were not used to fit the time model");
     }
   }
   if (!known && prediction.basis.empty()) {
     prediction.basis = cat("No run of ", who,
-                           " was measured: the interval uses the error for publications that were "
-                           "left out of the fit");
+                           " was measured: the interval is as wide as errors for publications "
+                           "whose runs were not used to fit the time model");
   }
   const double spread = known ? calibration.time_90 : calibration.time_90_unseen;
   const double seconds = prediction.time.seconds;

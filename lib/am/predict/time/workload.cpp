@@ -115,6 +115,9 @@ void fill_workload(Workload& workload, const config::Plan& plan, const layout::L
   workload.product_bytes = as_double(layout::dtype_size(precision.products));
   workload.reduce_bytes = as_double(layout::dtype_size(precision.reduce));
   workload.format = compute_format(plan);
+  workload.narrow_bytes = config::uses_transformer_engine(plan.strategy)
+                              ? config::spec_of(config::fp8_of(plan.strategy)).bytes
+                              : 0.0;
   workload.states = states_of(plan.optimizer, layout);
   workload.sharding = sharding_of(plan.strategy);
   workload.sequence_parallel = mesh.tp > 1 && layout.tp_plan.sequence_parallel;
@@ -142,7 +145,9 @@ void fill_workload(Workload& workload, const config::Plan& plan, const layout::L
 }
 
 ComputeFormat compute_format(const config::Plan& plan) {
-  if (config::fp8_of(plan.strategy) != config::Fp8Recipe::kNone) return ComputeFormat::kFp8;
+  const config::Fp8Recipe recipe = config::fp8_of(plan.strategy);
+  if (recipe == config::Fp8Recipe::kNvfp4) return ComputeFormat::kFp4;
+  if (recipe != config::Fp8Recipe::kNone) return ComputeFormat::kFp8;
   const bool wide = layout::dtype_size(layout::resolve_precision(plan).products) == 4;
   return wide ? ComputeFormat::kFp32 : ComputeFormat::kBf16;
 }

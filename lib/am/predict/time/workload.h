@@ -37,7 +37,8 @@ struct ModelShape {
 };
 ModelShape shape_of(const model::ModelConfig& config);
 
-// Number format in which matmuls compute. The memory formulas treat kFp8 and kFp4 like kBf16.
+// Number format in which matmuls compute. The memory formulas treat kFp8 and kFp4 like kBf16,
+// except for what Workload::narrow_bytes changes.
 enum class ComputeFormat { kFp32, kFp16, kBf16, kFp8, kFp4 };
 
 // Sharding of parameters, gradients and optimizer states: the stages of ZeRO.
@@ -96,6 +97,9 @@ struct Workload {
   double compute_bytes = 2.0;  // bytes of one gathered parameter or one element of a hidden state
   double product_bytes = 2.0;  // bytes of one element that a matmul reads or writes, after autocast
   double reduce_bytes = 4.0;   // bytes of one gradient in a reduction
+  // Bytes of one element of an operand in FP8 or FP4, if Transformer Engine keeps such operands for
+  // backward; 0: products keep operands of `product_bytes`.
+  double narrow_bytes = 0.0;
   // Checkpointing mode of the layers that `layout` counts as checkpointed.
   config::ActivationCheckpointing recompute = config::ActivationCheckpointing::kOff;
   MegatronStep megatron;
