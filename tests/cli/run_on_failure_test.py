@@ -3,11 +3,12 @@ their state."""
 
 import json
 import signal
+import subprocess
 import time
 import unittest
 
 from attach_support import AttachCase
-from run_support import plan_text
+from run_support import BIN, plan_text
 
 FIRST = "model.embed_tokens"  # the first module whose output is not finite
 
@@ -70,6 +71,8 @@ class OnFailure(AttachCase):
         self.assertEqual([p.name for p in (self.path / "run" / "failure").iterdir()], ["step-1"])
         acts = self.repl("run/failure/step-1", "set tokenizer bytes", "acts --of '3 + 4'")[1]
         self.assertEqual(self.not_finite(acts)[0], FIRST)
+        opened = subprocess.run([BIN / "am-repl", "run", "-c", "info"], cwd=self.path, text=True, capture_output=True, timeout=60)
+        self.assertIn("run/failure/step-1 opens the state at the failure", opened.stderr)
         # A new job in this run folder does not resume from the state that was written after the
         # failure.
         again = self.am_run(self.diverging(), "--run-dir", "run", "--on-failure", "dump", "--json")

@@ -26,6 +26,11 @@ std::string megatron_fsdp(int64_t world, int64_t level, const std::string& more 
              "zero_dp_strategy = ", level, "\n", more);
 }
 
+std::string megatron(const std::string& mesh, const std::string& strategy) {
+  return cat("[mesh]\n", mesh, "[strategy]\nname = \"megatron\"\nparams_dtype = \"float32\"\n",
+             strategy);
+}
+
 std::string loop_plan(const std::string& layout, int64_t micro_batch, const std::string& more) {
   return cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nglobal_batch_size = 8\n",
              "micro_batch_size = ", micro_batch, "\nmax_steps = 20\nmax_grad_norm = 1.0\n",
@@ -72,6 +77,10 @@ TEST_CASE("every layout trains along PyTorch's loss curve") {
       {"megatron_fsdp optim_grads_params on 4", 4, megatron_fsdp(4, 3)},
       {"megatron_fsdp on 2, nothing overlapped", 2,
        megatron_fsdp(2, 1, "overlap_grad_reduce = false\noverlap_param_gather = false\n")},
+      {"megatron zero 1 on 4", 4, megatron("world_size = 4\n", "zero = 1\n")},
+      {"megatron zero 2, pp 2", 4, megatron("world_size = 4\npp_size = 2\n", "zero = 2\n")},
+      {"megatron zero 1, tp 2, sequence parallel", 4,
+       megatron("world_size = 4\ntp_size = 2\n", "sequence_parallel = true\n")},
       {"tp 2", 2, float32_fsdp2(2, "tp_size = 2\n")},
       {"tp 2, sequence parallel", 2,
        float32_fsdp2(2, "tp_size = 2\n", "sequence_parallel = true\n")},

@@ -242,6 +242,33 @@ TEST_CASE("on_nonfinite = \"continue\" never saves over what is whole") {
   });
 }
 
+TEST_CASE("a visit that saves a state that is not finite gets no path") {
+  // Saves in each step, as the command `save` of an attached am-repl does.
+  class Saves : public train::InspectionHook {
+   public:
+    bool wants_visit(int64_t) override { return true; }
+    bool visit(const train::Boundary& boundary) override {
+      names.push_back(boundary.save().filename());
+      return true;
+    }
+    std::vector<std::string> names;
+  };
+  for (const char* every : {"1", "100"}) {
+    const TemporaryFolder temp;
+    const config::Plan plan =
+        test::parse(plan_text(float32_fsdp2(2), "max_steps = 3\non_nonfinite = \"continue\"",
+                              cat("[checkpoint]\nevery = ", every, "\n")));
+    const launch::StopSignal stop;
+    runtime::run_ranks(2, [&](const runtime::World& world) {
+      const run_folder::RunFolder run(temp.path());
+      Victim victim(plan, world, run, /*step=*/3, 1);
+      Saves saves;
+      victim.trainer->run(stop, &saves);
+      RANK_CHECK(join(saves.names, ",") == "step-1,step-2,");
+    });
+  }
+}
+
 TEST_CASE("parameters that an update has broken are not saved, though its norm was finite") {
   const TemporaryFolder temp;
   const std::string policy = GENERATE("stop", "skip");

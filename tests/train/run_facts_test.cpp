@@ -54,6 +54,7 @@ TEST_CASE("facts tell models apart that differ in what is computed alone") {
 TEST_CASE("facts differ wherever a key of config.json changes the layers") {
   int changes = 0;
   for (const model::Family* family : model::families()) {
+    if (!family->runs) continue;
     const std::string name(family->model_type);
     const std::string path = test::data_path(cat("hf/", name, "/config.json"));
     const Json plain = Json::parse(read_file(path));

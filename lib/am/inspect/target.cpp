@@ -83,7 +83,7 @@ bool looks_openable(const fs::path& path) {
   try {
     if (!fs::is_directory(path)) return path.extension() == ".toml";
     return fs::is_directory(path / "checkpoints") || frameworks::is_tensor_source(path);
-  } catch (const std::exception&) {  // no access, or a file that is not what its name says
+  } catch (const std::exception&) {  // no access, or the contents do not match the file's name
     return false;
   }
 }
@@ -100,6 +100,14 @@ std::string openable_in(const fs::path& folder) {
              more == 0 ? "" : cat(" and ", more, " more"));
 }
 
+// Returns the command that opens the state at the failure of a run's job, which am-run --on-failure
+// has saved; empty if there is none.
+std::string failure_hint(const run_folder::RunFolder& run) {
+  const auto saved = run_folder::newest_complete(run.failure()).found;
+  return saved ? cat("am-repl ", saved->path.string(), " opens the state at the failure")
+               : std::string();
+}
+
 // Throws Error(kFormat) for the folder of a run that has saved no checkpoint.
 [[noreturn]] void throw_without_checkpoint(const run_folder::RunFolder& run) {
   const std::string root = run.root().string();
@@ -109,9 +117,11 @@ std::string openable_in(const fs::path& folder) {
   if (cause.contains("message") && cause["message"].is_string()) {
     message += cat("; its job failed: ", cause["message"].get<std::string>());
   }
-  throw Error(ErrorKind::kFormat, message,
-              cat("am-repl ", root, " -c metrics shows its steps; am-repl ",
-                  run.plan_file().string(), " opens its plan"));
+  const std::string failure = failure_hint(run);
+  throw Error(
+      ErrorKind::kFormat, message,
+      cat(failure, failure.empty() ? "" : "; ", "am-repl ", root,
+          " -c metrics shows its steps; am-repl ", run.plan_file().string(), " opens its plan"));
 }
 
 Target recognize(const fs::path& path) {
@@ -121,7 +131,11 @@ Target recognize(const fs::path& path) {
   if (fs::is_directory(path)) {
     if (auto job = job_in(path)) return *std::move(job);
     if (frameworks::is_tensor_source(path)) return {TargetKind::kWeights, path, {}, {}};
-    if (const auto newest = newest_in(path / "checkpoints")) return *newest;
+    if (auto newest = newest_in(path / "checkpoints")) {
+      const std::string failure = failure_hint(run_folder::RunFolder(path));
+      if (!failure.empty()) newest->note += cat("; ", failure);
+      return *newest;
+    }
     if (const auto newest = newest_in(path)) return *newest;
     if (const auto run = run_of(path)) throw_without_checkpoint(*run);
     const std::string below = openable_in(path);

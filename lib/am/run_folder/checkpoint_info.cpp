@@ -115,11 +115,12 @@ CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string&
     }
     CheckpointInfo info;
     if (json->at("version") != kCheckpointVersion) {
-      throw Error(ErrorKind::kFormat,
-                  cat(file, ": version ", json->at("version").dump(),
-                      " is not supported; this am-run reads version ", kCheckpointVersion),
-                  "export the model with the am-run that wrote it (am-repl FOLDER -c \"export "
-                  "DIR\"), and name the exported folder in model.weights");
+      throw Error(
+          ErrorKind::kFormat,
+          cat(file, ": version ", json->at("version").dump(),
+              " is not supported; this am-run reads version ", kCheckpointVersion),
+          "export the model with the am-repl of the version that wrote it (am-repl FOLDER -c "
+          "\"export DIR\"), and name the exported folder in model.weights");
     }
     info.step = integer_of(json->at("step"));
     info.world_size = integer_of(json->at("world_size"));

@@ -132,7 +132,7 @@ void HeldFolder::require() const {
   const std::string how = place ? cat("moved to ", place->string()) : "removed or moved";
   throw Error(ErrorKind::kIo, cat(path_.string(), ": ", fate, how, " while the job ran", ended),
               place ? cat("continue from there with --run-dir ", place->string(),
-                          " (with checkpoint.dir, if this was its folder)")
+                          "; or, if it was the folder of checkpoint.dir, set this key to that path")
                     : "start the job again, and do not move or remove its folder while it runs");
 }
 

@@ -38,6 +38,8 @@ class RunFolder {
   std::filesystem::path log(int64_t rank) const;
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path checkpoint(int64_t step) const;
+  // Folder with the state at a failure (am-run --on-failure, `save` of a held job), as step-N.
+  std::filesystem::path failure() const { return root_ / "failure"; }
 
  private:
   std::filesystem::path root_;

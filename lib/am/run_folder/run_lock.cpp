@@ -100,7 +100,7 @@ Error refusal(const fs::path& folder, const std::optional<LockHolder>& holder) {
       ErrorKind::kPlan,
       cat(folder.string(), ": another job writes to this folder: ", name_of(who), details),
       "wait until the other job ends, or end it; or give this job another folder with --run-dir "
-      "(or checkpoint.dir, if this is its folder)");
+      "(or with checkpoint.dir, if that key names this folder)");
 }
 
 Error cannot(const fs::path& file, const char* what) {

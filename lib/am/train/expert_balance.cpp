@@ -36,7 +36,7 @@ void move_correction_biases(parallel::ParallelModel& model, std::span<const doub
     const auto found = biases.find(owned.name);
     if (found == biases.end() || owned.value.numel() == 0) return;
     const auto first = static_cast<size_t>(found->second * experts);
-    AM_ASSERT(first + static_cast<size_t>(experts) <= counts.size(), "a count for each expert");
+    AM_ASSERT(first + static_cast<size_t>(experts) <= counts.size(), "fewer counts than experts");
     const std::span<const double> of_layer = counts.subspan(first, static_cast<size_t>(experts));
     const at::Tensor taken_E = at::tensor(at::ArrayRef<double>(of_layer.data(), of_layer.size()));
     const at::Tensor step_E = (taken_E.mean() - taken_E).sign_().mul_(rate);

@@ -136,7 +136,7 @@ run_folder::CheckpointInfo describe_foreign(const fs::path& path) {
     throw Error(ErrorKind::kPlan,
                 cat(path.string(), ": not a checkpoint: the folder has no ", run_folder::kInfoFile,
                     " of am-run, and no weights of another program"),
-                "write \"auto\", \"none\" or the path of a checkpoint");
+                "set checkpoint.resume to \"auto\", \"none\" or the path of a checkpoint");
   }
   const auto source = frameworks::open_tensor_source(path);
   const bool states =
@@ -157,7 +157,7 @@ run_folder::CheckpointInfo describe_foreign(const fs::path& path) {
   if (!updates && !step && counts_updates(*source)) {
     throw Error(ErrorKind::kFormat,
                 cat(path.string(),
-                    ": AdamW needs the training step or the number of the optimizer's "
+                    ": Adam and AdamW need the training step or the number of the optimizer's "
                     "updates, but neither is stored"),
                 cat("model.weights = \"", path.string(),
                     "\" starts from these weights, with a new optimizer"));

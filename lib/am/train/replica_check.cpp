@@ -24,7 +24,7 @@ struct ReplicatedPart {
   std::string name;
   std::string holders;  // LocalParameter::holders
   uint64_t place = 0;   // hash of name and box: equal on ranks with the same part
-  uint64_t values = 0;  // checksum
+  uint64_t values = 0;  // checksum of the part's values
 };
 
 std::vector<ReplicatedPart> parts_of(parallel::ParallelModel& model,
@@ -51,7 +51,7 @@ std::vector<ReplicatedPart> parts_of(parallel::ParallelModel& model,
   return parts;
 }
 
-// The ranks that sent each pair of place and hash: place -> hash of the values -> ranks.
+// ReplicatedPart::place -> hash of the values -> ranks that sent this pair.
 using Copies = std::map<uint64_t, std::map<uint64_t, std::vector<int64_t>>>;
 
 // Gathers the pairs [place, hash] of all ranks. Collective.
@@ -119,8 +119,9 @@ void require_equal_replicas(parallel::ParallelModel& model, const optim::Optimiz
   throw Error(ErrorKind::kNumeric,
               cat("after step ", step, " the replicas of ", name.at(0).get<std::string>(),
                   " differ, on ", ranks_text(name.at(1).get<std::vector<int64_t>>())),
-              "a device is defective, or an operation is not deterministic (train.deterministic = "
-              "true); continue from a checkpoint that was compared");
+              "a device is defective, or an operation is not deterministic (set "
+              "train.deterministic = true); continue from a checkpoint that was saved with "
+              "checkpoint.verify_replicas");
 }
 
 }  // namespace am::train

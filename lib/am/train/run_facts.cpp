@@ -203,6 +203,7 @@ void add_model(const model::ModelConfig& config, Json& facts) {
   add("scales_attention", config.scales_attention);
   add("scales_by_layer", config.scales_by_layer);
   add("attention_softcap", config.attention_softcap);
+  add("alibi", config.alibi);
   add("logit_softcap", config.logit_softcap);
   add("logit_scale", config.logit_scale);
   add("embedding_scale", config.embedding_scale);

@@ -10,6 +10,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/observe/chrome_trace.h"
 
 // The header that declares this function includes one that libtorch does not ship.
 namespace torch::autograd::profiler {
@@ -36,7 +37,7 @@ StepTrace::~StepTrace() {
     if (first_ > 0) profiler::disableProfiler();
     if (history_ != nullptr) history_->end();
   } catch (const std::exception&) {
-    // The GPU has failed, and the error that it caused has been thrown already.
+    // The profiler throws here if the GPU has failed; that error has been thrown already.
   }
 }
 
@@ -94,12 +95,14 @@ std::string StepTrace::write() {
   const fs::path name =
       folder_ / cat("step-", first, first == last_ ? "" : cat("-", last_), ".rank-", mesh_.rank());
   const fs::path file = name.string() + ".json";
-  const fs::path partial = file.string() + ".partial";
+  const fs::path raw = file.string() + ".raw", partial = file.string() + ".partial";
   try {
     fs::create_directories(behind_own_links(folder_));
     if (allocations) write_own_file(name.string() + ".memory.pickle", *allocations);
-    fs::remove(partial);
-    trace->save(partial);  // does not report errors
+    fs::remove(raw);
+    trace->save(raw);  // does not report errors
+    observe::copy_nested(raw, partial);
+    fs::remove(raw);
     fs::rename(partial, file);
   } catch (const fs::filesystem_error& error) {
     return cat("note        no trace was written: ", error.path1().string(), ": ",

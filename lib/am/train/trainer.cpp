@@ -95,7 +95,7 @@ Trainer::Trainer(const job::Job& job, const runtime::World& world, const run_fol
 Trainer::Trainer(const job::Job& job, const runtime::World& world, const run_folder::RunFolder& run,
                  TrainerCallbacks callbacks, std::unique_ptr<parallel::ParallelModel>& model)
     : Trainer(job, world, run, std::move(callbacks), run_folder::JobIdentity{}) {
-  AM_ASSERT(!resume_point_.resumes(), "a model that has its values begins with its first step");
+  AM_ASSERT(!resume_point_.resumes(), "a trainer of a given model cannot resume from a checkpoint");
   model_ = std::move(model);
   try {
     add_steps();
@@ -157,8 +157,8 @@ void Trainer::choose_resume_point(const model::ModelConfig& config) {
   for (const std::string& line : reader->descriptions()) log(cat("data        ", line));
   plan_ = with_length(std::move(plan_), resume_point_, *reader);
   if (plan_.scheduler.warmup_steps > plan_.train.max_steps) {
-    log(cat("note        warmup_steps = ", plan_.scheduler.warmup_steps, " is more than the ",
-            plan_.train.max_steps, " steps of the job"));
+    log(cat("note        scheduler.warmup_steps = ", plan_.scheduler.warmup_steps,
+            " is more than the ", plan_.train.max_steps, " steps of the job"));
   }
   if (!batch_given) {
     log(cat("batch       ", plan_.train.global_batch_size, " sequences per step, ",
@@ -177,7 +177,7 @@ void Trainer::choose_resume_point(const model::ModelConfig& config) {
 
 void Trainer::load_or_resume() {
   for (const std::string& note : resume_point_.notes) log(cat("note        ", note));
-  const std::string adapters = layout::adapters_text(layout_.inventory);
+  const std::string adapters = layout::adapters_text(layout_);
   if (!adapters.empty()) log(cat("adapters    ", adapters));
   if (!resume_point_.resumes()) {
     log(cat("weights     ", checkpoint::load_or_initialize(*model_, plan_)));
@@ -288,7 +288,7 @@ void Trainer::fail_step(const observe::StepMetrics& metrics, const Error& error)
   const int64_t finished = metrics.step - 1;
   const auto dump = [&] {
     const fs::path folder =
-        behind_own_links(run_.root() / "failure") / run_folder::checkpoint_name(finished);
+        behind_own_links(run_.failure()) / run_folder::checkpoint_name(finished);
     checkpoint::save_checkpoint(folder, saved_state(finished), *model_);
     return folder;
   };
@@ -380,16 +380,18 @@ void Trainer::train_to_the_end(TrainResult& result) {
   const bool first = mesh_.rank() == 0;
   const auto sinks = open_sinks();
   start_loggers();
-  bool saved = resume_point_.resumes();  // whether the current state is in a checkpoint
+  bool saved =
+      resume_point_.resumes();  // whether a checkpoint of the current state was written or tried
+  fs::path written;             // checkpoint of the current state, if this run has written one
   const auto write = [&] {
     const runtime::TraceRange range([] { return "save"; });
     clock_.enter(run_folder::Phase::kSaving);
     if (plan_.checkpoint.verify_replicas > 0) verify_replicas(result.steps);
     const StragglerWatch::Start start = watch_.start();
-    const fs::path folder = save(result.steps);
+    written = save(result.steps);
     watch_.add_saving(start);
-    if (folder.empty()) return;
-    result.checkpoint = folder;
+    if (written.empty()) return;
+    result.checkpoint = written;
     clock_.save(result.steps);
     record_progress(result);
   };
@@ -423,6 +425,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
     line = std::chrono::steady_clock::now();
     if (launch::seconds_since(recorded_) > kSecondsOfRecord) record_progress(result);
     saved = save_now(result.steps) || asked_.save;
+    written.clear();
     const int64_t verify = plan_.checkpoint.verify_replicas;
     if (verify > 0 && result.steps % verify == 0) verify_replicas(result.steps);
     if (saved) {
@@ -442,7 +445,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
       const auto save_here = [&] {
         if (!saved) write();
         saved = true;
-        return result.checkpoint;
+        return written;
       };
       clock_.enter(run_folder::Phase::kVisits);
       const bool trains_on = hook_->visit({result.steps, metrics, save_here});

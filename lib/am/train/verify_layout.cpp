@@ -47,13 +47,13 @@ void compute_in_float64(config::DistributedConfig& strategy) {
   } else if (auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy)) {
     megatron->grad_reduce_in_fp32 = megatron->preserve_fp32_weights = false;
     megatron->backend = "gloo";
+  } else if (auto* own = std::get_if<config::MegatronConfig>(&strategy)) {
+    own->params_dtype = kDtype;
+    own->grad_reduce_in_fp32 = false;
+    own->backend = "gloo";
   } else if (auto* ddp = std::get_if<config::DDPConfig>(&strategy)) {
     ddp->autocast_dtype.reset();
     ddp->backend = "gloo";
-  } else {
-    // am-run refuses the strategy megatron (layout/runs.cpp) before it verifies a layout.
-    throw Error(ErrorKind::kPlan, "the strategy megatron can be planned, but not run",
-                "use megatron_fsdp with zero_dp_strategy = 0, 1 or 2, or fsdp2");
   }
 }
 
@@ -143,7 +143,8 @@ std::vector<Reference> train_on_one_rank(const config::Plan& plan,
       trainer.model().for_each_owned([&](auto& group, size_t /*i*/, const auto& owned) {
         const at::Tensor value = group.value_of(owned);
         now->parameters[owned.name] = value.clone();
-        now->size = std::hypot(now->size, norm_of(value));
+        const double norm = norm_of(value);
+        now->size = std::sqrt(now->size * now->size + norm * norm);
       });
     }
   });
@@ -313,7 +314,7 @@ LayoutVerdict verify_layout(const config::Plan& plan, const model::ModelConfig& 
     throw Error(ErrorKind::kUsage,
                 "context parallel ranks scale FP8 products by their own part of the sequence, and "
                 "cannot be compared with one rank",
-                "fp8 = \"none\" compares everything else");
+                "set strategy.fp8 = \"none\" to compare everything else");
   }
   job.plan.train.global_batch_size = config::batch_shape(job.plan, sizes.dp()).sequences;
   const std::vector<Reference> reference = train_on_one_rank(on_one_rank(job.plan), config);
