@@ -3,12 +3,13 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <memory>
 #include <set>
+#include <string>
 #include <utility>
 
-#include "am/base/text.h"
-#include "am/base/units.h"
 #include "am/predict/time/step_time.h"
 
 namespace am_calibrate {
@@ -16,7 +17,6 @@ namespace {
 
 using am::predict::Constant;
 using am::predict::ConstantSpec;
-using am::predict::GpuFactors;
 using am::predict::kConstants;
 using am::predict::PipelineOrder;
 using am::predict::spec_of;
@@ -32,18 +32,10 @@ constexpr double kBend = 1.5;
 constexpr double kSpreadOfCompute = 0.12;
 constexpr double kSpreadOfHost = 0.7;
 constexpr double kSpreadOfSource = 0.04;
-// Spreads of a GPU's factors: on a GPU that nobody has measured, the rates of a similar GPU may be
-// wrong by half.
-struct GpuFactorSpread {
-  std::string_view key;
-  double GpuFactors::*member;
-  double spread;
-};
-constexpr std::array<GpuFactorSpread, 3> kGpuFactorSpreads = {{
-    {"compute", &GpuFactors::compute, 0.5},
-    {"host", &GpuFactors::host, kSpreadOfHost},
-    {"links", &GpuFactors::links, 0.5},
-}};
+// Spreads of the priors of a GPU's factors, in the order of kGpuFactors. For a GPU that was not
+// measured, the rates of its generation may be wrong by half, and its launch times by more.
+constexpr std::array<double, am::predict::kGpuFactors.size()> kGpuFactorSpreads = {
+    0.5, kSpreadOfHost, 0.5};
 
 // A fitted parameter: the logarithm of a positive member of CostConstants.
 struct Slot {
@@ -52,8 +44,8 @@ struct Slot {
   double spread = 1.0;  // standard deviation of log(member / prior)
 };
 
-// The vector x of fitted parameters: the slots, and the logarithm of a factor for each source of
-// runs, because all of its runs may be a little faster or slower than other runs. Parameters::to()
+// The vector x of fitted parameters: the slots, and the logarithm of a factor for each source,
+// because all runs of a source may be a little faster or slower than other runs. Parameters::to()
 // converts x to constants, without the factors of sources.
 class Parameters {
  public:
@@ -61,13 +53,13 @@ class Parameters {
   Parameters(std::vector<Slot> slots, const RunList& runs, CostConstants base)
       : slots_(std::move(slots)), base_(std::move(base)) {
     std::set<std::string> sources;
-    for (const MeasuredRun* run : runs) sources.insert(source_of(*run));
+    for (const MeasuredRun* run : runs) sources.insert(run->source);
     sources_.assign(sources.begin(), sources.end());
   }
 
   // Returns the index in x of the factor of the run's source.
   size_t place_of_source(const MeasuredRun& run) const {
-    const auto at = std::lower_bound(sources_.begin(), sources_.end(), source_of(run));
+    const auto at = std::lower_bound(sources_.begin(), sources_.end(), run.source);
     return slots_.size() + static_cast<size_t>(at - sources_.begin());
   }
 
@@ -99,7 +91,7 @@ class Parameters {
   CostConstants base_;
 };
 
-// Returns the different names of the runs, sorted.
+// Returns the distinct results of `name` for the runs, sorted.
 std::set<std::string> names_of(const RunList& runs,
                                const std::function<std::string(const MeasuredRun&)>& name) {
   std::set<std::string> names;
@@ -136,16 +128,17 @@ Parameters all_constants(const RunList& runs) {
   return {std::move(slots), runs, CostConstants()};
 }
 
-// Returns the parameters of a fit of the GPUs of the runs; all other constants are those of `base`.
+// Returns the parameters of a fit of GpuFactors, for each GPU that occurs in `runs`. All other
+// constants are those of `base`.
 Parameters factors_of_gpus(const RunList& runs, const CostConstants& base) {
   std::vector<Slot> slots;
   for (const std::string& name :
        names_of(runs, [](const MeasuredRun& run) { return run.gpu.name; })) {
-    for (const GpuFactorSpread& each : kGpuFactorSpreads) {
-      slots.push_back({[name, member = each.member](CostConstants& all) -> double& {
-                         return all.gpus[name].*member;
-                       },
-                       1.0, each.spread});
+    for (size_t i = 0; i < kGpuFactorSpreads.size(); ++i) {
+      const auto member = am::predict::kGpuFactors[i].second;
+      slots.push_back(
+          {[name, member](CostConstants& all) -> double& { return all.gpus[name].*member; }, 1.0,
+           kGpuFactorSpreads[i]});
     }
   }
   return {std::move(slots), runs, base};
@@ -329,30 +322,6 @@ class ConstantsFit {
   std::vector<double> normal_, gradient_;
 };
 
-double quantile(std::vector<double> values, double share) {
-  if (values.empty()) return 0.0;
-  std::sort(values.begin(), values.end());
-  const double at = share * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<size_t>(at);
-  const size_t above = std::min(below + 1, values.size() - 1);
-  return values[below] + (values[above] - values[below]) * (at - static_cast<double>(below));
-}
-
-// Sets the number of runs and the errors of runs that are held out of `fit_to`.
-void set_held_out(const RunList& runs, const FitFunction& fit_to, Calibration& calibration) {
-  const auto sizes = [](std::vector<double> errors) {
-    for (double& error : errors) error = std::abs(error);
-    return errors;
-  };
-  calibration.runs = static_cast<double>(runs.size());
-  const auto folds = sizes(held_out_errors(runs, fold_of_layout, fit_to));
-  calibration.time_median = quantile(folds, 0.5);
-  calibration.time_90 = quantile(folds, 0.9);
-  const auto sources = sizes(held_out_errors(runs, source_of, fit_to));
-  calibration.time_median_unseen = quantile(sources, 0.5);
-  calibration.time_90_unseen = quantile(sources, 0.9);
-}
-
 }  // namespace
 
 RunList timed(const MeasuredRuns& runs) {
@@ -375,124 +344,6 @@ std::vector<double> log_errors(const RunList& runs, const CostConstants& constan
   std::vector<double> errors;
   for (const Prepared& run : prepare(runs)) errors.push_back(run.log_error(constants));
   return errors;
-}
-
-std::vector<double> held_out_errors(const RunList& runs,
-                                    const std::function<std::string(const MeasuredRun&)>& part,
-                                    const FitFunction& fit_to) {
-  std::map<std::string, std::vector<size_t>> parts;
-  for (size_t i = 0; i < runs.size(); ++i) parts[part(*runs[i])].push_back(i);
-  std::vector<double> errors(runs.size(), 0.0);
-  for (const auto& [name, held_out] : parts) {
-    RunList others;
-    for (const MeasuredRun* run : runs) {
-      if (part(*run) != name) others.push_back(run);
-    }
-    RunList own;
-    for (const size_t i : held_out) own.push_back(runs[i]);
-    const std::vector<double> found = log_errors(own, fit_to(others));
-    for (size_t i = 0; i < held_out.size(); ++i) errors[held_out[i]] = found[i];
-  }
-  return errors;
-}
-
-// Returns the run's fold: a hash of its layout modulo 5. The hash is FNV-1a, which is equal on all
-// platforms.
-std::string fold_of_layout(const MeasuredRun& run) {
-  uint32_t hash = 2166136261U;
-  for (const char c : run.group) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;
-  return std::to_string(hash % 5);
-}
-
-std::string source_of(const MeasuredRun& run) { return run.source; }
-
-ErrorSummary summary(const std::vector<double>& log_errors) {
-  std::vector<double> sizes;
-  double sum = 0.0;
-  for (const double error : log_errors) {
-    sizes.push_back(std::abs(std::expm1(error)));
-    sum += sizes.back();
-  }
-  ErrorSummary result;
-  result.runs = sizes.size();
-  if (sizes.empty()) return result;
-  result.mean = sum / static_cast<double>(sizes.size());
-  result.median = quantile(sizes, 0.5);
-  result.nine_in_ten = quantile(std::move(sizes), 0.9);
-  return result;
-}
-
-Calibration calibrate(const MeasuredRuns& runs) {
-  const RunList list = timed(runs);
-  Calibration calibration;
-  calibration.constants = fit(list);
-  set_held_out(list, again(calibration.constants), calibration);
-  return calibration;
-}
-
-Calibration calibrate_gpus(const MeasuredRuns& runs) {
-  const RunList list = timed(runs);
-  Calibration calibration = am::predict::default_calibration();
-  calibration.constants = fit_gpus(list, calibration.constants);
-  set_held_out(list, again_of_gpus(), calibration);
-  return calibration;
-}
-
-FitFunction again(const CostConstants& start) {
-  return [start](const RunList& runs) { return fit(runs, &start); };
-}
-
-FitFunction again_of_gpus() {
-  return [](const RunList& runs) {
-    return fit_gpus(runs, am::predict::default_calibration().constants);
-  };
-}
-
-namespace {
-
-std::string number(double value) { return am::format_general(value, 5); }
-
-std::string held_out_toml(const Calibration& calibration) {
-  std::string text = "\n# |log(predicted / measured)| of runs that were held out\n[held_out]\n";
-  for (const auto& [name, figure] : am::predict::kHeldOut) {
-    text += am::cat(name, " = ", number(calibration.*figure), "\n");
-  }
-  return text;
-}
-
-}  // namespace
-
-std::string to_toml(const Calibration& calibration) {
-  std::string text = "# The time model, fitted to measured runs by scripts/calibrate.\n";
-  if (!calibration.constants.gpus.empty()) {
-    text += "# All other constants are those that are built in.\n";
-    text += held_out_toml(calibration);
-    for (const auto& [name, factors] : calibration.constants.gpus) {
-      text += am::cat("\n[gpu.\"", name, "\"]\n");
-      for (const GpuFactorSpread& each : kGpuFactorSpreads) {
-        text += am::cat(each.key, " = ", number(factors.*each.member), "\n");
-      }
-    }
-    return text;
-  }
-  text += "\n[constants]\n";
-  for (size_t i = 0; i < kConstants; ++i) {
-    const ConstantSpec& spec = spec_of(static_cast<Constant>(i));
-    text += am::cat(spec.name, " = ", number(calibration.constants.values[i]), "  # ", spec.meaning,
-                    "; prior ", number(spec.prior), "\n");
-  }
-  text += held_out_toml(calibration);
-  for (const auto& [name, factors] : calibration.constants.implementations) {
-    text += am::cat("\n[implementation.", name, "]\ncompute = ", number(factors.compute),
-                    "\nhost = ", number(factors.host), "\n");
-  }
-  if (!calibration.constants.sites.empty()) {
-    text += "\n# factors of launching where runs were measured\n[sites]\n";
-    for (const auto& [name, factor] : calibration.constants.sites) {
-      text += am::cat("\"", name, "\" = ", number(factor), "\n");
-    }
-  }
-  return text;
 }
 
 }  // namespace am_calibrate

@@ -1,5 +1,6 @@
-// am-calibrate: fits the constants of the time model to measured runs and reports the errors on
-// held-out runs. Only scripts/calibrate runs this program; it is not installed.
+// am-calibrate: fits the constants of the time model to measured runs, or evaluates given
+// constants, and reports the errors of predictions. Only scripts/calibrate runs this program; it is
+// not installed.
 #include <CLI/CLI.hpp>
 #include <cmath>
 #include <map>
@@ -10,6 +11,8 @@
 #include "am/cluster/embedded_files.h"
 #include "am/predict/memory/peak_memory.h"
 #include "am/term/table.h"
+#include "calibrate/calibration_text.h"
+#include "calibrate/cross_validation.h"
 #include "calibrate/fit.h"
 #include "calibrate/measured_memory.h"
 #include "common/command_line.h"
@@ -104,8 +107,8 @@ std::string to_text(const Section& section, const am::term::Style& style) {
   return table.text(style) + "\n";
 }
 
-// Reads the measured runs that the options name. If a row is wrong, adds an error to `found` and
-// returns nothing.
+// Reads the measured runs that the options name. If a row is wrong, or if constants must be written
+// but no row has a time, adds an error to `found` and returns nothing.
 std::optional<MeasuredRuns> read_runs(const Options& options, am::Diagnostics& found) {
   const bool own = !options.rows.empty();
   const std::string text =

@@ -10,6 +10,8 @@
 #include "am/base/file.h"
 #include "am/cluster/hardware.h"
 #include "am/predict/time/step_time.h"
+#include "calibrate/calibration_text.h"
+#include "calibrate/cross_validation.h"
 #include "calibrate/measured_memory.h"
 
 using namespace am;
