@@ -1,6 +1,5 @@
 #include "doctor_inputs.h"
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -12,7 +11,6 @@
 #include "am/data/batch.h"
 #include "am/data/from_plan.h"
 #include "am/frameworks/open_weights.h"
-#include "am/observe/loggers.h"
 #include "am/run_folder/data_files.h"
 #include "am/run_folder/step_folders.h"
 #include "am/stored/fit.h"
@@ -20,38 +18,13 @@
 #include "am/train/foreign_checkpoint.h"
 #include "am/train/resume.h"
 #include "am/train/run_facts.h"
+#include "job/doctor.h"
 
 namespace am_run {
 
 using namespace am;
 
 namespace {
-
-// Runs `open` and returns the result as a check: ok with the text that `open` returns, or an error
-// with the message of the exception that `open` throws.
-launch::Check check(const char* name, const std::function<std::string()>& open) {
-  try {
-    return {name, launch::CheckStatus::kOk, open(), {}};
-  } catch (const Error& error) {
-    return {name, launch::CheckStatus::kError, error.what(), error.hint()};
-  }
-}
-
-launch::Check check_loggers(const std::vector<std::string>& names) {
-  std::vector<std::string> problems;
-  launch::Check result = check("loggers", [&] {
-    for (const std::string& name : names) {
-      if (const auto problem = observe::why_no_logger(name)) problems.push_back(*problem);
-    }
-    return join(problems.empty() ? names : problems, "; ");
-  });
-  // A logger that cannot run is only a warning, because the job can train without it.
-  if (!problems.empty() || result.status == launch::CheckStatus::kError) {
-    result.status = launch::CheckStatus::kWarning;
-    result.help = "install the package with pip, and name its interpreter in AM_PYTHON";
-  }
-  return result;
-}
 
 train::ResumePoint resume_point_of(const config::Plan& plan,
                                    const std::filesystem::path& checkpoints) {
@@ -85,26 +58,26 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
   if (!plan.metrics.loggers.empty()) checks.push_back(check_loggers(plan.metrics.loggers));
   train::ResumePoint begin;
   std::unique_ptr<data::BatchReader> reader;
-  checks.push_back(check("checkpoint", [&]() -> std::string {
+  checks.push_back(check_opens("checkpoint", [&]() -> std::string {
     begin = resume_point_of(plan, checkpoints);
     return begin.resumes() ? cat(begin.folder.string(), ", step ", begin.info.step)
                            : "none: training starts at step 1";
   }));
-  checks.push_back(check("data", [&] {
+  checks.push_back(check_opens("data", [&] {
     const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
     reader =
         std::make_unique<data::BatchReader>(data::open_batches(full, checked.model->vocab_size));
     return join(reader->descriptions(), "; ");
   }));
   if (begin.resumes() && reader != nullptr) {
-    checks.push_back(check("the same run", [&] {
+    checks.push_back(check_opens("the same run", [&] {
       const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
       train::check_same_run(begin, train::run_facts(full, *checked.model, *reader), *reader);
       return cat("continues from step ", begin.info.step);
     }));
     return checks;  // no check of the weights' files: a resumed job reads its checkpoint instead
   }
-  checks.push_back(check("weights", [&]() -> std::string {
+  checks.push_back(check_opens("weights", [&]() -> std::string {
     const auto path = checkpoint::weights_path(plan);
     if (!path) return cat("initialised with seed ", plan.model.seed);
     const auto source = frameworks::open_tensor_source(*path);

@@ -19,6 +19,8 @@
 #include "am/runtime/engine_plugin.h"
 #include "am/runtime/torch_version.h"
 #include "common/output.h"
+#include "doctor_inputs.h"
+#include "job/doctor.h"
 #include "job/options.h"
 #include "modes.h"
 
@@ -65,6 +67,17 @@ int run(const Options& options) {
   launch::raise_open_files(launch::open_files_of_rank(here->world_size));
   guard_mapped_files();
   return run_rank(options, *here);
+}
+
+// Answers `am-run doctor PLAN`; `argv` begins at "doctor".
+int run_doctor(int argc, char** argv) {
+  int status = 0;
+  const auto options = parse_doctor_options(argc, argv, status);
+  if (!options) return status;
+  return am_apps::guarded("am-run doctor", options->output, [&] {
+    const std::string version = am::runtime::loaded_torch_version().value_or(AM_TORCH_VERSION);
+    return examine_machine(*options, {.version = version, .problem = {}}, examine_inputs);
+  });
 }
 
 }  // namespace

@@ -27,7 +27,8 @@ using frameworks::shell_word;
 
 constexpr const char* kFilesDescription =
     "Writes the file that starts a plan's launchers on a cluster: one am-run per node, which "
-    "starts the node's ranks, and restarts them after a failure or a preemption.\n\n"
+    "starts the node's ranks and restarts them after a failure. After a preemption, the cluster "
+    "starts the job again.\n\n"
     "Examples:\n"
     "  am-run files plan.toml --slurm -o job.sh && sbatch job.sh\n"
     "  am-run files plan.toml --jobset --image registry/automesh:1 | kubectl apply -f -";
@@ -102,6 +103,9 @@ ClusterJob cluster_job(const FilesOptions& options, const job::Job& job,
   cluster.command.push_back(cat("--run-dir=", run_root(options.job).lexically_normal().string()));
   cluster.command.push_back(cat("--max-restarts=", options.job.max_restarts));
   cluster.command.push_back(cat("--stopped-status=", kRequeue));
+  if (options.job.plugins == config::Plugins::kAllowed) {
+    cluster.command.emplace_back("--allow-plugins");
+  }
   if (cluster.nodes > 1) cluster.command.push_back(cat("--nnodes=", cluster.nodes));
   return cluster;
 }
@@ -221,7 +225,7 @@ int run_files(int argc, char** argv) {
                  "The container image that has am-run (default: automesh:latest)")
       ->needs(jobset);
   app.add_option("--claim", options.claim,
-                 "The persistent volume claim that is mounted at this folder (default: training)")
+                 "The persistent volume claim to mount at the current folder (default: training)")
       ->needs(jobset);
   app.add_option("-o,--output", options.output, "Write the file here")->type_name("FILE");
   app.add_flag("--force", options.force, "Overwrite an existing file");

@@ -24,6 +24,7 @@ constexpr const char* kManDescription =
     "  am-run man doctor | man -l -";
 
 constexpr std::array kCommands = {
+    Command{"init", run_init},
     Command{"doctor", run_doctor},
     Command{"files", run_files},
     Command{"prepare", run_prepare},

@@ -1,6 +1,7 @@
-// Entry points of am-run: launch this machine's ranks of a plan, or of any program; write the file
-// (a Slurm script or a JobSet) with which a cluster starts a plan's launchers; prepare and show the
-// data of a plan; list and compare runs; describe am-run's command line to shells and to man.
+// Entry points of am-run: launch this machine's ranks of a plan, or of any program; write a plan;
+// check this machine; write the file (a Slurm script or a JobSet) with which a cluster starts a
+// plan's launchers; prepare and show the data of a plan; list and compare runs; describe am-run's
+// command line to shells and to man.
 #pragma once
 
 #include <span>
@@ -21,11 +22,14 @@ int run_program(const Options& options);
 // Runs the program of --exec as one rank in a fake world of --nproc ranks, and prints the
 // memory and the collectives of that rank. Returns the exit status.
 int dry_run_program(const Options& options);
+// am-run init --model NAME --gpus N: writes a plan. `argv` begins at "init".
+int run_init(int argc, char** argv);
 // am-run doctor PLAN: checks this machine and all that the job reads. `argv` begins at "doctor".
 int run_doctor(int argc, char** argv);
 // am-run files PLAN --slurm | --jobset: writes the file that starts a plan's launchers on a
 // cluster. `argv` begins at "files". Prints the file, or writes it to the path of -o. Returns the
-// exit status: 0 if written, 1 if the plan has errors, 2 if the command line is wrong.
+// exit status: 0 if written, 1 if the plan has errors, 2 if the command line is wrong or the file
+// cannot be written.
 int run_files(int argc, char** argv);
 // am-run prepare PLAN: tokenises the plan's text and conversations, and writes the tokens to
 // data.prepared. `argv` begins at "prepare". Returns the exit status, as run_files() does.
@@ -50,8 +54,8 @@ std::span<const Command> commands();
 
 // Describes am-run and its commands.
 am_apps::CommandDescription describe_tool();
-// Returns the words that complete the value of --fault (names of faults) or of --resume (paths of
-// checkpoints).
+// Returns the words that complete the value of --fault (names of faults) or of --resume ("auto",
+// "none", checkpoints and other paths).
 am_apps::Words values_of(const am_apps::Asked& asked);
 
 }  // namespace am_run

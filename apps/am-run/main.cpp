@@ -1,9 +1,10 @@
 // am-run PLAN launches the ranks of a plan on this machine; am-run --exec PROGRAM launches any
-// program; am-run doctor PLAN checks this machine; am-run files PLAN writes the file that starts
-// the launchers on a cluster; am-run prepare PLAN tokenises the plan's data; am-run show-batch PLAN
-// prints rows of a batch; am-run ls lists runs; am-run compare compares runs; am-run completions
-// and am-run man describe the tool. am-run does not link libtorch, so that it answers immediately;
-// am-run-rank contains the parts that need libtorch (starter/torch_programs.h).
+// program; am-run init writes a plan; am-run doctor PLAN checks this machine; am-run files PLAN
+// writes the file that starts the launchers on a cluster; am-run prepare PLAN tokenises the plan's
+// data; am-run show-batch PLAN prints rows of a batch; am-run ls lists runs; am-run compare
+// compares runs; am-run completions and am-run man describe the tool. am-run does not link
+// libtorch, so that it answers immediately; am-run-rank contains the parts that need libtorch
+// (starter/torch_programs.h).
 #include <csignal>
 #include <string>
 #include <string_view>
@@ -43,15 +44,6 @@ int run(Options& options, int argc, char** argv) {
 }
 
 }  // namespace
-
-int run_doctor(int argc, char** argv) {
-  int status = 0;
-  const auto options = parse_doctor_options(argc, argv, status);
-  if (!options) return status;
-  return am_apps::guarded("am-run doctor", options->output, [&]() -> int {
-    am_apps::become_torch_program("am-run-rank", argv - 1);  // am-run's own arguments
-  });
-}
 
 }  // namespace am_run
 

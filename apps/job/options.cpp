@@ -20,6 +20,7 @@ namespace {
 constexpr const char* kRunDescription =
     "Launches the training that a plan describes, and trains; or launches any other program.\n\n"
     "Examples:\n"
+    "  am-run init --model llama-3.1-8b --gpus 8 -o plan.toml   write a plan\n"
     "  am-run plans/quickstart.toml                          start this machine's ranks\n"
     "  am-run plan.toml --steps 20 --set optimizer.lr=3e-4   override the plan\n"
     "  am-run plan.toml --max-restarts 3                     go on after a failure\n"
@@ -31,6 +32,7 @@ constexpr const char* kRunDescription =
     "  am-run prepare plan.toml                              tokenise its text once, for all jobs\n"
     "  am-run show-batch plan.toml                           what is the model trained on?\n"
     "  am-run ls                                             the runs in runs/, and their losses\n"
+    "  am-run compare runs/plan                              a run against its plan's prediction\n"
     "  am-run files plan.toml --slurm                        a script for sbatch, or --jobset\n"
     "  am-run completions bash                               completions for bash, zsh or fish\n"
     "  am-run man files                                      the manual page of a command";
@@ -63,7 +65,7 @@ int own_arguments(int argc, char** argv) {
       argv);
 }
 
-// Validates the value of an option for CLI11: returns an empty string if it is the name of a fault,
+// Validates the value of --fault for CLI11: returns an empty string if it is the name of a fault,
 // otherwise the error message.
 std::string is_fault(const std::string& name) {
   if (am::fault::find(name)) return {};
@@ -103,8 +105,8 @@ std::string is_tcp_address(const std::string& text) {
   }
 }
 
-// Returns an error message if the flags for several machines contradict each other, which CLI11
-// cannot check; otherwise an empty string.
+// Returns an error message if --rdzv is invalid or the flags for several machines contradict each
+// other, which CLI11 cannot check; otherwise an empty string.
 std::string rendezvous_problem(const Options& options) {
   if (!options.rdzv.empty() && !is_host_and_port(options.rdzv)) {
     return "--rdzv: write HOST:PORT, e.g. node0:29500";
@@ -124,7 +126,8 @@ int complain(const std::string& problem) {
 }  // namespace
 
 void add_run_dir(CLI::App& app, Options& options) {
-  app.add_option("--run-dir", options.run_dir, "The run folder (default: runs/NAME-OF-PLAN)")
+  app.add_option("--run-dir", options.run_dir,
+                 "The run folder (default: runs/NAME-OF-PLAN-OR-PROGRAM)")
       ->type_name("DIR");
 }
 

@@ -34,7 +34,15 @@ constexpr std::string_view kPrograms = AM_TORCH_PROGRAMS;     // folder of the p
 constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // folders that may have libtorch
 constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // folders that may have CUDA's plugin
 
+// Whether the tools were built without the programs that link libtorch. These programs may have
+// been installed separately.
+constexpr bool kWithoutTorch = AM_TORCH_FILE_SIZE == 0;
+
 fs::path own_folder() { return fs::read_symlink("/proc/self/exe").parent_path(); }
+
+fs::path path_of(const std::string& program) {
+  return (own_folder() / kPrograms / program).lexically_normal();
+}
 
 // Returns the files of this name that exist in the colon-separated folders, in their order.
 std::vector<fs::path> find_in(std::string_view folders, const char* name) {
@@ -110,9 +118,20 @@ std::optional<launch::CudaProblem> ask_about_cuda() {
 
 }  // namespace
 
+bool has_torch_program(const std::string& name) {
+  return ::access(path_of(name).c_str(), X_OK) == 0;
+}
+
 fs::path torch_program(const std::string& name) {
-  fs::path program = (own_folder() / kPrograms / name).lexically_normal();
+  fs::path program = path_of(name);
   if (::access(program.c_str(), X_OK) == 0) return program;
+  if (kWithoutTorch && errno == ENOENT) {
+    throw Error(
+        ErrorKind::kRuntime,
+        cat(name, " is not installed: these are the tools that need no libtorch"),
+        "to train plans and to read the values of tensors, install automesh-train, or build "
+        "automesh with libtorch: scripts/setup && scripts/build in its source folder");
+  }
   throw Error(ErrorKind::kRuntime, cat("cannot run ", program.string(), ": ", std::strerror(errno)),
               "this program is installed together with the tools: build or install automesh again");
 }
@@ -125,6 +144,7 @@ void become_torch_program(const std::string& name, char** argv) {
 }
 
 std::string library_versions() {
+  if (kWithoutTorch && !has_torch_program(kWhoAnswers)) return "libtorch: not installed";
   const bool plugin = !find_in(kPluginPlaces, "libautomesh_cuda.so").empty();
   // If ranks would load NCCL, am-run-rank must report its version, which may differ from that of
   // the NCCL for which automesh was compiled.

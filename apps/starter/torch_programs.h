@@ -1,7 +1,7 @@
 // Starts the programs that link libtorch. am-run and am-repl do not link it themselves, because
 // loading it takes longer than most of their commands. See lib/decisions/0012.
 //
-//   am-run-rank      for am-run: a rank of a plan, a dry run, the doctor
+//   am-run-rank      for am-run: a rank of a plan, --dry-run, --verify-layout, the doctor
 //   am-repl-values   for am-repl: commands that read values
 #pragma once
 
@@ -13,18 +13,22 @@
 
 namespace am_apps {
 
-// Returns the program's path. Throws am::Error(kRuntime) if it is missing.
+// Returns whether the program is installed. An installation without libtorch has none.
+bool has_torch_program(const std::string& name);
+
+// Returns the program's path. Throws am::Error(kRuntime) if it is missing; the hint says what to
+// install.
 std::filesystem::path torch_program(const std::string& name);
 
 // Replaces this process by the program, which gets the arguments `argv`. Throws am::Error(kRuntime)
 // if the program cannot be run.
 [[noreturn]] void become_torch_program(const std::string& name, char** argv);
 
-// Returns the versions of libtorch and NCCL, for --version.
+// Returns the text of --version about libtorch and NCCL: their versions, or why there are none.
 std::string library_versions();
 
-// Throws am::Error(kRuntime) if the programs would load another version of libtorch than the one
-// that automesh was compiled for. The message names both versions.
+// Throws am::Error(kRuntime) if the libtorch that the programs would load differs from the version
+// for which automesh was compiled, except in the patch number. The message names both versions.
 void require_compiled_torch();
 
 // Returns the reason why NCCL cannot run on this machine, or nothing if it can. If there is a GPU,

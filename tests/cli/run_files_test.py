@@ -104,6 +104,11 @@ class Files(RunTest):
         self.assertEqual([row["step"] for row in self.metrics("run")], list(range(1, last + 4)))
         self.assertFalse((self.path / "requeued").exists())
 
+    def test_the_command_allows_plugins_where_the_files_were_allowed_to(self):
+        plan = self.two_nodes(steps=2)
+        self.assertNotIn("--allow-plugins", self.files(plan, "--slurm").stdout)
+        self.assertIn(" --allow-plugins ", self.files(plan, "--slurm", "--allow-plugins").stdout)
+
     def test_a_jobset_has_a_pod_a_node(self):
         plan = self.two_nodes(steps=2)
         text = self.files(plan, "--jobset", "--image", "hub/am:1", "--run-dir", self.path / "run",

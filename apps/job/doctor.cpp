@@ -1,4 +1,4 @@
-#include "am/launch/doctor/doctor.h"
+#include "job/doctor.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,6 +8,7 @@
 #include "am/launch/environment/nccl.h"
 #include "am/layout/backend_choice.h"
 #include "am/layout/precision.h"
+#include "am/observe/loggers.h"
 #include "am/predict/memory/memory.h"
 #include "am/predict/time/goodput.h"
 #include "am/rules/check.h"
@@ -15,11 +16,9 @@
 #include "am/term/caret.h"
 #include "am/term/table.h"
 #include "common/output.h"
-#include "doctor_inputs.h"
 #include "job/options.h"
 #include "job/placement.h"
 #include "job/plan_file.h"
-#include "modes.h"
 
 namespace am_run {
 
@@ -55,9 +54,9 @@ int64_t checkpoints_kept(const config::Plan& plan) {
   return checkpoint.keep == 0 ? written : std::min(written, checkpoint.keep + others);
 }
 
-// Fills in world size, nodes, ranks of this machine and the rendezvous address. If a launcher
-// started this process, the values come from the environment that it set (`here`), otherwise from
-// the command line.
+// Fills in world size, nodes, ranks of this machine, the rendezvous address, and whether this
+// machine serves it. If a launcher started this process, the values come from the environment that
+// it set (`here`), otherwise from the command line.
 void place(const Options& options, const std::optional<launch::RankEnvironment>& here,
            launch::JobNeeds& needs) {
   if (here) {
@@ -91,7 +90,6 @@ launch::JobNeeds needs_of(const Options& options, const config::Plan& plan,
   needs.peak_bytes = worst_peak(plan, checked);
   needs.checkpoint_bytes = std::llround(predict::checkpoint_bytes(plan, *checked.layout));
   needs.checkpoints_kept = checkpoints_kept(plan);
-  needs.torch_version = AM_TORCH_VERSION;
   place(options, here, needs);
   return needs;
 }
@@ -178,17 +176,47 @@ int refuse_plan(const Diagnostics& found, const am_apps::Output& output) {
   return am_apps::status_of(found);
 }
 
-int examine_machine(Options& options) {
+}  // namespace
+
+launch::Check check_opens(const char* name, const std::function<std::string()>& open) {
+  try {
+    return {name, launch::CheckStatus::kOk, open(), {}};
+  } catch (const Error& error) {
+    return {name, launch::CheckStatus::kError, error.what(), error.hint()};
+  }
+}
+
+launch::Check check_loggers(const std::vector<std::string>& names) {
+  std::vector<std::string> problems;
+  launch::Check result = check_opens("loggers", [&] {
+    for (const std::string& name : names) {
+      if (const auto problem = observe::why_no_logger(name)) problems.push_back(*problem);
+    }
+    return join(problems.empty() ? names : problems, "; ");
+  });
+  // A logger that cannot run is only a warning, because the job can train without it.
+  if (!problems.empty() || result.status == launch::CheckStatus::kError) {
+    result.status = launch::CheckStatus::kWarning;
+    result.help = "install the package with pip, and name its interpreter in AM_PYTHON";
+  }
+  return result;
+}
+
+int examine_machine(Options options, const TorchFacts& torch, const ExamineInputs& examine_inputs) {
   Diagnostics found;
   auto plan = config::load_plan(options.plan, options.overrides, found);
   if (!plan) return refuse_plan(found, options.output);
   plan->plugins = options.plugins;
-  Diagnostics variables;  // errors in environment variables, printed as a row of the table
+  // Errors in environment variables, or in options that contradict them. The table has a row for
+  // the first.
+  Diagnostics variables;
   const auto here = place_process(options, launch::process_environment(), variables);
   const int64_t given_world = here ? here->world_size : options.nproc * options.nnodes;
   const auto checked = check_plan(*plan, given_world, found);
   if (!found.ok() || !checked.layout) return refuse_plan(found, options.output);
   launch::JobNeeds needs = needs_of(options, *plan, checked, here);
+  needs.torch_version = torch.version;
+  needs.torch_problem = torch.problem;
   needs.placed_by_options = !here && !options.placement.empty();
   if (!variables.ok()) needs.placement_problem = variables.items().front();
   launch::MachineSources sources;
@@ -206,16 +234,6 @@ int examine_machine(Options& options) {
   const auto inputs = examine_inputs(*plan, checked, checkpoints);
   checks.insert(checks.end(), inputs.begin(), inputs.end());
   return report(checks, options.output);
-}
-
-}  // namespace
-
-int run_doctor(int argc, char** argv) {
-  int status = 0;
-  auto options = parse_doctor_options(argc, argv, status);
-  if (!options) return status;
-  return am_apps::guarded("am-run doctor", options->output,
-                          [&] { return examine_machine(*options); });
 }
 
 }  // namespace am_run
