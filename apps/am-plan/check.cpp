@@ -1,19 +1,20 @@
-// am-plan check PLAN...: prints every rule that each plan violates, on stdout.
+// am-plan check PLAN...: prints every rule that each plan violates, on stdout. With --from, the
+// files are configurations of another framework.
 #include "am/rules/check.h"
 
 #include <algorithm>
 #include <memory>
 #include <utility>
 
+#include "am/base/error.h"
 #include "am/base/text.h"
-#include "am/cluster/implementation.h"
 #include "am/config/batch.h"
 #include "am/frameworks/framework_rules.h"
-#include "am/job/job.h"
 #include "am/term/caret.h"
 #include "am/term/finding_formats.h"
 #include "am/term/printable.h"
 #include "commands.h"
+#include "frameworks.h"
 #include "plan_input.h"
 #include "text.h"
 
@@ -26,25 +27,16 @@ struct Verdict {
   std::vector<std::string> lacks;  // features of a valid plan that am-run cannot run
 };
 
-// Returns whether the plan is meant for am-run. Features that am-run cannot run are errors in this
-// case.
-bool is_for_am_run(const am::config::Plan& plan, const PlanOptions& options) {
-  return !options.plan_only && options.dialect.empty() &&
-         plan.cluster.implementation == am::cluster::automesh_implementation().name;
-}
-
 Verdict judge(const std::string& path, const PlanOptions& options) {
   Verdict verdict;
-  auto file = check_plan(path, options, verdict.found);
+  auto file = options.from.empty() ? check_plan(path, options, verdict.found)
+                                   : check_framework_file(path, options, verdict.found);
   if (file) verdict.file = *std::move(file);
   const am::rules::CheckedPlan& checked = verdict.file.checked;
   if (verdict.found.ok() && verdict.file.plan && checked.mesh && checked.model) {
     verdict.lacks = what_am_run_lacks(*verdict.file.plan, &*checked.model);
   }
-  if (verdict.file.plan && is_for_am_run(*verdict.file.plan, options)) {
-    am::job::check_runs(verdict.file, verdict.found);
-    verdict.found.sort();
-  }
+  check_limits_of_am_run(verdict.file, options, verdict.found);
   return verdict;
 }
 
@@ -79,14 +71,15 @@ std::string summary_line(const std::string& path, const Verdict& verdict,
   return line;
 }
 
-am::Json to_json(const std::string& path, const Verdict& verdict, const std::string& dialect) {
+am::Json to_json(const std::string& path, const Verdict& verdict, const PlanOptions& options) {
   am::Json json = am::Json::object();
   json["file"] = path;
   json["ok"] = verdict.found.ok();
   json["diagnostics"] = am::to_json(verdict.found);
-  // "runs" is whether am-run can run the plan. With --dialect the key is absent, because only rules
-  // of another framework are checked.
-  if (dialect.empty()) json["runs"] = verdict.found.ok() && verdict.lacks.empty();
+  // "runs" is whether am-run can run the plan. It is absent for files of other frameworks, and with
+  // --dialect, which checks only the rules of another framework.
+  if (!options.from.empty()) return json;
+  if (options.dialect.empty()) json["runs"] = verdict.found.ok() && verdict.lacks.empty();
   if (!verdict.lacks.empty()) json["unsupported"] = verdict.lacks;
   return json;
 }
@@ -131,7 +124,7 @@ int run_check(const PlanOptions& options, const Output& output) {
     ok = ok && verdict.found.ok();
     status = std::max(status, am_apps::status_of(verdict.found));
     if (output.json) {
-      plans.push_back(to_json(path, verdict, options.dialect));
+      plans.push_back(to_json(path, verdict, options));
       continue;
     }
     // Findings are the result of a check, so they go to stdout; an unreadable plan is an error.
@@ -149,8 +142,39 @@ int run_check(const PlanOptions& options, const Output& output) {
   return status;
 }
 
+// Sets the dialect for files of another framework. Throws Error(kUsage) for options that contradict
+// each other.
+void settle_framework(PlanOptions& options) {
+  if (options.from.empty()) {
+    if (options.model.empty()) return;
+    throw am::Error(am::ErrorKind::kUsage, "--model is only for files of another framework",
+                    "give --from FRAMEWORK, or set model.path in the plan");
+  }
+  const char* other = !options.dialect.empty()     ? "--dialect"
+                      : !options.overrides.empty() ? "--set"
+                      : options.plan_only          ? "--plan-only"
+                                                   : nullptr;
+  if (other != nullptr) {
+    throw am::Error(am::ErrorKind::kUsage,
+                    am::cat(other, " is for plans, and --from for the files of ", options.from),
+                    am::cat("am-plan import FILE --from ", options.from, " makes a plan"));
+  }
+  if (am::frameworks::find_framework_rules(options.from) != nullptr) options.dialect = options.from;
+}
+
 Run declare_check(CLI::App& command, SharedOptions& shared) {
-  add_option(command, {"PLAN", "", "Plan files (TOML)", kRequired}, shared.plan.files);
+  add_option(command,
+             {"PLAN", "", "Plan files (TOML), or files of another framework (--from)", kRequired},
+             shared.plan.files);
+  add_framework(command, "--from",
+                "The framework that the files are for: check them as they are, by its own rules if "
+                "automesh knows these",
+                shared.plan.from, /*required=*/false);
+  add_option(command,
+             {"--model", "CONFIG",
+              "With --from, the model: a Hugging Face config.json, its folder, or a name such as "
+              "llama-3.1-8b"},
+             shared.plan.model);
   add_option(command,
              {.name = "--dialect",
               .value = "NAME",
@@ -170,6 +194,7 @@ Run declare_check(CLI::App& command, SharedOptions& shared) {
              options->format);
   add_overrides(command, shared);
   return [&shared, options](const Output& output) {
+    settle_framework(shared.plan);
     if (options->format == "text" || options->format == "json") {
       Output chosen = output;
       chosen.json = output.json || options->format == "json";

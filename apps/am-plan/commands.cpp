@@ -6,10 +6,10 @@ namespace am_plan {
 
 std::span<const Command* const> commands() {
   static constexpr std::array kCommands = {
-      &kCheckCommand,    &kShowCommand,   &kModelCommand,       &kShardsCommand, &kTpCommand,
-      &kMemoryCommand,   &kCostCommand,   &kJobCommand,         &kSearchCommand, &kReportCommand,
-      &kScheduleCommand, &kDiffCommand,   &kExportCommand,      &kImportCommand, &kRulesCommand,
-      &kExplainCommand,  &kSchemaCommand, &kCompletionsCommand, &kManCommand,
+      &kCheckCommand,    &kShowCommand,   &kModelCommand,  &kShardsCommand,      &kTpCommand,
+      &kMemoryCommand,   &kCostCommand,   &kJobCommand,    &kSearchCommand,      &kReportCommand,
+      &kScheduleCommand, &kDiffCommand,   &kExportCommand, &kImportCommand,      &kRulesCommand,
+      &kExplainCommand,  &kSchemaCommand, &kLspCommand,    &kCompletionsCommand, &kManCommand,
   };
   return kCommands;
 }

@@ -55,6 +55,7 @@ extern const Command kImportCommand;
 extern const Command kRulesCommand;
 extern const Command kExplainCommand;
 extern const Command kSchemaCommand;
+extern const Command kLspCommand;
 extern const Command kCompletionsCommand;
 extern const Command kManCommand;
 

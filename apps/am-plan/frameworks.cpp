@@ -10,10 +10,11 @@
 
 namespace am_plan {
 
-void add_framework(CLI::App& command, const char* name, const char* help, std::string& framework) {
+void add_framework(CLI::App& command, const char* name, const char* help, std::string& framework,
+                   bool required) {
   std::vector<std::string> names;
   for (const auto& one : am::frameworks::all_frameworks()) names.emplace_back(one.name);
-  add_option(command, {name, "FRAMEWORK", help, kRequired, std::move(names)}, framework);
+  add_option(command, {name, "FRAMEWORK", help, required, std::move(names)}, framework);
 }
 
 const am::frameworks::Framework& framework_of(const std::string& name) {

@@ -1,5 +1,5 @@
-// The option of `am-plan export` and `am-plan import` that names the other framework, and the
-// printed notes about the conversion.
+// The option of `am-plan check`, `export` and `import` that names the other framework, and the
+// printed notes about a conversion.
 #pragma once
 
 #include <string>
@@ -15,8 +15,9 @@ class App;
 
 namespace am_plan {
 
-// Adds the required option `name`, which is "--to" or "--from". Its value is a framework's name.
-void add_framework(CLI::App& command, const char* name, const char* help, std::string& framework);
+// Adds the option `name`, which is "--to" or "--from". Its value is a framework's name.
+void add_framework(CLI::App& command, const char* name, const char* help, std::string& framework,
+                   bool required = true);
 // Returns the framework with this name.
 const am::frameworks::Framework& framework_of(const std::string& name);
 

@@ -139,8 +139,8 @@ Run declare_import(CLI::App& command, SharedOptions& shared) {
       {"--model", "CONFIG", "The plan's model.path: a Hugging Face config.json, or its folder"},
       options->model);
   add_force(command, shared,
-            "Leave out settings that a plan cannot express, even if the layout or the numbers "
-            "change; overwrite an existing file");
+            "Leave out settings that a plan cannot express, even if this changes the layout or the "
+            "results of training; overwrite an existing file");
   add_output(command, shared, "Write the plan to this file", options->output);
   add_json(command, shared);
   return [options, &shared](const Output& output) {

@@ -25,7 +25,7 @@ using am::predict::Prediction;
 
 struct JobOptions {
   std::string tokens;  // for example "15e12" or "15T"
-  std::string price;   // of a GPU for an hour; empty: not given
+  std::string price;   // price of a GPU for an hour; empty: not given
 };
 
 constexpr double kDay = 24.0 * 3600.0;
@@ -56,9 +56,9 @@ struct Forecast {
   double step_tokens = 0.0;
   double steps = 0.0;
   double seconds = 0.0;                           // time of all steps, without failures and saves
-  std::optional<am::predict::Interval> interval;  // of `seconds`
+  std::optional<am::predict::Interval> interval;  // error interval of `seconds`
   double gpus = 0.0;
-  std::optional<double> price;  // of a GPU for an hour
+  std::optional<double> price;  // price of a GPU for an hour
   double checkpoint_bytes = 0.0;
   std::optional<am::predict::JobForecast> failures;
 
@@ -66,7 +66,8 @@ struct Forecast {
   double gpu_hours() const { return seconds / goodput() / 3600.0 * gpus; }
 };
 
-// Returns the tokens to which the plan limits its job.
+// Returns the tokens to which train.max_steps and train.max_tokens limit the job. Throws
+// Error(kUsage) if neither applies.
 double tokens_of(const am::config::Plan& plan, double step_tokens) {
   double tokens = std::numeric_limits<double>::infinity();
   if (plan.max_steps_apply()) tokens = step_tokens * am::as_double(plan.train.max_steps);
@@ -182,8 +183,8 @@ std::string report(const PlanInput& input, const Forecast& job, const Prediction
   std::string text = facts.text(style);
   if (!job.failures) {
     text +=
-        "\nwithout failures: cluster.hours_between_failures and cluster.storage_gb_per_s add "
-        "the goodput and the best interval between checkpoints\n";
+        "\nfailures are not counted: cluster.hours_between_failures and cluster.storage_gb_per_s "
+        "add the goodput and the best interval between checkpoints\n";
   }
   if (prediction.assumptions.gpu_is_assumed) {
     text += am::cat("\n", assumed_gpu_text(prediction.assumptions.gpu), "\n");
@@ -210,7 +211,7 @@ int run_job(const PlanOptions& plan, const JobOptions& options, const Output& ou
 }
 
 Run declare_job(CLI::App& command, SharedOptions& shared) {
-  // Lives as long as the command line.
+  // The function that is returned below shares ownership of the options.
   const auto options = std::make_shared<JobOptions>();
   add_plan(command, shared);
   add_option(command,

@@ -36,15 +36,21 @@ struct Component {
   std::string why;
 };
 
+// Returns as text how parameters are stored, for example "sharded over 8, cut over tp 2". Megatron
+// stores the parameters whole that its distributed optimizer shards; am-run stores the optimizer's
+// shards.
 std::string sharding_text(const PlanInput& input) {
   const am::mesh::MeshLayout& mesh = input.layout.mesh;
   const auto& all = input.layout.parameters;
-  const bool fsdp = std::any_of(all.begin(), all.end(), [](const auto& each) { return each.fsdp; });
+  const bool whole = std::holds_alternative<am::config::MegatronConfig>(input.plan.strategy) &&
+                     !am::predict::runs_automesh(input.plan);
+  const bool fsdp =
+      !whole && std::any_of(all.begin(), all.end(), [](const auto& each) { return each.fsdp; });
   const bool ignores = fsdp && !input.layout.ignored().empty();
   std::vector<std::string> parts;
   if (fsdp) {
     parts.push_back(am::cat("sharded over ", mesh.group_size("dp_shard_cp"),
-                            ignores ? " but for ignored_params" : ""));
+                            ignores ? " except ignored_params" : ""));
   }
   if (mesh.sizes().tp > 1) parts.push_back(am::cat("cut over tp ", mesh.sizes().tp));
   if (mesh.sizes().pp > 1) parts.push_back(am::cat("1 of ", mesh.sizes().pp, " stages"));
@@ -64,8 +70,9 @@ std::string states_text(const am::config::OptimizerSection& optimizer) {
   return optimizer.ema_decay > 0.0 ? text + "; the average of the parameters" : text;
 }
 
-// Returns the number of ranks over which Megatron's distributed optimizer shards dense parameters'
-// states from this level of `zero` on, as text; empty for another strategy and for lower levels.
+// Returns as text the number of ranks over which Megatron's distributed optimizer shards the states
+// (`level` 1) or the gradients (`level` 2) of dense parameters. Returns an empty text for another
+// strategy, or if the plan's `zero` is below `level`.
 std::string level_text(const PlanInput& input, int64_t level) {
   const auto* megatron = std::get_if<am::config::MegatronConfig>(&input.plan.strategy);
   if (megatron == nullptr || megatron->zero < level) return {};

@@ -18,9 +18,12 @@
 namespace am_plan {
 namespace {
 
+constexpr int64_t kUsualLength = 4096;
+
 struct ModelOptions {
   std::string config;
-  // Sequence length for which FLOPs are counted; 0: 4096, or the model's limit if that is less.
+  // Sequence length for which FLOPs are counted; 0: kUsualLength, or the model's limit if that is
+  // less.
   int64_t seq_len = 0;
 };
 
@@ -45,6 +48,14 @@ std::vector<std::pair<std::string, int64_t>> by_module(const am::model::Inventor
   return modules;
 }
 
+// Whether the family's configs have a number of heads, and a limit of positions; Mamba's have none.
+bool has_heads(const am::model::ModelConfig& config) {
+  return !am::model::family_of(config).keys.heads.empty();
+}
+bool has_positions(const am::model::ModelConfig& config) {
+  return !am::model::family_of(config).keys.positions.empty();
+}
+
 am::Json to_json(const am::model::ModelConfig& config, const am::model::Inventory& inventory,
                  int64_t seq_len) {
   am::Json modules = am::Json::object();
@@ -60,15 +71,17 @@ am::Json to_json(const am::model::ModelConfig& config, const am::model::Inventor
   json["layers"] = config.num_hidden_layers;
   json["hidden_size"] = config.hidden_size;
   json["intermediate_size"] = config.intermediate_size;
-  json["attention_heads"] = config.num_attention_heads;
-  json["key_value_heads"] = config.num_key_value_heads;
-  json["head_dim"] = config.head_dim;
+  if (has_heads(config)) {
+    json["attention_heads"] = config.num_attention_heads;
+    json["key_value_heads"] = config.num_key_value_heads;
+    json["head_dim"] = config.head_dim;
+  }
   if (config.moe.has_value()) {
     json["experts"] = config.moe->experts;
     json["experts_per_token"] = config.moe->experts_per_token;
   }
   json["vocab_size"] = config.vocab_size;
-  json["max_position_embeddings"] = config.max_position_embeddings;
+  if (has_positions(config)) json["max_position_embeddings"] = config.max_position_embeddings;
   json["tie_word_embeddings"] = config.tie_word_embeddings;
   json["seq_len"] = seq_len;
   json["model_flops_per_token"] = am::model::train_flops_per_token(config, seq_len);
@@ -101,11 +114,19 @@ std::string window_text(const am::model::ModelConfig& config) {
 }
 
 std::string geometry(const am::model::ModelConfig& config) {
-  std::string text = am::cat(
-      "  ", config.num_hidden_layers, " layers, hidden ", config.hidden_size, ", feed-forward ",
-      config.intermediate_size, ", vocabulary ", config.vocab_size, "\n  ",
-      config.num_attention_heads, " heads of ", config.head_dim, ", ", config.num_key_value_heads,
-      " key/value heads, up to ", config.max_position_embeddings, " positions\n");
+  std::string text = am::cat("  ", config.num_hidden_layers, " layers, hidden ", config.hidden_size,
+                             ", feed-forward ", config.intermediate_size, ", vocabulary ",
+                             config.vocab_size, "\n");
+  std::string attention;
+  if (has_heads(config)) {
+    attention = am::cat(config.num_attention_heads, " heads of ", config.head_dim, ", ",
+                        config.num_key_value_heads, " key/value heads");
+  }
+  if (has_positions(config)) {
+    attention += am::cat(attention.empty() ? "" : ", ", "up to ", config.max_position_embeddings,
+                         " positions");
+  }
+  if (!attention.empty()) text += am::cat("  ", attention, "\n");
   if (config.tie_word_embeddings) text += "  the head shares the embedding's weight\n";
   if (config.mla.has_value()) {
     const am::model::MlaConfig& mla = *config.mla;
@@ -155,9 +176,9 @@ int run_model(const ModelOptions& options, const Output& output) {
   if (!config.has_value()) return am_apps::refuse(found, output);
   am_apps::print_diagnostics(found, output);
   const am::model::Inventory inventory = am::model::build_inventory(*config);
-  const int64_t seq_len = options.seq_len > 0
-                              ? options.seq_len
-                              : std::min<int64_t>(4096, config->max_position_embeddings);
+  const int64_t longest = has_positions(*config) ? config->max_position_embeddings : kUsualLength;
+  const int64_t seq_len =
+      options.seq_len > 0 ? options.seq_len : std::min<int64_t>(kUsualLength, longest);
   if (output.json) {
     am_apps::print(to_json(*config, inventory, seq_len));
   } else {

@@ -28,6 +28,8 @@ struct PlanOptions {
   // Only `check` sets the members below.
   std::string dialect;     // framework whose rules are checked; empty: automesh's own rules
   bool plan_only = false;  // features that am-run cannot run are not errors
+  std::string from;        // framework whose configuration the files are; empty: plans
+  std::string model;       // model of these configurations: a config.json, its folder, or a name
 };
 
 // Options that several commands share. A command line names one command, so one object serves all

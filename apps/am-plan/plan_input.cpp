@@ -6,10 +6,15 @@
 #include <vector>
 
 #include "am/base/error.h"
+#include "am/base/file.h"
 #include "am/base/text.h"
+#include "am/cluster/implementation.h"
 #include "am/config/model_names.h"
+#include "am/frameworks/exchange.h"
 #include "am/frameworks/framework_rules.h"
+#include "am/job/job.h"
 #include "am/term/printable.h"
+#include "frameworks.h"
 
 namespace am_plan {
 
@@ -42,7 +47,72 @@ std::string near_file(const std::string& path) {
   return near ? am::cat("did you mean ", *near, "?") : std::string();
 }
 
+// Adds an error about the file `path`. Removes the path from the beginning of the message, because
+// the error's span names it.
+void report(const am::Error& error, const std::string& path, const std::string& help,
+            am::Diagnostics& found) {
+  std::string message = error.what();
+  if (const std::string name = path + ": "; am::starts_with(message, name)) {
+    message.erase(0, name.size());
+  }
+  found.error("plan.file", am::Span{path, 0, 0, 1, {}}, message, help);
+}
+
+// Returns the model that the file's settings name, if it is on this machine.
+std::optional<am::model::ModelConfig> model_named_in(const am::frameworks::Imported& imported) {
+  for (const am::frameworks::ModelName& name : imported.names) {
+    const std::string last = am::lower(name.text.substr(name.text.rfind('/') + 1));
+    for (const std::string& candidate : {name.text, last}) {
+      const auto folder = am::config::find_model(candidate);
+      am::Diagnostics ignored;
+      if (folder) return am::model::load_config(*folder, ignored);
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
+
+std::optional<am::rules::CheckedFile> check_framework_file(const std::string& path,
+                                                           const PlanOptions& options,
+                                                           am::Diagnostics& found) {
+  const am::frameworks::Framework& framework = framework_of(options.from);
+  std::optional<am::model::ModelConfig> model;
+  if (!options.model.empty()) {
+    model = load_named_model(options.model, found);
+    if (!model) return std::nullopt;
+  }
+  std::string text;
+  try {
+    text = am::read_file(path);
+  } catch (const am::Error& error) {
+    report(error, path, error.hint(), found);
+    return std::nullopt;
+  }
+  am::Diagnostics read;
+  auto imported = am::frameworks::import_plan(framework, text, path, read, /*force=*/true,
+                                              model ? &*model : nullptr);
+  for (am::Diagnostic item : read.items()) {
+    if (item.rule == "exchange.lost") item.severity = am::Severity::kNote;
+    found.add(std::move(item));
+  }
+  if (!imported) return std::nullopt;
+  if (model) am::frameworks::compare_model(*imported, *model, found);
+  if (!model) model = model_named_in(*imported);
+  if (!model) {
+    found.add({"exchange.model", am::Severity::kNote, am::Span{path, 0, 0, 1, {}},
+               "rules that need the model were not checked",
+               "name its config.json, or a built-in model, with --model"});
+  }
+  am::rules::CheckedFile file{.plan = std::move(imported->plan), .checked = {}};
+  if (const auto* rules = am::frameworks::find_framework_rules(options.from)) {
+    am::frameworks::judge(*rules, *file.plan, model ? &*model : nullptr, options.world_size, found);
+  } else {
+    file.checked = am::rules::check_model(*file.plan, std::move(model), found, options.world_size);
+  }
+  found.sort();
+  return file;
+}
 
 std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
                                                  const PlanOptions& options,
@@ -55,15 +125,28 @@ std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
     return am::rules::check_file(path, options.overrides, options.world_size, found,
                                  options.plugins);
   } catch (const am::Error& error) {
-    const std::string help = error.hint().empty() ? near_file(path) : error.hint();
-    // The diagnostic names the file already.
-    std::string message = error.what();
-    if (const std::string name = path + ": "; am::starts_with(message, name)) {
-      message.erase(0, name.size());
-    }
-    found.error("plan.file", am::Span{path, 0, 0, 1, {}}, message, help);
+    report(error, path, error.hint().empty() ? near_file(path) : error.hint(), found);
     return std::nullopt;
   }
+}
+
+void check_limits_of_am_run(const am::rules::CheckedFile& file, const PlanOptions& options,
+                            am::Diagnostics& found) {
+  const bool other_rules = options.plan_only || !options.dialect.empty() || !options.from.empty();
+  if (other_rules || !file.plan) return;
+  if (file.plan->cluster.implementation != am::cluster::automesh_implementation().name) return;
+  am::job::check_runs(file, found);
+  found.sort();
+}
+
+am::Diagnostics check_plan_text(std::string_view text, const std::string& path) {
+  am::Diagnostics found;
+  try {
+    check_limits_of_am_run(am::rules::check_text(text, path, found), {}, found);
+  } catch (const am::Error& error) {
+    report(error, path, error.hint(), found);
+  }
+  return found;
 }
 
 std::optional<PlanInput> load_input(const PlanOptions& options, const am_apps::Output& output,

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "am/layout/layout.h"
 #include "am/rules/check.h"
@@ -24,6 +25,25 @@ struct PlanInput {
 std::optional<am::rules::CheckedFile> check_plan(const std::string& path,
                                                  const PlanOptions& options,
                                                  am::Diagnostics& found);
+
+// Checks the configuration file of the framework options.from by the framework's own rules or, if
+// automesh does not know them, by automesh's rules for plans. Diagnostics have positions in this
+// file. Settings that a plan cannot express are notes. Without options.model, the model is the one
+// that the file names, if it is a built-in config or in the cache of the hub; otherwise only the
+// rules that need no model are checked, and a note states this.
+std::optional<am::rules::CheckedFile> check_framework_file(const std::string& path,
+                                                           const PlanOptions& options,
+                                                           am::Diagnostics& found);
+
+// Adds an error for each feature of the plan that am-run cannot run, and sorts `found`. Does
+// nothing if the plan is not meant for am-run: its implementation is another one, or `options` ask
+// for another framework's rules or for the layout only.
+void check_limits_of_am_run(const am::rules::CheckedFile& file, const PlanOptions& options,
+                            am::Diagnostics& found);
+
+// Checks the plan whose TOML is `text` as `am-plan check` would check it in the file `path`, which
+// is not read.
+am::Diagnostics check_plan_text(std::string_view text, const std::string& path);
 
 // Loads and checks the first plan of `options`. If the plan has an error that would make the
 // command's result wrong, prints the errors, sets `status` to the exit status and returns nothing.

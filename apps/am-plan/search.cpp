@@ -79,13 +79,18 @@ Run declare_search(CLI::App& command, SharedOptions& shared) {
        "from the hub's cache"},
       options->model);
   add_option(command, {"--gpus", "N", "How many GPUs"}, options->gpus);
-  add_flag(command, "--min-gpus", "Search on the smallest number of GPUs that is enough",
+  add_flag(command, "--min-gpus", "Search on the smallest number of GPUs on which a layout fits",
            options->min_gpus);
   add_option(command, {"--tp", "SIZES", "Sizes of tensor parallelism to try, such as 1,2,4"},
              options->tp);
   add_option(command, {"--pp", "SIZES", "Numbers of pipeline stages to try"}, options->pp);
   add_option(command, {"--cp", "SIZES", "Sizes of context parallelism to try"}, options->cp);
   add_option(command, {"--ep", "SIZES", "Sizes of expert parallelism to try"}, options->ep);
+  add_option(command,
+             {"--precision", "LIST",
+              "Precisions of matrix products to try: bf16, or recipes of strategy.fp8, such as "
+              "bf16,delayed,mxfp8"},
+             options->precision);
   add_option(command,
              {"--headroom", "F", "Fraction of a GPU's memory that must stay free, such as 0.1"},
              options->headroom);

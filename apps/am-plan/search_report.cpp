@@ -21,12 +21,19 @@ using am::predict::SearchResult;
 
 namespace {
 
+// Returns the dtype in which the plan computes, or its recipe for products in FP8.
+std::string precision_text(const am::config::Plan& plan) {
+  const am::config::Fp8RecipeSpec& recipe = am::config::spec_of(am::config::fp8_of(plan.strategy));
+  if (recipe.recipe != am::config::Fp8Recipe::kNone) return std::string(recipe.name);
+  return am::layout::resolve_precision(plan).compute;
+}
+
 am::Json to_json(const FoundLayout& layout) {
   am::Json json = {{"plan", am::config::to_json(layout.plan)},
                    {"peak_bytes", layout.peak_bytes},
                    {"step_seconds", layout.step_seconds},
                    {"mfu", layout.mfu},
-                   {"precision", am::layout::resolve_precision(layout.plan).compute},
+                   {"precision", precision_text(layout.plan)},
                    {"tokens_per_second_per_gpu", layout.tokens_per_second_per_gpu},
                    {"bubble_fraction", layout.time.bubble_fraction},
                    {"pareto", layout.pareto},
@@ -48,10 +55,9 @@ std::string runs_text(const SearchResult& result, const am::predict::SearchReque
                  all, "; --runnable shows only those that it runs.\n");
 }
 
-// Returns the plan's strategy and compute format, for example "fsdp2 in bfloat16".
+// Returns the plan's strategy and precision, for example "fsdp2 in bfloat16".
 std::string strategy_text(const am::config::Plan& plan) {
-  return am::cat(am::config::strategy_name(plan.strategy), " in ",
-                 am::layout::resolve_precision(plan).compute);
+  return am::cat(am::config::strategy_name(plan.strategy), " in ", precision_text(plan));
 }
 
 // Returns the strategy text that all layouts have in common, or an empty string.
@@ -128,11 +134,11 @@ std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* t
   return table.text(style);
 }
 
-// Returns the message for a search that found no layout. If memory is the reason, it states by how
-// much the smallest layout exceeds the GPU's memory.
+// Returns the message for a search that found no layout. If memory is the reason, it states how
+// much memory the smallest layout needs, and how much of the GPU's memory a layout may use.
 std::string no_layout_text(const SearchResult& result, const am::predict::SearchRequest& request,
                            std::optional<int64_t> enough) {
-  if (result.considered == 0) return "No layout has the given sizes and the keys of --fix.\n";
+  if (result.considered == 0) return "No layout has the given sizes and fixed values (--fix).\n";
   if (result.smallest_misfit == 0) return "Every layout violates a rule.\n";
   const double room = am::predict::usable_bytes(*request.implementation, request.usable_gpu());
   const auto text = [](double bytes) { return am::format_bytes(static_cast<int64_t>(bytes)); };
@@ -154,10 +160,9 @@ std::string precision_warning(const SearchResult& result) {
     float32 += am::layout::resolve_precision(layout.plan).products == "float32" ? 1 : 0;
   }
   if (float32 == 0) return {};
-  return am::cat(
-      float32 == static_cast<int>(result.layouts.size()) ? "all" : am::cat(float32),
-      " of these layouts compute in float32, as ddp and megatron_fsdp have no mp_policy: their "
-      "step times and MFU cannot be compared with those of fsdp2 in bfloat16");
+  return am::cat(float32 == static_cast<int>(result.layouts.size()) ? "all" : am::cat(float32),
+                 " of these layouts compute in float32, the default of ddp and megatron_fsdp: "
+                 "their step times and MFU cannot be compared with those of fsdp2 in bfloat16");
 }
 
 am::Json search_json(const SearchResult& result, const am::predict::SearchRequest& request,

@@ -10,6 +10,7 @@
 #include "am/base/file.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
+#include "am/cluster/implementation.h"
 #include "am/config/model_names.h"
 #include "am/layout/layout.h"
 #include "plan_input.h"
@@ -32,6 +33,45 @@ std::vector<int64_t> sizes_in(const std::string& list, const char* option) {
   return sizes;
 }
 
+// Returns the recipes in a list such as "bf16,mxfp8". Throws Error(kUsage) for an unknown name.
+std::vector<am::config::Fp8Recipe> recipes_in(const std::string& list) {
+  constexpr std::string_view kWide = "bf16";
+  std::vector<am::config::Fp8Recipe> recipes;
+  for (const std::string& word : am::split(list, ',')) {
+    const auto& all = am::config::kFp8RecipeSpecs;
+    const auto* known = std::find_if(all.begin(), all.end(), [&](const auto& one) {
+      return word == (one.recipe == am::config::Fp8Recipe::kNone ? kWide : one.name);
+    });
+    if (known == all.end()) {
+      std::vector<std::string> legal = {std::string(kWide)};
+      for (const auto& one : all) {
+        if (one.recipe != am::config::Fp8Recipe::kNone) legal.emplace_back(one.name);
+      }
+      throw am::Error(am::ErrorKind::kUsage,
+                      am::cat("--precision ", list, ": unknown precision \"", word, "\""),
+                      am::cat("legal: ", am::join(legal, ", ")));
+    }
+    recipes.push_back(known->recipe);
+  }
+  return recipes;
+}
+
+// Sets the recipes of --precision. If the search is for am-run (implementation automesh), throws
+// Error(kUsage) for a recipe that am-run does not run.
+void set_recipes(const std::string& list, am::predict::SearchRequest& request) {
+  request.recipes = recipes_in(list);
+  if (request.implementation->name != am::cluster::automesh_implementation().name) return;
+  for (const am::config::Fp8Recipe recipe : request.recipes) {
+    const auto& spec = am::config::spec_of(recipe);
+    if (!spec.transformer_engine) continue;
+    throw am::Error(am::ErrorKind::kUsage,
+                    am::cat("--precision ", list, ": am-run does not run \"", spec.name,
+                            "\", a recipe of Transformer Engine"),
+                    "give --implementation, for example megatron or torchtitan, or a precision "
+                    "that am-run runs: bf16, tensorwise, rowwise");
+  }
+}
+
 // Returns the fraction of --headroom, from 0 to below 1.
 double headroom_of(const std::string& text) {
   if (text.empty()) return 0.0;
@@ -45,7 +85,7 @@ double headroom_of(const std::string& text) {
 void require_gpus(const SearchOptions& options, const am::predict::SearchRequest& request) {
   if (options.min_gpus ? options.gpus == 0 : request.gpus > 0) return;
   throw am::Error(am::ErrorKind::kUsage, "give --gpus N or --min-gpus, but not both",
-                  "--min-gpus searches on the smallest number of GPUs that is enough");
+                  "--min-gpus searches on the smallest number of GPUs on which a layout fits");
 }
 
 void require_rates(const SearchOptions& options, const am::predict::SearchRequest& request) {
@@ -53,7 +93,8 @@ void require_rates(const SearchOptions& options, const am::predict::SearchReques
   if (options.goal == "goodput" ? request.counts_failures() : !given) return;
   throw am::Error(
       am::ErrorKind::kUsage,
-      "--goal goodput, --hours-between-failures and --storage-gb-per-s must be given together",
+      "--goal goodput, --hours-between-failures and --storage-gb-per-s must be given together; "
+      "the two rates may also be keys of [cluster] in the plan",
       "am-plan search --goal goodput --hours-between-failures 50700 "
       "--storage-gb-per-s 100 ...");
 }
@@ -149,10 +190,9 @@ bool set_hardware(const SearchOptions& options, const std::optional<am::config::
 // Sets the number of GPUs, the size of the batch and the strategy.
 void set_work(const SearchOptions& options, const std::optional<am::config::Plan>& base,
               am::predict::SearchRequest& request) {
-  const int64_t positions = std::max<int64_t>(1, request.model.max_position_embeddings);
   request.seq_len = options.seq_len > 0 ? options.seq_len
                     : base              ? base->train.seq_len
-                                        : std::min<int64_t>(4096, positions);
+                                        : am::predict::default_seq_len(request.model);
   request.gpus = options.gpus;
   if (base && options.gpus == 0) {
     am::Diagnostics ignored;
@@ -168,7 +208,7 @@ void set_work(const SearchOptions& options, const std::optional<am::config::Plan
 }
 
 // Sets the limits of the search: fixed keys of the plan (--fix, which requires request.base), the
-// allowed sizes of each axis, and the headroom of memory.
+// allowed sizes of tp, pp, cp and ep, the allowed precisions, and the headroom of memory.
 void set_limits(const SearchOptions& options, am::predict::SearchRequest& request) {
   if (!options.fixed.empty()) hold(options.fixed, request);
   const auto set_sizes = [](const std::string& list, const char* option, auto& sizes) {
@@ -178,6 +218,7 @@ void set_limits(const SearchOptions& options, am::predict::SearchRequest& reques
   set_sizes(options.pp, "--pp", request.pp_sizes);
   set_sizes(options.cp, "--cp", request.cp_sizes);
   set_sizes(options.ep, "--ep", request.ep_sizes);
+  if (!options.precision.empty()) set_recipes(options.precision, request);
   request.headroom = headroom_of(options.headroom);
 }
 

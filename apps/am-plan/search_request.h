@@ -15,6 +15,7 @@ struct SearchOptions {
   int64_t gpus = 0;
   bool min_gpus = false;
   std::string tp, pp, cp, ep;     // lists of sizes, for example "1,2,4"; empty: all
+  std::string precision;          // list of precisions, for example "bf16,mxfp8"; empty: the plan's
   std::string headroom;           // fraction of a GPU's memory that stays free; empty: 0
   std::string gpu;                // empty: the plan's, or h100-sxm
   int64_t seq_len = 0;            // sequence length; 0: 4096, or the model's limit if that is less

@@ -7,11 +7,10 @@
 #include "am/base/home.h"
 #include "am/base/json.h"
 #include "am/base/text.h"
-#include "am/cluster/hardware.h"
-#include "am/cluster/implementation.h"
 #include "am/config/field.h"
 #include "am/model/inventory.h"
 #include "am/rules/check.h"
+#include "common/known_names.h"
 #include "common/output.h"
 #include "common/output_guard.h"
 
@@ -143,14 +142,9 @@ void add_values(const am::Json& schema, const std::string& start, Words& out) {
   }
 }
 
-void add_gpus(const std::string& start, Words& out) {
-  for (const std::string& name : am::cluster::gpu_names()) out.add(start + name);
-}
-
-void add_implementations(const std::string& start, Words& out) {
-  for (const auto& each : am::cluster::implementations()) {
-    out.add(start + each.name, each.description);
-  }
+// Adds the known names of a key of the plan, each with the prefix `start`.
+void add_known(std::string_view key, const std::string& start, Words& out) {
+  for (const KnownName& known : known_names(key)) out.add(start + known.name, known.help);
 }
 
 // Adds the keys of a plan, or the values of the key before the "=" that was typed.
@@ -162,8 +156,7 @@ void add_settings(const std::string& typed, Words& out) {
       out.add(start, field.help);
     } else if (typed.substr(0, equals + 1) == start) {
       add_values(field.schema, start, out);
-      if (field.name() == "cluster.gpu") add_gpus(start, out);
-      if (field.name() == "cluster.implementation") add_implementations(start, out);
+      add_known(field.name(), start, out);
     }
   }
 }
@@ -175,10 +168,10 @@ Words values_of(const Asked& asked, const CommandDescription& tool, const ValueS
   for (const std::string& value : option.values) out.add(value);
   if (option.value == kSetting) add_settings(asked.typed, out);
   if (option.names.back() == "--gpu") {
-    add_gpus({}, out);
+    add_known("cluster.gpu", {}, out);
     out.files = true;
   }
-  if (option.names.back() == "--implementation") add_implementations({}, out);
+  if (option.names.back() == "--implementation") add_known("cluster.implementation", {}, out);
   if (option.value == kCommandName) {
     for (const CommandDescription& command : tool.commands) out.add(command.name, command.help);
   }

@@ -1,9 +1,10 @@
 """am-plan check reports every violated rule, with its place in the plan, in one run."""
 
 import os
+import subprocess
 import unittest
 
-from cli_support import SOURCE, PlanCase
+from cli_support import BIN, SOURCE, PlanCase
 
 GOOD = "[mesh]\nworld_size = 16\ntp_size = 2\n[train]\nglobal_batch_size = 16\n"
 
@@ -25,7 +26,7 @@ class CheckTest(PlanCase):
         self.assertTrue(judged["runs"])
         self.assertNotIn("unsupported", self.json("show", runs))
         other = self.plan("[mesh]\nworld_size = 8\n", model=self.refused_model())
-        wanted = ["position biases of attention scores (ALiBi)"]
+        wanted = ["position biases of attention scores (ALiBi) in bfloat16"]
         judged = self.json("check", other, "--plan-only")["plans"][0]
         self.assertEqual(judged["unsupported"], wanted)
 
@@ -77,6 +78,69 @@ class CheckTest(PlanCase):
             self.assertEqual(self.am_plan("check", good, "--format", format).out, "")
             self.am_plan("check", self.folder / "absent.toml", "--format", format, status=2)
         self.am_plan("check", good, "--format", "xml", status=2)
+
+    def test_the_action_annotates_lines(self):
+        lines = (SOURCE / "scripts" / "action" / "action.yml").read_text().splitlines()
+        script = "\n".join(line[8:] for line in lines[lines.index("      run: |") + 1:])
+        titan = self.write("titan.toml", "[parallelism]\ntensor_parallel_degree = 3\n")
+
+        def act(files, world_size):
+            inputs = {"FILES": files, "FROM": "torchtitan", "MODEL": "llama-3.1-8b", "WORLD_SIZE": world_size, "INSTALL": ""}
+            environment = {**os.environ, **inputs, "PATH": f"{BIN}:{os.environ['PATH']}"}
+            return subprocess.run(["bash", "-e", "-c", script], cwd=self.folder, env=environment, text=True, capture_output=True,
+                                  timeout=60)
+
+        done = act("titan*.toml", "12")
+        self.assertEqual(done.returncode, 1, done.stderr)
+        self.assertIn("::error file=titan.toml,line=2,col=26,", done.stdout)
+        titan.write_text("[parallelism]\ntensor_parallel_degree = 2\n")
+        self.assertEqual(act("titan.toml", "8").returncode, 0)
+        self.assertEqual(act("absent*.toml", "8").returncode, 2)
+
+    def test_files_of_other_frameworks_are_checked_where_they_stand(self):
+        titan = self.write("titan.toml", "[training]\nseq_len = 2046\nlocal_batch_size = 1\n\n[parallelism]\n"
+                           "data_parallel_shard_degree = 4\ntensor_parallel_degree = 3\n")
+        options = ("--from", "torchtitan", "--model", "llama-3.1-8b", "--world-size", "12")
+        (item,) = [d for d in self.json("check", titan, *options, status=1)["plans"][0]["diagnostics"]
+                   if d["rule"] == "torchtitan.heads"]
+        self.assertEqual((item["file"], item["line"], item["column"]), (str(titan), 7, 26))
+        place = f"{titan}:7:26: error: "
+        self.assertIn(place, self.am_plan("check", titan, *options, "--format", "gcc", status=1).out)
+        self.assertIn("by the rules of torchtitan",
+                      self.am_plan("check", self.write("good.toml", titan.read_text().replace("= 3", "= 2")),
+                                   *options[:4], "--world-size", "8").out)
+        # Without the model, the rules on heads are not checked, and a note says so.
+        out = self.am_plan("check", titan, *options[:2], *options[4:]).out
+        self.assertIn("rules that need the model were not checked", out)
+        # The file names a built-in model.
+        recipe = self.write("recipe.yaml", "model:\n  pretrained_model_name_or_path: meta-llama/Llama-3.1-8B\n"
+                            "distributed:\n  tp_size: 3\nstep_scheduler:\n  global_batch_size: 8\n")
+        found = self.json("check", recipe, "--from", "nemo-automodel", "--world-size", "6", status=1)
+        lines = {d["line"] for d in found["plans"][0]["diagnostics"] if d["severity"] == "error"}
+        self.assertEqual(lines, {4})
+        # Frameworks whose rules are not known are checked by those of plans.
+        text = '{"zero_optimization": {"stage": 3},\n "train_micro_batch_size_per_gpu": 3, "train_batch_size": 16}\n'
+        speed = self.write("ds.json", text)
+        found = self.json("check", speed, "--from", "deepspeed", "--world-size", "8", "--model", "llama-3.1-8b", status=1)
+        self.assertEqual([d["line"] for d in found["plans"][0]["diagnostics"] if d["severity"] == "error"], [2])
+        # Whether am-run runs a file of another framework is not said.
+        self.assertFalse({"runs", "unsupported"} & set(found["plans"][0]))
+        fast = self.write("fast.yaml", "distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {fsdp_version: 2}\n")
+        found = self.json("check", fast, "--from", "accelerate", "--world-size", "16", status=1)
+        (item,) = [d for d in found["plans"][0]["diagnostics"] if d["severity"] == "error"]
+        self.assertEqual((item["rule"], item["line"]), ("mesh.world", 2))
+        # A setting that a plan lacks is not an error of the file.
+        lost = self.write("lost.toml", titan.read_text().replace("= 3", "= 2") + "[float8]\nenable_float8_linear = true\n")
+        self.am_plan("check", lost, *options[:4], "--world-size", "8")
+
+    def test_options_of_other_frameworks_files(self):
+        plan = self.plan(GOOD)
+        for more in (["--model", "llama-3.1-8b"], ["--from", "torchtitan", "--set", "mesh.tp_size=2"],
+                     ["--from", "torchtitan", "--dialect", "torchtitan"], ["--from", "megatron", "--plan-only"],
+                     ["--from", "jax"]):
+            self.am_plan("check", plan, *more, status=2)
+        self.am_plan("check", self.folder / "absent.toml", "--from", "torchtitan", status=2)
+        self.am_plan("check", plan, "--from", "torchtitan", status=1)  # not a file of torchtitan
 
     def test_a_good_plan(self):
         result = self.am_plan("check", self.plan(GOOD))

@@ -51,7 +51,7 @@ class PlanSessions(PlanCase):
 
     def test_every_command_has_a_session(self):
         text = self.am_plan("--help").out.split("Subcommands:")[1].split("Examples:")[0]
-        files = {"schema", "completions", "man"}  # commands whose output is meant for programs
+        files = {"schema", "lsp", "completions", "man"}  # commands whose output is meant for programs
         for command in set(re.findall(r"^  ([a-z]+)", text, re.MULTILINE)) - files:
             called = f"$ am-plan {command} "
             self.assertTrue(any(called in session.read_text() for session in SESSIONS), command)

@@ -1,6 +1,7 @@
 """am-plan as a command-line tool: its help, exit statuses, colours, speed and linked libraries."""
 
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -8,7 +9,7 @@ import unittest
 
 from cli_support import BIN, SOURCE, PlanCase
 
-COMMANDS = ["check", "show", "model", "shards", "tp", "memory", "rules", "explain", "schema"]
+COMMANDS = ["check", "show", "model", "shards", "tp", "memory", "rules", "explain", "schema", "lsp"]
 GOOD = "[mesh]\nworld_size = 4\ntp_size = 2\n"
 
 
@@ -64,6 +65,8 @@ class UsageTest(PlanCase):
                 (["check", plan, "--world-size", "0"], "not an integer of at least 1"),
                 (["shards", plan, "--rank", "-1"], "not an integer of at least 0"),
                 (["check", plan, "--color", "pink"], "--color"),
+                (["search", "--model", "llama-3.1-8b", "--gpus", "8", "--precision", "bf16,delayed"],
+                 "am-run does not run \"delayed\""),
         ]:
             with self.subTest(arguments):
                 result = self.am_plan(*arguments, status=2)
@@ -151,6 +154,33 @@ class UsageTest(PlanCase):
             for path in sorted((SOURCE / folder).rglob("*.cpp")):
                 for rule in reported.findall(path.read_text()):
                     self.assertIn(rule, known, path)
+
+    def test_plans_of_this_repository_name_the_schema(self):
+        """plans/plan.schema.json is what `am-plan schema` prints; AM_RECORD=1 writes it."""
+        file = SOURCE / "plans" / "plan.schema.json"
+        schema = self.am_plan("schema").out
+        if os.environ.get("AM_RECORD"):
+            file.write_text(schema)
+        self.assertEqual(file.read_text(), schema)
+        for plan in (SOURCE / "plans").glob("*.toml"):
+            if "[model]" in plan.read_text():
+                self.assertEqual(plan.read_text().splitlines()[0], "#:schema ./plan.schema.json", plan)
+
+    def test_the_schema_names_gpus_and_implementations(self):
+        properties = json.loads(self.am_plan("schema").out)["properties"]["cluster"]["properties"]
+        self.assertIn("h100-sxm", properties["gpu"]["anyOf"][0]["enum"])
+        self.assertIn({"type": "string"}, properties["gpu"]["anyOf"])
+        self.assertIn("megatron", properties["implementation"]["enum"])
+
+    def test_written_plans_name_a_schema_beside_them(self):
+        search = ["search", "--model", "llama-3.1-8b", "--gpus", 8, "--top", 1, "--write"]
+        plan = self.folder / "plan.toml"
+        self.am_plan(*search, plan)
+        self.assertNotIn("#:schema", plan.read_text())
+        self.am_plan("schema", "-o", self.folder / "plan.schema.json")
+        self.am_plan(*search, plan, "--force")
+        self.assertEqual(plan.read_text().splitlines()[0], "#:schema ./plan.schema.json")
+        self.am_plan("check", plan)
 
     def test_the_schema_knows_every_section(self):
         schema = json.loads(self.am_plan("schema").out)

@@ -22,15 +22,15 @@ constexpr std::array<SectionSpec, 16> kSections = {{
     {"lora",
      "Low-rank adapters (LoRA): two narrow matrices for each of the target modules are trained, "
      "and the model's own parameters are not."},
-    {"train", "Batch, length and clipping."},
+    {"train", "Batch size, sequence length, end of training, loss and numerics."},
     {"optimizer", "The optimizer."},
     {"scheduler", "The learning rate over the steps."},
     {"data", "The training data."},
     {"validation", "Validation: the loss on other data during training."},
     {"checkpoint", "Checkpoints: when they are saved, and from which one training resumes."},
-    {"metrics", "Metrics and their files."},
-    {"runtime", "How the ranks of a job wait for each other."},
-    {"cluster", "The machine that predictions assume."},
+    {"metrics", "Metrics, traces, and where they are written."},
+    {"runtime", "How long ranks wait for each other, and how often their states are written."},
+    {"cluster", "The machines and the framework that predictions assume."},
 }};
 
 }  // namespace

@@ -42,7 +42,8 @@ void add_lora_fields(std::vector<FieldSpec>& out) {
            "the dtype of the computation while they are gathered.");
   lora.add("weights", &S::weights, Text{Text::Empty::kAllowed, "path"},
            "Adapter of PEFT or am-run from which training starts: its folder, or its "
-           "adapter_model.safetensors. Empty: a new adapter, which at first does not change the "
+           "adapter_model.safetensors or adapter_model.bin. Empty: a new adapter, which at first "
+           "does not change the "
            "model's output.")
       .is_path = is_any_path;
   lora.add("merge", &S::merge, Boolean{},

@@ -38,8 +38,8 @@ void add_output_fields(std::vector<FieldSpec>& out) {
   checkpoint.add("verify_replicas", &S::verify_replicas, Integer{},
                  "Steps between comparisons of all replicas of parameters (quantized ones "
                  "excepted) and optimizer states; a "
-                 "difference ends the job and names the ranks. A step in which a checkpoint is "
-                 "written is compared before. 0: no comparison.");
+                 "difference ends the job and names the ranks. Replicas are also compared before "
+                 "each checkpoint is written. 0: no comparison.");
   checkpoint
       .add("resume", &S::resume, Text{Text::Empty::kRefused, "\"auto\", \"none\" or a path"},
            "auto: resume from the newest complete checkpoint, if there is one and it belongs to "

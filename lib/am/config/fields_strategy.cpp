@@ -25,11 +25,15 @@ constexpr const char* kSelectiveHelp =
     "of the gate projection. \"mlp\": recompute only the feed-forward.";
 
 constexpr const char* kFp8Help =
-    "Recipe for matrix products in FP8, as in torchao: tensorwise has one scale per tensor, "
-    "rowwise "
-    "one per row and column. It applies to the linear modules of attention and of dense "
-    "feed-forwards whose sizes are multiples of 16. GPUs need FP8 units (H100 and later); the host "
-    "rounds to FP8 and multiplies in float32.";
+    "Recipe for matrix products in FP8. tensorwise and rowwise are torchao's, with one scale per "
+    "tensor, or per row and column; am-run applies them to the linear modules of attention and of "
+    "dense feed-forwards whose sizes are multiples of 16. delayed, block, mxfp8 and nvfp4 (4 bits) "
+    "are Transformer Engine's, which am-plan predicts; they apply to experts too. GPUs need FP8 "
+    "units (Ada, Hopper and later); the host rounds to FP8 and multiplies in float32.";
+constexpr const char* kMegatronFp8Help =
+    "Recipe of Transformer Engine for matrix products in FP8, experts included: delayed and "
+    "tensorwise have one scale per tensor, block one per 128 values, mxfp8 one per 32. nvfp4 "
+    "multiplies in 4 bits. mxfp8 and nvfp4 need Blackwell.";
 
 void add_fsdp2(std::vector<FieldSpec>& out) {
   FieldBuilder fsdp2(
@@ -202,7 +206,7 @@ void add_megatron(std::vector<FieldSpec>& out) {
   megatron.add("recompute_method", &S::recompute_method, Choice{{"uniform", "block"}},
                "How recompute_num_layers counts.");
   megatron.add("backend", &S::backend, backend(), kBackendHelp);
-  megatron.add("fp8", &S::fp8, Fp8Codec{}, kFp8Help);
+  megatron.add("fp8", &S::fp8, Fp8Codec{}, kMegatronFp8Help);
 }
 
 // Adds strategy.name, the key that selects the strategy. The loader reads it before all other keys

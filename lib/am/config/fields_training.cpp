@@ -72,9 +72,11 @@ void add_train(std::vector<FieldSpec>& out) {
       .also = {"local_batch_size", "batch_size"};
   train.add("global_batch_size", &S::global_batch_size, Integer{0, 1 << 30},
             "Sequences per optimizer step, over all ranks. 0: the value of the resumed checkpoint; "
-            "in a new run one micro-batch per data parallel rank, or with a pipeline "
-            "pipeline.microbatches of them.");
-  train.add("max_steps", &S::max_steps, Integer{0, int64_t{1} << 40}, "Optimizer steps of the job.")
+            "in a new run, one micro-batch per data parallel rank or, with a pipeline, the "
+            "micro-batches of one run of the schedule.");
+  train
+      .add("max_steps", &S::max_steps, Integer{0, int64_t{1} << 40},
+           "Optimizer steps of the run, including those of earlier jobs.")
       .also = {"steps", "train_iters", "num_steps"};
   train
       .add("epochs", &S::epochs, Integer{0, 1 << 20},

@@ -87,12 +87,6 @@ std::string cell(const std::string& text) {
   return out;
 }
 
-std::string default_text(const FieldSpec& field, const Plan& plan) {
-  if (field.required) return "required";
-  const Json value = field.get(plan);
-  return value.is_null() ? "absent" : cat("`", dump_json(value, -1), "`");
-}
-
 std::string key_table(std::string_view section, std::string_view strategy) {
   const Plan plan = default_plan(strategy.empty() ? "fsdp2" : strategy);
   std::string out = "| key | value | default | meaning |\n|---|---|---|---|\n";
@@ -106,9 +100,16 @@ std::string key_table(std::string_view section, std::string_view strategy) {
 
 }  // namespace
 
+std::string default_text(const FieldSpec& field, const Plan& defaults) {
+  if (field.required) return "required";
+  const Json value = field.get(defaults);
+  return value.is_null() ? "absent" : cat("`", dump_json(value, -1), "`");
+}
+
 Json schema_json() {
   Json out = Json::object();
   out["$schema"] = "https://json-schema.org/draft/2020-12/schema";
+  out["$id"] = "urn:automesh:plan:" AM_VERSION;
   out["title"] = "automesh plan";
   out["description"] = "One file describes one job: model, mesh, strategy and training.";
   out["type"] = "object";

@@ -215,7 +215,11 @@ Json CheckpointingCodec::write(ActivationCheckpointing value) const {
 namespace {
 
 const Choice& fp8_recipes() {
-  static const Choice names{{"none", "tensorwise", "rowwise"}};  // in the order of Fp8Recipe
+  static const Choice names = [] {
+    Choice all;
+    for (const Fp8RecipeSpec& recipe : kFp8RecipeSpecs) all.names.emplace_back(recipe.name);
+    return all;
+  }();
   return names;
 }
 
@@ -224,13 +228,12 @@ const Choice& fp8_recipes() {
 std::optional<Fp8Recipe> Fp8Codec::read(const Input& input) const {
   const auto name = fp8_recipes().read(input);
   if (!name) return std::nullopt;
-  const auto& names = fp8_recipes().names;
-  return static_cast<Fp8Recipe>(std::find(names.begin(), names.end(), *name) - names.begin());
+  const auto* known = std::find_if(kFp8RecipeSpecs.begin(), kFp8RecipeSpecs.end(),
+                                   [&](const Fp8RecipeSpec& one) { return one.name == *name; });
+  return known->recipe;
 }
 
-Json Fp8Codec::write(Fp8Recipe value) const {
-  return fp8_recipes().names[static_cast<size_t>(value)];
-}
+Json Fp8Codec::write(Fp8Recipe value) const { return Json(spec_of(value).name); }
 
 Json Fp8Codec::schema() const { return fp8_recipes().schema(); }
 std::string Fp8Codec::type() const { return fp8_recipes().type(); }

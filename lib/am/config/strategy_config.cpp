@@ -57,6 +57,12 @@ Fp8Recipe fp8_of(const DistributedConfig& config) {
   return std::visit([](const auto& one) { return one.fp8; }, config);
 }
 
+bool uses_transformer_engine(const DistributedConfig& config) {
+  const Fp8Recipe recipe = fp8_of(config);
+  if (recipe == Fp8Recipe::kNone) return false;
+  return spec_of(recipe).transformer_engine || std::holds_alternative<MegatronConfig>(config);
+}
+
 bool sequence_parallel(const DistributedConfig& config) {
   if (const auto* fsdp2 = std::get_if<FSDP2Config>(&config)) return fsdp2->sequence_parallel;
   const auto* megatron = std::get_if<MegatronConfig>(&config);

@@ -1,8 +1,9 @@
-// Configurations of the data-parallel strategies. Keys have the names of PyTorch FSDP2 and NeMo
-// AutoModel.
+// Configurations of the data-parallel strategies. Most keys have the names of PyTorch FSDP2, NeMo
+// AutoModel or Megatron-LM.
 //
-// Defaults are those of AutoModel 0.7 and PyTorch; lib/decisions/0023 describes the consequences.
-// If a build does not support a key, am-plan check and am-run refuse plans that set the key.
+// Defaults of the first three strategies are those of AutoModel 0.7 and PyTorch; lib/decisions/0023
+// describes the consequences. If a build cannot run what a key asks for, am-plan check and am-run
+// refuse plans that set the key.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +14,13 @@
 #include <vector>
 
 #include "am/base/json.h"
+#include "am/config/fp8_recipe.h"
 
 namespace am::config {
 
 // Dtypes by torch's names: "float32", "bfloat16" or "float16". Without param_dtype, parameters are
 // gathered in their storage dtype; without reduce_dtype, gradients are reduced in the parameters'
-// dtype; without output_dtype, logits keep the model's dtype.
+// dtype; without output_dtype, logits keep the dtype in which they were computed.
 struct MixedPrecisionPolicy {
   std::optional<std::string> param_dtype = "bfloat16";
   std::optional<std::string> reduce_dtype = "float32";
@@ -43,11 +45,8 @@ struct TpPlanSetting {
 using ShardPlacement = std::vector<std::pair<std::string, int64_t>>;
 
 // Part of a layer that backward recomputes: kOff nothing, kFull everything, kSelective everything
-// but the most expensive operators, kMlp the feed-forward.
+// but the most expensive operators (for megatron, recompute_modules), kMlp the feed-forward.
 enum class ActivationCheckpointing { kOff, kFull, kSelective, kMlp };
-
-// Recipe for the products of linear modules in FP8 (nn/fused/fp8.h), by torchao's names.
-enum class Fp8Recipe { kNone, kTensorwise, kRowwise };
 
 struct FSDP2Config {
   bool sequence_parallel = false;
@@ -113,10 +112,11 @@ struct DDPConfig {
 };
 
 // Megatron-LM's data parallelism: parameters in params_dtype are whole on every data-parallel rank,
-// and its distributed optimizer shards states. mesh.dp_replicate_size is the number of the
-// optimizer's instances (--num-distributed-optimizer-instances): groups of ranks with all states.
+// and its distributed optimizer shards states. mesh.dp_replicate_size is the number of optimizer
+// instances (--num-distributed-optimizer-instances). The ranks of an instance together hold all
+// states.
 struct MegatronConfig {
-  // Sharded over the ranks of an instance: 0 nothing, 1 optimizer states, 2 also gradients.
+  // State sharded over the ranks of an instance: 0 none, 1 optimizer states, 2 also gradients.
   int64_t zero = 1;
   int64_t etp_size = 0;  // tensor-parallel ranks of each expert; 0: tp_size
   bool sequence_parallel = false;
@@ -127,8 +127,8 @@ struct MegatronConfig {
   ActivationCheckpointing activation_checkpointing = ActivationCheckpointing::kOff;
   // Modules that "selective" recomputes (recomputation.h). Empty: core_attn.
   std::vector<std::string> recompute_modules;
-  // Layers that "full" recomputes: of every stage the first N ("block"), or all, of which N
-  // consecutive ones keep one input ("uniform"). 0: every layer by itself.
+  // Layers that "full" recomputes. "block": the first N of every stage. "uniform": all layers, in
+  // groups of N consecutive layers that keep only the group's input. 0: groups of one layer.
   int64_t recompute_num_layers = 0;
   std::string recompute_method = "uniform";
   std::optional<std::string> backend;
@@ -154,13 +154,16 @@ void set_checkpointing(ActivationCheckpointing mode, DistributedConfig& config);
 int64_t checkpointing_every(const DistributedConfig& config);
 
 Fp8Recipe fp8_of(const DistributedConfig& config);
+// Whether products are computed in 8 or 4 bits by Transformer Engine: all recipes of the strategy
+// megatron, and the recipes that only Transformer Engine has. They apply to experts too.
+bool uses_transformer_engine(const DistributedConfig& config);
 
 // Whether activations between tensor-parallel layers are cut along the sequence, by the strategy's
 // key; false for strategies that do not have the key.
 bool sequence_parallel(const DistributedConfig& config);
 
 // Returns cluster.implementation of plans that do not set it: "automesh", or "megatron" for the
-// strategy megatron, which am-run does not run.
+// strategy megatron.
 const char* default_implementation(const DistributedConfig& config);
 
 // Returns "fsdp2", "megatron_fsdp", "ddp" or "megatron".

@@ -8,7 +8,9 @@
 #include "am/base/text.h"
 #include "am/config/field.h"
 #include "am/config/plan.h"
+#include "am/config/schema.h"
 #include "am/term/printable.h"
+#include "am/term/wrap.h"
 
 namespace am::config {
 
@@ -112,7 +114,22 @@ struct Form {
       {};  // file of the text, for relative paths; empty: paths are absolute
   // Whether absent values are written as comments, because TOML has no null.
   bool names_absent = false;
+  bool explained = false;  // whether the help of each key and section is written above it
 };
+
+// Returns the text as comment lines of at most 100 columns.
+std::string comment(std::string_view text) {
+  std::string out;
+  for (const std::string& line : term::wrap(text, 98)) out += cat("# ", line, "\n");
+  return out;
+}
+
+std::string_view help_of_section(std::string_view name) {
+  for (const SectionSpec& section : sections()) {
+    if (section.name == name) return section.help;
+  }
+  return {};
+}
 
 // Returns the plan as TOML, by section, with only the keys for which `wanted` returns true. Keys of
 // strategies that the plan does not use are omitted.
@@ -125,9 +142,11 @@ std::string written(const Plan& plan, const Form& form,
     Json value = field.get(plan);
     if (!wanted(field, value) || (value.is_null() && !form.names_absent)) continue;
     if (field.section != section) {
-      out += cat(section.empty() ? "" : "\n", "[", field.section, "]\n");
       section = field.section;
+      out += cat(out.empty() ? "" : "\n", form.explained ? comment(help_of_section(section)) : "",
+                 "[", section, "]\n");
     }
+    if (form.explained) out += comment(field.help);
     const bool is_name = field.name() == "model.path" && !plan.model.named.empty();
     if (is_name && !form.file.empty()) {
       value = plan.model.named;
@@ -150,11 +169,35 @@ std::string to_toml(const Plan& plan) {
   });
 }
 
-std::string to_short_toml(const Plan& plan, const std::filesystem::path& file) {
+namespace {
+
+// Returns the comment that names the schema of plans for editors, if it is in the folder of `file`.
+std::string schema_line(const std::filesystem::path& file) {
+  std::error_code ignored;
+  const bool there =
+      !file.empty() && std::filesystem::exists(file.parent_path() / kSchemaFile, ignored);
+  return there ? cat("#:schema ./", kSchemaFile, "\n\n") : std::string();
+}
+
+// Returns the plan in the given form, without keys that have their defaults. Where keys are
+// explained, those that the plan sets are written even with their defaults.
+std::string written_briefly(const Plan& plan, const Form& form) {
   const Plan defaults = default_plan(strategy_name(plan.strategy));
-  return written(plan, {.file = file}, [&](const FieldSpec& field, const Json& value) {
-    return field.required || field.name() == "strategy.name" || value != field.get(defaults);
-  });
+  return schema_line(form.file) +
+         written(plan, form, [&](const FieldSpec& field, const Json& value) {
+           return field.required || field.name() == "strategy.name" ||
+                  value != field.get(defaults) || (form.explained && plan.given(field.name()));
+         });
+}
+
+}  // namespace
+
+std::string to_short_toml(const Plan& plan, const std::filesystem::path& file) {
+  return written_briefly(plan, {.file = file});
+}
+
+std::string to_explained_toml(const Plan& plan, const std::filesystem::path& file) {
+  return written_briefly(plan, {.file = file, .explained = true});
 }
 
 std::string to_toml(const Plan& plan, std::span<const std::string> keys) {

@@ -15,11 +15,16 @@
 
 namespace am::config {
 
-// Returns the plan as a person would write it, with its model and only those keys whose value is
-// not the default. A text for the file `file` loads to the same plan: relative paths refer to the
-// folder of `file`, so that plan, model and data can be moved together; absolute paths and names of
-// models stay. Without `file`, paths are absolute.
+// Returns the plan as a person would write it: its model, the name of its strategy, and only those
+// other keys whose value is not the default. A text for the file `file` loads to the same plan:
+// relative paths refer to the folder of `file`, so that plan, model and data can be moved together;
+// absolute paths and names of models stay. Without `file`, paths are absolute. If the folder has a
+// plan.schema.json, the text begins with a comment that names it for editors.
 std::string to_short_toml(const Plan& plan, const std::filesystem::path& file = {});
+
+// Returns the text of to_short_toml() with the help of each key and section in comments above it,
+// and with all keys that the plan sets.
+std::string to_explained_toml(const Plan& plan, const std::filesystem::path& file);
 
 // Returns TOML with only the named keys, for example "mesh.tp_size", in the field table's order;
 // paths are as written in the plan. Skips names that the plan's strategy does not have, and absent
