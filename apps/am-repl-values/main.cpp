@@ -44,11 +44,6 @@ namespace {
 
 using namespace am;
 
-bool is_interactive(const Options& options) {
-  return !options.commands && !options.script && !options.output.json &&
-         ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
-}
-
 values::OpenOptions open_options(const Options& options, Interrupts& interrupts) {
   values::OpenOptions open;
   open.session = session_options(options);

@@ -2,15 +2,19 @@
 // running job. This program does not link libtorch, so that it starts immediately. It lists tensors
 // itself; for commands that read values it executes am-repl-values (starter/torch_programs.h). See
 // lib/decisions/0012.
+#include <unistd.h>
+
 #include <algorithm>
 #include <csignal>
 #include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
+#include "am/base/error.h"
 #include "am/base/home.h"
 #include "am/base/map_guard.h"
 #include "am/base/text.h"
@@ -45,15 +49,30 @@ bool needs_torch_program(const std::string& input) {
          (in_console != nullptr && in_console->of_job) || command->name == "source";
 }
 
-// Returns the script if this program can run all its commands; nothing if am-repl-values must run
-// it.
-std::optional<std::string> own_script(const Options& options) {
+constexpr const char* kValuesProgram = "am-repl-values";
+
+// Function of every command that reads values if am-repl-values is not installed. Throws an error
+// that names the package to install.
+inspect::Result refuse_values(inspect::Session& /*session*/,
+                              const inspect::Arguments& /*arguments*/) {
+  am_apps::torch_program(kValuesProgram);
+  throw Error(ErrorKind::kRuntime, cat(kValuesProgram, " was missing when am-repl started"));
+}
+
+// Returns the script if this program runs it; nothing if am-repl-values must run it. If
+// am-repl-values is not installed, also returns scripts with commands that read values, which fail.
+std::optional<Source> own_script(const Options& options) {
   if (!options.overrides.empty() || options.nproc > 0)
     return std::nullopt;  // these options are only for plans
-  auto script = script_text(options);
-  if (!script) return std::nullopt;
+  const bool alone = !am_apps::has_torch_program(kValuesProgram);
+  const auto script = script_text(options);
+  if (!script) {
+    if (!alone || is_interactive(options)) return std::nullopt;
+    return from_file_descriptor(STDIN_FILENO);
+  }
   const std::vector<std::string> all = inspect::split_commands(*script, true).commands;
-  return std::any_of(all.begin(), all.end(), needs_torch_program) ? std::nullopt : script;
+  if (!alone && std::any_of(all.begin(), all.end(), needs_torch_program)) return std::nullopt;
+  return from_text(*script);
 }
 
 // Interpreter for scripts whose commands read only run folders, for example metrics, and no
@@ -92,21 +111,22 @@ int run(const Options& options, char** argv, Json* report) {
                 "for example -c compare, or -c 'plot loss'");
   }
   const auto script = own_script(options);
-  if (!script) am_apps::become_torch_program("am-repl-values", argv);
+  if (!script) am_apps::become_torch_program(kValuesProgram, argv);
   const inspect::Target target =
       inspect::find_target(expand_home(options.target), expand_home(options.token));
   if (target.kind != inspect::TargetKind::kWeights) {
-    am_apps::become_torch_program("am-repl-values", argv);
+    am_apps::become_torch_program(kValuesProgram, argv);
   }
   if (!target.note.empty()) std::cerr << term::echo(target.note) << "\n";
   auto held = std::make_unique<inspect::StoredCatalog>(
       frameworks::open_tensor_source(target.path, stored::OnDamage::kReport));
-  auto opened = std::make_unique<inspect::LocalInterpreter>(
-      inspect::Session(std::move(held), session_options(options)));
-  // The console is leaked on purpose: a large checkpoint's index has millions of entries, which the
-  // exit of the process frees faster than destructors would.
-  inspect::Console* console = console_of(std::move(opened), options).release();
-  return run_to_end(*console, from_text(*script), options, report);
+  auto opened = std::make_unique<inspect::LocalInterpreter>(inspect::Session(
+      std::move(held), session_options(options), [](std::string_view) { return &refuse_values; }));
+  // The console is never destroyed: a large checkpoint's index has millions of entries, which the
+  // exit of the process frees faster than destructors would. The pointer is static, so that
+  // LeakSanitizer reports no leak.
+  static inspect::Console* const console = console_of(std::move(opened), options).release();
+  return run_to_end(*console, *script, options, report);
 }
 
 am_apps::CommandDescription describe_tool() {
@@ -116,8 +136,8 @@ am_apps::CommandDescription describe_tool() {
   });
 }
 
-// Returns the names of the target's parameters, which complete the commands of -c; none if the
-// target cannot be opened.
+// Returns the names of the target's parameters, which complete the commands of -c; none for a
+// running job, or if the target cannot be opened.
 inspect::SessionFacts facts_of_target(const std::string& given) {
   inspect::SessionFacts facts;
   try {

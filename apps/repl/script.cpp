@@ -1,5 +1,7 @@
 #include "repl/script.h"
 
+#include <unistd.h>
+
 #include <iostream>
 #include <utility>
 
@@ -21,6 +23,11 @@ std::optional<std::string> script_text(const Options& options) {
   if (options.commands) return options.commands;
   if (options.script) return read_file(expand_home(*options.script));
   return std::nullopt;
+}
+
+bool is_interactive(const Options& options) {
+  return !options.commands && !options.script && !options.output.json &&
+         ::isatty(STDIN_FILENO) != 0 && ::isatty(STDOUT_FILENO) != 0;
 }
 
 inspect::SessionOptions session_options(const Options& options) {

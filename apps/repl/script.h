@@ -19,6 +19,10 @@ namespace am_repl {
 // input. Throws am::Error(kIo) if the file cannot be read.
 std::optional<std::string> script_text(const Options& options);
 
+// Returns whether am-repl opens a prompt: standard input and output are a terminal, and no option
+// gives commands or asks for JSON.
+bool is_interactive(const Options& options);
+
 // Converts the command line to session options.
 am::inspect::SessionOptions session_options(const Options& options);
 
@@ -36,8 +40,8 @@ int run_to_end(am::inspect::Console& console, const Source& script, const Option
                am::Json* report);
 
 // Calls `run` and returns its result. With --json, passes `run` an object for the results and
-// prints this object at the end; without --json passes null. If `run` throws, the error is added to
-// the object and rethrown, so that the caller also prints it as text.
+// prints this object at the end; without --json passes null. If `run` throws an am::Error, it is
+// added to the object and rethrown, so that the caller also prints it as text.
 int reported(const Options& options, const std::function<int(am::Json* report)>& run);
 
 }  // namespace am_repl

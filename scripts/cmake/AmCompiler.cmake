@@ -18,6 +18,10 @@ set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 # header.
 add_compile_options(-fPIC)
 
+# Failed assertions name sources relative to the checkout, so that programs do not depend on its
+# place.
+add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
+
 add_library(am_compile_options INTERFACE)
 add_library(am::compile_options ALIAS am_compile_options)
 target_compile_options(am_compile_options INTERFACE

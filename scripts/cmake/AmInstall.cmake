@@ -8,14 +8,14 @@ include(CMakePackageConfigHelpers)
 set(AM_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/automesh)
 
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/plans/models/ DESTINATION ${CMAKE_INSTALL_DATADIR}/automesh/models)
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/apps/python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/automesh/python
+  FILES_MATCHING PATTERN "*.py")
 install(TARGETS automesh_core EXPORT automesh-targets ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 set(AM_INSTALL_FOLDERS ${AM_CORE_FOLDERS})
 if(AM_WITH_TORCH)
   install(TARGETS automesh automesh_compat EXPORT automesh-targets LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
   am_install_rpath(automesh ${CMAKE_INSTALL_LIBDIR} "\$ORIGIN" ${AM_INSTALL_TORCH_RPATH})
   am_install_rpath(automesh_compat ${CMAKE_INSTALL_LIBDIR} "\$ORIGIN" ${AM_INSTALL_TORCH_RPATH})
-  install(DIRECTORY ${CMAKE_SOURCE_DIR}/apps/python/ DESTINATION ${CMAKE_INSTALL_DATADIR}/automesh/python
-    FILES_MATCHING PATTERN "*.py")
   install(FILES ${CMAKE_CURRENT_LIST_DIR}/automesh-libtorch.cmake DESTINATION ${AM_PACKAGE_DIR})
   list(APPEND AM_INSTALL_FOLDERS ${AM_TORCH_FOLDERS} ${AM_COMPAT_FOLDERS})
   if(AM_INSTALL_LIBTORCH)
@@ -83,3 +83,20 @@ foreach(tool am-plan am-run am-repl)
   install(FILES ${AM_PAGES}/${tool}.zsh RENAME _${tool} DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)
   install(FILES ${AM_PAGES}/${tool}.fish DESTINATION ${CMAKE_INSTALL_DATADIR}/fish/vendor_completions.d)
 endforeach()
+
+# ---- Debian package ------------------------------------------------------------------------------------------------------
+#
+# cpack -G DEB, in a build without libtorch: the package depends on Debian's libraries alone.
+
+if(NOT AM_WITH_TORCH)
+  set(CPACK_GENERATOR DEB)
+  set(CPACK_PACKAGE_NAME automesh-tools)
+  set(CPACK_PACKAGE_CONTACT "the automesh authors")
+  set(CPACK_PACKAGE_DESCRIPTION_SUMMARY "plan, launch and inspect parallel layouts of LLM training (without training)")
+  set(CPACK_PACKAGING_INSTALL_PREFIX /usr)
+  set(CPACK_STRIP_FILES ON)
+  set(CPACK_DEBIAN_FILE_NAME DEB-DEFAULT)
+  set(CPACK_DEBIAN_PACKAGE_SECTION science)
+  set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
+  include(CPack)
+endif()

@@ -98,6 +98,39 @@ TEST_CASE("megatron: what is exported for fsdp2 depends on what Megatron has", "
   CHECK(lost_keys(out).count("strategy.name") == 1);
 }
 
+TEST_CASE("megatron: recipes of products in FP8 and FP4", "[exchange]") {
+  const std::pair<const char*, config::Fp8Recipe> flags[] = {
+      {"--fp8-format hybrid", config::Fp8Recipe::kDelayed},
+      {"--fp8-format hybrid --fp8-recipe tensorwise", config::Fp8Recipe::kTensorwise},
+      {"--fp8-format e4m3 --fp8-recipe blockwise", config::Fp8Recipe::kBlock},
+      {"--fp8-format e4m3 --fp8-recipe mxfp8 --fp8-margin 1", config::Fp8Recipe::kMxfp8},
+      {"--fp4-format e2m1 --fp4-recipe nvfp4", config::Fp8Recipe::kNvfp4},
+      {"", config::Fp8Recipe::kNone},
+  };
+  for (const auto& [text, recipe] : flags) {
+    INFO(text);
+    const Imported in =
+        imported(framework("megatron"), cat("--num-layers 2 --bf16 --use-distributed-optimizer "
+                                            "--num-distributed-optimizer-instances 1 ",
+                                            text));
+    CHECK(config::fp8_of(in.plan.strategy) == recipe);
+    CHECK(in.lost.empty());
+    const std::string name(config::spec_of(recipe).name);
+    const test::ValidPlan plan = valid(
+        cat("[mesh]\nworld_size = 8\n[strategy]\nname = \"megatron\"\nfp8 = \"", name, "\"\n"));
+    const Exported out = export_plan(framework("megatron"), {plan.plan, plan.model, plan.layout});
+    CHECK(lost_keys(out).count("strategy.fp8") == 0);
+    const std::string first = split(text, ' ').front();
+    CHECK((out.text.find("--fp8") != std::string::npos ||
+           out.text.find("--fp4") != std::string::npos) == !first.empty());
+    CHECK(config::fp8_of(imported(framework("megatron"), out.text).plan.strategy) == recipe);
+  }
+  const test::ValidPlan torchao = valid("[mesh]\nworld_size = 8\n[strategy]\nfp8 = \"rowwise\"\n");
+  const Exported out =
+      export_plan(framework("megatron"), {torchao.plan, torchao.model, torchao.layout});
+  CHECK(lost_keys(out).count("strategy.fp8") == 1);
+}
+
 TEST_CASE("megatron: RMSNorm is a flag, LayerNorm is the default", "[exchange]") {
   test::ValidPlan plan = valid("[mesh]\nworld_size = 8\n");
   const auto has_flag = [&] {

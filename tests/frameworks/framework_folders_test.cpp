@@ -281,7 +281,7 @@ TEST_CASE("shards of PyTorch's Hugging Face writer") {
     return std::string("none");
   };
   CHECK(spoilt("[15, 0]", "[15,-9]").find("a negative or too large offset") != std::string::npos);
-  CHECK(spoilt("[15, 0]", "[15   ]").find("an offset with another number of dims") !=
+  CHECK(spoilt("[15, 0]", "[15   ]").find("must have an offset with one integer for each dim") !=
         std::string::npos);
   CHECK(spoilt("saved_offsets", "saved_offsetz").find("has no entry in") != std::string::npos);
 }

@@ -226,7 +226,7 @@ TEST_CASE("places that metadata of torch_checkpointing invents") {
   with("torch.float32", "torch.float64");
   refused("this part of the tensor does not match the folder's metadata");
   with("torch.float32", "numpy.float32");
-  refused("a dtype is not one of torch");
+  refused("a tensor's dtype is not a dtype of torch");
   with("StridedShard", "StrippdShard");
   refused("unknown kind of placement: StrippdShard");
   write_file_atomically(file, whole);

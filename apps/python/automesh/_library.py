@@ -29,8 +29,9 @@ def path():
 def load():
     """Returns two handles of the library: the first for functions that may block, the second for others.
 
-    Calls through the second handle keep the interpreter's lock, which makes them three times as
-    fast. Raises ImportError if the library does not fit the torch of this process.
+    Calls through the second handle do not release the interpreter's lock (GIL), which makes them
+    three times as fast. Raises ImportError if the library is not found or cannot be loaded
+    beside the torch of this process.
     """
     place = str(path())
     try:

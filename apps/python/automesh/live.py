@@ -155,7 +155,7 @@ _AXES = {
 
 
 def _axes_of(mesh):
-    """Returns the axis of each dim of a DeviceMesh, in the names of automesh."""
+    """Returns automesh's name of the axis for each dim of a DeviceMesh."""
     names = mesh.mesh_dim_names or ()
     if not names:
         names = ("dp_shard",) if mesh.ndim == 1 else [f"dim{i}" for i in range(mesh.ndim)]
@@ -202,14 +202,14 @@ class _Description:
                 partial.append((name, tensor))
             else:
                 self._add(name, tensor, like)
-        # redistribute() is collective. It is called last, so that an error above does not keep a rank
-        # from calling it.
+        # redistribute() is collective, so every rank must reach these calls. _add() skips a tensor that cannot be described,
+        # so that such a tensor does not keep its rank from calling redistribute().
         for name, tensor in partial:
             whole = [p if p.is_shard() else Replicate() for p in tensor.placements]
             self._add(name, tensor.detach().redistribute(placements=whole), None)
 
     def _add(self, name, tensor, like):
-        """Adds a tensor; one that cannot be described is left out."""
+        """Adds a tensor. Skips a tensor that cannot be described."""
         try:
             self._fill(self.array[self.count], name, tensor, like)
         except (AttributeError, RuntimeError, TypeError, ValueError):
@@ -221,7 +221,8 @@ class _Description:
         tensor = tensor.detach()
         part = tensor.to_local() if isinstance(tensor, DTensor) else tensor
         if like is not None and isinstance(like, DTensor) and not isinstance(tensor, DTensor):
-            # A state that an optimizer keeps as a plain tensor for this rank's shard of the parameter `like`.
+            # An optimizer state may be a plain tensor; if it has the shape of this rank's shard of its parameter
+            # `like`, it is sharded like the parameter.
             if part.dim() > 0 and part.shape == like.to_local().shape:
                 tensor = like
         if isinstance(tensor, DTensor):
@@ -300,8 +301,8 @@ def _stack_of(process):
 def _config_of(parts):
     """Returns the text of config.json and the folder of a transformers model.
 
-    Returns (None, None) for other models, and for models with adapters. The folder is None if it does
-    not exist.
+    Returns (None, None) for other models, for models in several parts, and for models with adapters.
+    The folder is None if it does not exist.
     """
     config = getattr(parts[0], "config", None) if len(parts) == 1 else None
     if not hasattr(config, "to_json_string") or hasattr(parts[0], "peft_config"):
@@ -387,9 +388,9 @@ class Watch:
     def step(self, loss=None, grad_norm=None, tokens_per_second=_NAN):
         """Reports the end of a training step, and runs the commands of attached clients.
 
-        Must be called on every rank, once after each step, before the gradients are reset if
-        clients shall see them. The numbers may be tensors; they are read only if a client needs
-        them.
+        Must be called on every rank, once after each step. For clients to see the gradients, it
+        must be called before they are reset. The numbers may be tensors; they are read only if a
+        client needs them.
         """
         self._numbers = loss, grad_norm, tokens_per_second
         self._steps += 1
@@ -397,7 +398,7 @@ class Watch:
             self._visit()
 
     def close(self, last_words="the program has ended"):
-        """Sends `last_words` to the clients and disconnects them. Runs at exit by itself."""
+        """Sends `last_words` to the clients and disconnects them. Called automatically at exit."""
         handle, self._handle = self._handle, None
         if handle:
             self._close_function(handle, last_words.encode())
@@ -448,7 +449,8 @@ class Watch:
     def _wait(self):
         """Yields 0 while the rank may wait for commands, and 1 after a signal handler has raised.
 
-        Python runs handlers when the generator is resumed, which is inside of its try statement.
+        Python runs signal handlers when the generator is resumed. The generator is then inside its
+        try statement, which catches their exceptions.
         """
         result = 0
         while True:
@@ -475,7 +477,7 @@ class Watch:
         return self._text("stack", lambda: _stack_of(process))
 
     def _text(self, kind, make):
-        """Returns the address of the text that make() returns; None without a text."""
+        """Returns the address of the text that make() returns; None without one or after an error."""
         try:
             text = make()
         except Exception as error:  # a callback must not raise
@@ -510,7 +512,7 @@ def _number(value):
 
 
 def watch(model, optimizer=None, *, run=None, name=None, mesh=None, first_step=0, max_steps=0, log=True):
-    """Opens the job to am-repl. Must be called on every rank, after the model was made.
+    """Lets am-repl attach to the job. Must be called on every rank, after the model has been built.
 
     model: a module, or a list of modules (the parts of a pipeline stage), on this rank.
     optimizer: an optimizer, a list of them, or None.

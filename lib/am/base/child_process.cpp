@@ -11,6 +11,7 @@
 
 #include "am/base/descriptor.h"
 #include "am/base/error.h"
+#include "am/base/old_glibc.h"
 #include "am/base/text.h"
 
 namespace am {
@@ -27,7 +28,7 @@ pid_t start_child(const ChildProcess& child) {
     posix_spawn_file_actions_adddup2(&actions, output.get(), STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, output.get(), STDERR_FILENO);
   }
-  posix_spawn_file_actions_addclosefrom_np(&actions, STDERR_FILENO + 1);
+  add_close_from(actions, STDERR_FILENO + 1);
   posix_spawnattr_t attributes;
   posix_spawnattr_init(&attributes);
   sigset_t none;

@@ -50,6 +50,14 @@ std::string_view trim(std::string_view text) {
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
 }
 
+std::string lower(std::string_view text) {
+  std::string out(text);
+  for (char& c : out) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  return out;
+}
+
 bool starts_with(std::string_view text, std::string_view prefix) {
   return text.substr(0, prefix.size()) == prefix;
 }
@@ -103,7 +111,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
     const int shorter = static_cast<int>(std::min(typed.size(), candidate.size()));
     const int most = std::max(1, longer / 3);
     if (longer - shorter > most)
-      continue;  // turning one word into the other needs more than `most` insertions
+      continue;  // the lengths alone differ by more than the largest accepted distance
     const int distance = edit_distance(typed, folded(candidate));
     if (distance > most) continue;
     if (best == nullptr || distance < best_distance) {
@@ -211,8 +219,9 @@ struct CodeRange {
   uint32_t first, last;
 };
 
-// Characters that combine with the preceding character, and characters of two columns (East Asian
-// Wide and Fullwidth, and emoji), as in the C library's wcwidth().
+// The most common characters that occupy no column (combining marks, zero-width characters,
+// variation selectors), and characters of two columns (East Asian Wide and Fullwidth, and emoji),
+// much as in the C library's wcwidth().
 constexpr std::array<CodeRange, 8> kNoColumn = {{{0x300, 0x36F},
                                                  {0x483, 0x489},
                                                  {0x591, 0x5BD},

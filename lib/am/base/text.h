@@ -26,12 +26,15 @@ std::string join(std::span<const int64_t> parts, std::string_view separator,
 std::string shape_text(std::span<const int64_t> shape);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
+// Returns the text with the letters A to Z in lower case. Other letters stay as they are
+// (chat/characters.h converts them, too).
+std::string lower(std::string_view text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
 // Whether a text matches a shell-like glob: `*` matches any characters, `?` one, `[ab]` one of a
-// set, `{a,b}` alternatives. Case matters, and a `*` also matches dots. Throws Error(kUsage) for a
-// pattern that glob_problem rejects.
+// set, `{a,b}` alternatives. Case matters, and a `*` also matches dots. A pattern that
+// glob_problem() rejects matches no text; Error(kUsage) is thrown unless its literal ends differ.
 bool glob_match(std::string_view pattern, std::string_view text);
 // Returns why a text cannot be used as a glob, for example "has nested braces, more than 64 deep".
 // Returns an empty text for a valid glob. Length and depth are limited because patterns come from
@@ -54,7 +57,7 @@ bool is_utf8(std::string_view text);
 
 // Returns the number of code points of a UTF-8 text.
 int character_count(std::string_view text);
-// Returns the number of terminal columns of a UTF-8 text, as the C library's wcwidth() counts them.
+// Returns the number of terminal columns of a UTF-8 text, much as the C library's wcwidth() does.
 int display_width(std::string_view text);
 
 }  // namespace am

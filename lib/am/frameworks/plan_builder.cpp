@@ -27,6 +27,7 @@ void PlanBuilder::set(std::string_view key, const config::Value& value) {
                                                       config::strategy_name(plan_.strategy));
   if (field == nullptr) return;
   field->set({value, std::string(key), source_.found()}, plan_);
+  plan_.spans[std::string(key)] = value.span;
   if (std::find(keys_.begin(), keys_.end(), key) == keys_.end()) keys_.emplace_back(key);
 }
 
@@ -76,22 +77,26 @@ void PlanBuilder::name_model(std::string_view path) {
   }
 }
 
-void PlanBuilder::set_mesh(int64_t dp_replicate, int64_t dp_shard, int64_t tp, int64_t pp,
-                           int64_t cp, int64_t ep, std::string_view path) {
-  if (dp_shard > 0) {
-    const int64_t dp = saturating_product({dp_replicate, dp_shard});
-    set("mesh.world_size", saturating_product({dp, tp, pp, cp}), path);
-    set("mesh.dp_size", dp, path);
+void PlanBuilder::set_mesh(const Axes& axes) {
+  const Axis& shards = axes.dp_shard;
+  if (shards.size > 0) {
+    const int64_t dp = saturating_product({axes.dp_replicate.size, shards.size});
+    set("mesh.world_size", saturating_product({dp, axes.tp.size, axes.pp.size, axes.cp.size}),
+        shards.path);
+    set("mesh.dp_size", dp, shards.path);
   } else {
     note("the launcher decides the number of ranks: add world_size to [mesh]");
   }
-  const bool ddp = std::holds_alternative<config::DDPConfig>(plan_.strategy);
-  if (!ddp && dp_replicate > 1) set("mesh.dp_replicate_size", dp_replicate, path);
-  const std::pair<const char*, int64_t> sizes[] = {
-      {"mesh.tp_size", tp}, {"mesh.pp_size", pp}, {"mesh.cp_size", cp}, {"mesh.ep_size", ep}};
-  for (const auto& [key, size] : sizes) {
-    if (size > 1) set(key, size, path);
+  const auto set_axis = [&](const char* key, const Axis& axis) {
+    if (axis.size > 1) set(key, axis.size, source_.has(axis.path) ? axis.path : shards.path);
+  };
+  if (!std::holds_alternative<config::DDPConfig>(plan_.strategy)) {
+    set_axis("mesh.dp_replicate_size", axes.dp_replicate);
   }
+  set_axis("mesh.tp_size", axes.tp);
+  set_axis("mesh.pp_size", axes.pp);
+  set_axis("mesh.cp_size", axes.cp);
+  set_axis("mesh.ep_size", axes.ep);
 }
 
 Imported PlanBuilder::done(std::vector<Ignored> ignored, std::string_view warmup_path) {

@@ -65,10 +65,18 @@ class PlanBuilder {
   // Records the setting `path`, whose value is a model's name, for compare_model().
   void name_model(std::string_view path);
 
-  // Sets the sizes of the mesh; computes dp_size and world_size. If `dp_shard` is 0, these two are
-  // unknown: leaves them out, and adds a note that the launcher determines the number of ranks.
-  void set_mesh(int64_t dp_replicate, int64_t dp_shard, int64_t tp, int64_t pp, int64_t cp,
-                int64_t ep, std::string_view path);
+  // The size of an axis of the mesh, and the source's setting that states it.
+  struct Axis {
+    int64_t size = 1;
+    std::string path = {};
+  };
+  struct Axes {
+    Axis dp_replicate = {}, dp_shard = {}, tp = {}, pp = {}, cp = {}, ep = {};
+  };
+  // Sets the sizes of the mesh; computes dp_size and world_size. If dp_shard.size is 0, these two
+  // are unknown: leaves them out, and adds a note that the launcher determines the number of ranks.
+  // Errors about dp_size, world_size and axes without a setting point to dp_shard.path.
+  void set_mesh(const Axes& axes);
 
   // Returns the finished plan and everything that was recorded. If the warm-up is longer than the
   // job, shortens it and records the setting `warmup_path` as lost; but if the file has no number

@@ -36,7 +36,7 @@ class Mlflow:
         self.log_plan(run.plan)
 
     def log_plan(self, plan):
-        """Logs new values of the plan. MLflow never changes a parameter: changed values are tags."""
+        """Logs the plan's values as parameters. MLflow does not let parameters change, so changed values become tags."""
         known = self.client.get_run(self.id).data.params
         plan = {key: str(value)[:LONGEST_VALUE] for key, value in plan.items()}
         params = [self.entities.Param(key, value) for key, value in plan.items() if key not in known]

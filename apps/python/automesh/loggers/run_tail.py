@@ -31,7 +31,7 @@ LAST_ATTEMPTS = 4  # attempts to send after the end of the job, a second apart
 
 
 class Record(NamedTuple):
-    """The metrics of a step, by name; nulls are left out."""
+    """The metrics of a step, by name, without those that are null."""
 
     step: int
     time: float | None  # Unix time in seconds
@@ -39,7 +39,7 @@ class Record(NamedTuple):
 
 
 class Run(NamedTuple):
-    """A run, as the loggers need it."""
+    """The properties of a run that loggers use."""
 
     folder: pathlib.Path
     name: str

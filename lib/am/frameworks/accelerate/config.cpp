@@ -25,7 +25,7 @@ constexpr std::array<Reason, 20> kReasons = {{
     {"mesh.dp_replicate_size", "only FSDP2 has a parallelism_config"},
     {"pipeline.", "accelerate has no pipeline"},
     {"strategy.name",
-     "exported as FSDP2, which shards like Megatron's stage 3; an import makes it fsdp2"},
+     "exported as FSDP2, which shards like Megatron's stage 3; an import reads it as fsdp2"},
     {"strategy.tp_plan", "accelerate uses the TP plans of transformers"},
     {"strategy.sequence_parallel", "the TP plans of transformers decide whether it is used"},
     {"strategy.mp_policy.",
@@ -40,8 +40,8 @@ constexpr std::array<Reason, 20> kReasons = {{
     {"model.", "the training script loads the model"},
 }};
 
-// Returns the dtype for accelerate's mixed_precision: the compute dtype under FSDP, the autocast
-// dtype under DDP. Under DDP, the training script determines the dtype of the weights.
+// Returns the dtype for accelerate's mixed_precision: the compute dtype under FSDP; under DDP the
+// autocast dtype, or "no". Under DDP, the training script determines the dtype of the weights.
 std::string mixed_precision(const JobShape& shape) {
   const layout::StepPrecision precision = layout::resolve_precision(shape.plan);
   if (shape.ddp == nullptr) return precision.compute;
@@ -108,7 +108,7 @@ std::string distributed_type(Source& source) {
 }
 
 // Returns the plan's strategy for a distributed_type. For DEEPSPEED, the strategy depends on the
-// ZeRO stage in the section deepspeed_config.
+// ZeRO stage in the section deepspeed_config and, for stage 0, on mixed_precision.
 std::string_view strategy_of(Source& source, const std::string& type) {
   if (type == "FSDP") return "fsdp2";
   if (type != "DEEPSPEED") return "ddp";
@@ -117,8 +117,8 @@ std::string_view strategy_of(Source& source, const std::string& type) {
   if (stage > 3)
     source.refuse(kStage, cat("zero_stage = ", stage, " is not a stage of ZeRO"),
                   "legal values: 0 to 3");
-  // The strategy ddp has a single dtype. Mixed precision without sharding is therefore expressed as
-  // megatron_fsdp with zero_dp_strategy = 0.
+  // DeepSpeed keeps a float32 copy of 16-bit weights, which the strategy ddp does not. Such weights
+  // without sharding are therefore expressed as megatron_fsdp with zero_dp_strategy = 0.
   const config::Value* mixed = source.find("mixed_precision");
   const bool narrow = mixed != nullptr && (mixed->text == "bf16" || mixed->text == "fp16");
   return stage >= 3 ? "fsdp2" : stage == 0 && !narrow ? "ddp" : "megatron_fsdp";
@@ -244,14 +244,16 @@ void read_mesh(PlanBuilder& builder, bool fsdp, Sharding sharding) {
   const int64_t shards =
       source.has(prefix + "dp_shard_size") && fsdp ? size("dp_shard_size") : world / model;
   if (shards < 1 || saturating_product({model, shards}) != world) {
-    source.refuse(
-        kWorld,
-        cat(kWorld, " = ", world, ", but the product of the sizes in parallelism_config is ",
-            saturating_product({model, std::max<int64_t>(1, shards)})),
-        "choose sizes whose product is num_processes");
+    source.refuse(kWorld,
+                  cat(kWorld, " = ", world, ", but the product of the mesh sizes in the file is ",
+                      saturating_product({model, std::max<int64_t>(1, shards)})),
+                  "choose sizes whose product is num_processes");
     return;
   }
-  builder.set_mesh(replicas, shards, tp, 1, cp, 1, kWorld);
+  builder.set_mesh({.dp_replicate = {replicas, prefix + "dp_replicate_size"},
+                    .dp_shard = {shards, kWorld},
+                    .tp = {tp, prefix + "tp_size"},
+                    .cp = {cp, prefix + "cp_size"}});
   if (nodes > 1 && world % nodes == 0) {
     builder.set("mesh.ranks_per_node", world / nodes, "num_machines");
   }

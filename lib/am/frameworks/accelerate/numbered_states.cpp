@@ -129,14 +129,14 @@ Numbered number(const stored::TensorSource& states, const stored::TensorSource& 
     if (name != result.names.end() && weights.find(name->second)->shape == tensor.shape) continue;
     return {{},
             {},
-            cat("state ", state->state, " of parameter ", state->parameter, " has another shape, ",
-                shape_text(tensor.shape))};
+            cat("state ", state->state, " of parameter ", state->parameter, " with shape ",
+                shape_text(tensor.shape), " does not match the weights")};
   }
   return result;
 }
 
-// Source of the file's optimizer states, which are named after their parameters, and of the
-// optimizer's settings for each parameter.
+// Source of the file's optimizer states and of the optimizer's settings. Both are named after the
+// parameters or, if the parameters' names are not known, as in the file.
 class NumberedStates : public stored::TensorSource {
  public:
   NumberedStates(std::unique_ptr<stored::TensorSource> states, const Numbered& numbered)

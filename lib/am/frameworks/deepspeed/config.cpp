@@ -24,8 +24,9 @@ constexpr std::array<Reason, 25> kReasons = {{
     {"mesh.dp_replicate_size", "ZeRO shards over all of dp"},
     {"pipeline.", "DeepSpeed's pipelines are defined in the model's code (PipelineModule)"},
     {"strategy.name",
-     "an import reads ZeRO stage 0 as ddp and stage 3 as fsdp2, which shard the same"},
-    {"strategy.zero_dp_strategy", "an import reads ZeRO stage 0 as ddp"},
+     "an import reads the ZeRO stage as ddp, megatron_fsdp or fsdp2, which shards the same"},
+    {"strategy.zero_dp_strategy",
+     "an import reads ZeRO stage 0 as ddp and stage 3 as fsdp2, which do not have this key"},
     {"strategy.tp_plan", "AutoTP chooses the layers itself"},
     {"strategy.sequence_parallel", "AutoTP has no sequence parallelism"},
     {"strategy.activation_checkpointing", "the model's code decides which layers are checkpointed"},
@@ -79,8 +80,8 @@ Json zero_optimization(const JobShape& shape) {
   return zero;
 }
 
-// Writes the batch sizes. In DeepSpeed, world / tp ranks are data-parallel. The plan's axes pp, cp
-// and ep cannot be exported, so their ranks become data-parallel, too.
+// Writes the batch sizes. In DeepSpeed, world / tp ranks are data-parallel. The plan's axes pp and
+// cp cannot be exported, so their ranks become data-parallel, too.
 void write_batches(const JobShape& shape, Json& out) {
   const int64_t dp = shape.world() / shape.mesh.tp;
   const int64_t micro = shape.plan.train.micro_batch_size;
@@ -122,7 +123,7 @@ Exported write(const ExportInput& input) {
 
 // Reads the batch sizes. In DeepSpeed, train_batch_size = micro-batch size * accumulation steps *
 // dp. A file that sets the three sizes therefore determines dp.
-void read_batches(PlanBuilder& builder, int64_t tp) {
+void read_batches(PlanBuilder& builder, const PlanBuilder::Axis& tp) {
   Source& source = builder.source();
   constexpr const char* kBatch = "train_batch_size";
   constexpr const char* kMicro = "train_micro_batch_size_per_gpu";
@@ -133,7 +134,7 @@ void read_batches(PlanBuilder& builder, int64_t tp) {
   if (micro.has_value()) builder.set("train.micro_batch_size", *micro, kMicro);
   if (batch.has_value()) builder.set("train.global_batch_size", *batch, kBatch);
   if (!batch || !micro || !steps) {
-    builder.set_mesh(1, 0, tp, 1, 1, 1, kBatch);
+    builder.set_mesh({.dp_shard = {0, kBatch}, .tp = tp});
     return;
   }
   const int64_t each = saturating_product({*micro, *steps});
@@ -144,7 +145,7 @@ void read_batches(PlanBuilder& builder, int64_t tp) {
         "train_batch_size is the product of those two and the number of data-parallel ranks");
     return;
   }
-  builder.set_mesh(1, *batch / each, tp, 1, 1, 1, kBatch);
+  builder.set_mesh({.dp_shard = {*batch / each, kBatch}, .tp = tp});
 }
 
 // Returns the dtype in which DeepSpeed's engine computes.
@@ -263,10 +264,10 @@ std::optional<Imported> read(const ImportInput& input) {
   }
   constexpr const char* kTp = "tensor_parallel.autotp_size";
   const int64_t tp = source.integer(kTp).value_or(0) == 0 ? 1 : source.size(kTp, 1);
-  // The strategy ddp has neither tensor parallelism nor mixed precision.
+  // The strategy ddp has no tensor parallelism, and keeps no float32 copy of 16-bit weights.
   const bool ddp = stage == 0 && tp == 1 && compute_dtype(source) == "float32";
   PlanBuilder builder(source, ddp ? "ddp" : stage == 3 ? "fsdp2" : "megatron_fsdp", input.model);
-  read_batches(builder, tp);
+  read_batches(builder, {tp, kTp});
   read_zero(builder);
   read_precision(builder);
   read_training(builder);

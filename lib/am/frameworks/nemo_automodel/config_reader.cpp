@@ -125,13 +125,21 @@ void read_pipeline(PlanBuilder& builder, int64_t pp) {
 
 void read_distributed(PlanBuilder& builder) {
   Source& source = builder.source();
-  const auto size = [&](const char* key) { return source.size(cat("distributed.", key), 1); };
-  const int64_t pp = size("pp_size");
-  const int64_t replicas = size("dp_replicate_size");
+  const auto axis = [&](const char* key) -> PlanBuilder::Axis {
+    const std::string path = cat("distributed.", key);
+    return {source.size(path, 1), path};
+  };
+  const PlanBuilder::Axis stages = axis("pp_size");
+  const int64_t pp = stages.size;
+  const int64_t replicas = axis("dp_replicate_size").size;
   constexpr const char* kDp = "distributed.dp_size";
   const bool given = source.has(kDp) && source.integer(kDp).value_or(0) > 0;
   const int64_t dp = given ? source.size(kDp, 1) : 0;
-  builder.set_mesh(1, dp, size("tp_size"), pp, size("cp_size"), size("ep_size"), kDp);
+  builder.set_mesh({.dp_shard = {dp, kDp},
+                    .tp = axis("tp_size"),
+                    .pp = stages,
+                    .cp = axis("cp_size"),
+                    .ep = axis("ep_size")});
   if (replicas > 1) {
     builder.set("mesh.dp_replicate_size", replicas, "distributed.dp_replicate_size");
   }

@@ -200,7 +200,7 @@ class MetadataReader {
     const PickleValue& data = field(sharding, "data");
     group->part.shape = integers(data, "global_shape");
     const std::string_view dtype = field(data, "dtype").text().value_or("");
-    if (!starts_with(dtype, kTorch)) fail("a dtype is not one of torch");
+    if (!starts_with(dtype, kTorch)) fail("a tensor's dtype is not a dtype of torch");
     group->part.dtype = dtype.substr(kTorch.size());
     if (type == "DTensorShardingMetadata") {
       read_dtensor(data, *group);

@@ -15,16 +15,20 @@ namespace {
 
 void read_parallelism(PlanBuilder& builder) {
   Source& source = builder.source();
-  constexpr const char* kPp = "parallelism.pipeline_parallel_degree";
-  const int64_t tp = source.size("parallelism.tensor_parallel_degree", 1);
-  const int64_t pp = source.size(kPp, 1);
-  const int64_t cp = source.size("parallelism.context_parallel_degree", 1);
-  const int64_t ep = source.size("parallelism.expert_parallel_degree", 1);
-  const int64_t replicas = source.size("parallelism.data_parallel_replicate_degree", 1);
+  const auto axis = [&](const char* key) -> PlanBuilder::Axis {
+    return {source.size(key, 1), key};
+  };
+  PlanBuilder::Axes axes = {.dp_replicate = axis("parallelism.data_parallel_replicate_degree"),
+                            .dp_shard = {0, "parallelism"},
+                            .tp = axis("parallelism.tensor_parallel_degree"),
+                            .pp = axis("parallelism.pipeline_parallel_degree"),
+                            .cp = axis("parallelism.context_parallel_degree"),
+                            .ep = axis("parallelism.expert_parallel_degree")};
   constexpr const char* kShard = "parallelism.data_parallel_shard_degree";
-  const auto shard = source.integer(kShard).value_or(-1);
-  builder.set_mesh(replicas, shard == -1 ? 0 : source.size(kShard, 1), tp, pp, cp, ep,
-                   shard == -1 ? "parallelism" : kShard);
+  if (source.integer(kShard).value_or(-1) != -1) axes.dp_shard = axis(kShard);
+  builder.set_mesh(axes);
+  const int64_t tp = axes.tp.size;
+  const int64_t pp = axes.pp.size;
   if (tp > 1) {
     builder.set("strategy.sequence_parallel",
                 source.boolean("parallelism.enable_sequence_parallel").value_or(true));
