@@ -170,7 +170,8 @@ TEST_CASE("an adapter that is not the plan's is refused, with what the plan shou
   contains(refusal(changed(temp, "peft_type", "IA3"), kLlamaLora), "peft_type is \"IA3\"");
   // With rsLoRA, the factor of an adapter is alpha / sqrt(rank).
   const fs::path root = changed(temp, "use_rslora", true);
-  contains(refusal(root, kLlamaLora), "lora.alpha = 12");
+  contains(refusal(root, kLlamaLora), "lora.alpha = 6, lora.use_rslora = true");
+  CHECK(refusal(root, cat(kLlamaLora, "use_rslora = true\n")).empty());
   CHECK(refusal(root, "rank = 4\nalpha = 12\ntarget_modules = [\"all-linear\"]\n").empty());
 }
 

@@ -257,7 +257,7 @@ class AttachTest(AttachCase):
                                ("watch l2 nothing*", "no parameter"),
                                ("watch loss every x", "not a number of steps"),
                                ("watch loss every", "needs a number"),
-                               ("watch loss model.norm.weight", "is a number of the step"),
+                               ("watch loss model.norm.weight", "is a metric of the step"),
                                ("pause; watch loss", "is paused")):
             self.assertIn(words, self.repl("run", command, status=1)[-1]["error"]["message"])
         self.wait_for(lambda: self.status()["paused"] is None)

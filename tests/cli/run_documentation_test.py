@@ -8,7 +8,7 @@ import unittest
 from cli_support import PlanCase, SOURCE, run_tool
 from shell_support import SHELLS, TOOLS, hold_completions, hold_page
 
-COMMANDS = ["doctor", "files", "prepare", "show-batch", "ls", "compare", "completions", "man"]
+COMMANDS = ["init", "doctor", "files", "prepare", "show-batch", "ls", "compare", "completions", "man"]
 WEIGHTS = SOURCE / "tests" / "data" / "hf" / "llama-sharded"
 
 

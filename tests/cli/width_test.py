@@ -44,11 +44,11 @@ ON_PLAN = (  # am-plan's
     "export {plan} --to torchtitan -o {made}/titan.toml", "export {plan} --to megatron -o {made}/megatron.yaml",
     "import {made}/titan.toml --from torchtitan --model {model} -o {made}/imported.toml", "model {model}",
     "search --model {model} --gpus 1024 --top 3 --cp 1 --tp 8 --ep 1,64 --pp 1,16", "rules", "explain mesh.product",
-    "explain tp.kv_heads", "schema --help", "completions --help", "man --help")
+    "explain tp.kv_heads", "schema --help", "lsp --help", "completions --help", "man --help")
 ON_JOB = (  # am-run's, and am-run without a command
     "--help", "{plan} --dry-run", "{plan} --verify-layout", "ls {runs}", "compare {runs}/a {runs}/b", "compare {runs}/a",
     "doctor {plan}", "files {plan} --slurm -o {made}/job.sh", "files {plan} --jobset -o {made}/job.yaml",
-    "prepare {text}", "show-batch {plan}", "completions --help", "man --help")
+    "prepare {text}", "show-batch {plan}", "init --help", "completions --help", "man --help")
 
 
 def names_of(target):

@@ -87,7 +87,7 @@ TEST_CASE("a stopped and a slow rank come first, and the verdicts are shown") {
   CHECK_THAT(text, Catch::Contains("step 812 of 20 000, backward, loss 2.3145, 1.2 s per step, ") &&
                        Catch::Contains("1:01:01 left") &&
                        Catch::Contains("rank 1 (node0) holds up the others") &&
-                       Catch::Contains("rank 3 is stopped") && Catch::Contains("ranks more"));
+                       Catch::Contains("rank 3 is stopped") && Catch::Contains("more ranks"));
   std::vector<std::string> rows;
   for (const std::string& line : lines_of(text)) {
     if (line.find("1.00 GiB") != std::string::npos) rows.emplace_back(trim(line));

@@ -54,7 +54,8 @@ TEST_CASE("wrong slices are told apart", "[inspect]") {
     }
     return std::string("no error");
   };
-  CHECK_THAT(message("w[1,2,3]", {4, 4}), Catch::Contains("3 indices for a tensor of 2 dims"));
+  CHECK_THAT(message("w[1,2,3]", {4, 4}),
+             Catch::Contains("the tensor has the shape [4, 4], but the slice has 3 indices"));
   CHECK_THAT(message("w[4]", {4}), Catch::Contains("outside of dim 0"));
   CHECK_THAT(message("w[-5]", {4}), Catch::Contains("outside of dim 0"));
   CHECK_THAT(message("w[0:4:2]", {4}), Catch::Contains("a slice with a step is not supported"));

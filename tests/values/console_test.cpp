@@ -187,7 +187,8 @@ TEST_CASE("let names tensors and slices, which may be sliced again", "[inspect]"
   CHECK(answered(console, "ls norms")["parameters"].size() == 5);
   CHECK_THAT(refused(console, "let x = nothing"), Catch::Contains("nothing"));
   CHECK_THAT(refused(console, "let x w"), Catch::Contains("NAME = NAMES"));
-  CHECK_THAT(refused(console, "stats w[0][0][0]"), Catch::Contains("1 indices for a tensor of 0"));
+  CHECK_THAT(refused(console, "stats w[0][0][0]"),
+             Catch::Contains("the tensor has the shape [], but the slice has 1 index"));
 }
 
 TEST_CASE("heat shows means and maxima of blocks", "[inspect]") {

@@ -33,7 +33,7 @@ class Binder {
     for (size_t i = 0; i < std::min(count_, positional.size()); ++i) set(i, positional[i]);
     for (const auto& [name, value] : call_.given.named) bind_named(name, value);
     for (size_t i = 0; i < builtin_.required; ++i) {
-      if (!call_.is_given[i]) fail(cat("needs ", builtin_.required, " argument(s)"));
+      if (!call_.is_given[i]) fail(cat("needs at least ", builtin_.required, " argument(s)"));
     }
   }
 
@@ -75,7 +75,8 @@ Value make_range(Call& call) {
 // named arguments.
 std::vector<std::pair<Value, Value>> pairs_of(Call& call) {
   std::vector<std::pair<Value, Value>> out;
-  if (call.given.positional.size() > 1) throw Failure("dict() takes at most 1 positional argument");
+  if (call.given.positional.size() > 1)
+    throw Failure("dict() and namespace() take at most 1 positional argument");
   if (!call.given.positional.empty()) {
     const Value& source = call.given.positional[0];
     if (source.is(Kind::kDict)) {
@@ -83,7 +84,7 @@ std::vector<std::pair<Value, Value>> pairs_of(Call& call) {
     } else {
       for (const Value& pair : elements(source, call.heap)) {
         const std::vector<Value> parts = elements(pair, call.heap);
-        if (parts.size() != 2) throw Failure("dict() takes pairs");
+        if (parts.size() != 2) throw Failure("dict() and namespace() need a mapping or pairs");
         out.emplace_back(parts[0], parts[1]);
       }
     }
@@ -139,8 +140,8 @@ constexpr Builtin kFunctions[] = {
 
 // ---- tests ----
 
-// Whether the order of self and the argument, which is -1 (less), 0 (equal) or 1 (greater), is
-// `way` or `other_way`.
+// Whether compare() returns `way` or `other_way` for self and the argument: -1 (less), 0 (equal) or
+// 1 (greater).
 Value ordered(Call& call, int way, int other_way) {
   const int order = compare(call.self, call[0], "<", call.heap);
   return truth(order == way || order == other_way);
@@ -153,7 +154,7 @@ Value is_less(Call& call) { return ordered(call, -1, -1); }
 Value is_at_least(Call& call) { return ordered(call, 1, 0); }
 Value is_at_most(Call& call) { return ordered(call, -1, 0); }
 
-// self % divisor == remainder
+// Whether self % divisor == remainder.
 Value has_remainder(Call& call, const Value& divisor, Int remainder) {
   return truth(
       equal(arithmetic(call.in, "%", call.self, divisor), Value::integer(remainder), call.heap));

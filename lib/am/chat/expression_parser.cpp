@@ -22,7 +22,8 @@ int deepest(const std::vector<ExpressionPointer>& expressions) {
 ExpressionParser::Level::Level(ExpressionParser& parser) : parser_(parser) {
   if (++parser.levels_ > kDeepestExpression) {
     --parser.levels_;
-    parser.tokens_.fail(cat("nested deeper than the limit of ", kDeepestExpression));
+    parser.tokens_.fail(
+        cat("the template is nested deeper than the limit of ", kDeepestExpression));
   }
 }
 

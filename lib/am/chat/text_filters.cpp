@@ -102,8 +102,8 @@ Value truncate(Call& call) {
   const std::string_view end = call.text(2, "...");
   const Int leeway = call.has(3) && !call[3].is(Kind::kNone) ? call.count(3, 5) : 5;
   const auto kept = most - static_cast<Int>(length(end));
-  if (kept < 0 || leeway < 0)
-    throw Failure("truncate() needs a length of at least that of the end");
+  if (kept < 0) throw Failure("truncate() needs a length that is at least the length of `end`");
+  if (leeway < 0) throw Failure("truncate() needs a leeway that is not negative");
   if (length(call.self, call.heap) <= most + leeway) return call.self;
   if (!call.self.is(Kind::kText))
     throw Failure(cat("truncate() needs a str, not ", type_name(call.self)));

@@ -124,7 +124,7 @@ std::optional<Json> ReplyReader::add(const Json& message) {
   const auto last = message.find("last");
   if (part == message.end() || !part->is_number_integer() || last == message.end() ||
       !last->is_boolean()) {
-    throw broken("a frame has no part number");
+    throw broken("a frame has no valid \"part\" and \"last\"");
   }
   if (part->get<int64_t>() != next_part_) throw broken("a frame is missing");
   ++next_part_;

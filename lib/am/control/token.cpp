@@ -71,7 +71,7 @@ Token Token::read(const fs::path& file) {
     throw Error(ErrorKind::kIo, cat(file.string(), ": cannot read: ", std::strerror(errno)));
   }
   if ((info.st_mode & 0077) != 0) {
-    throw Error(ErrorKind::kIo, cat(file.string(), ": other users can read this token"),
+    throw Error(ErrorKind::kIo, cat(file.string(), ": other users may access this file"),
                 cat("chmod 600 ", file.string(),
                     "; if another user may have read the token, start the job again"));
   }

@@ -193,7 +193,8 @@ class Modules {
       return reinterpret_cast<const void*>(found);
     } catch (const std::exception& error) {
       module.failed = true;
-      TORCH_WARN("GPU kernels cannot be compiled; ATen's operators run instead: ", error.what());
+      TORCH_WARN("GPU kernels cannot be compiled or loaded; ATen's operators run instead: ",
+                 error.what());
       return nullptr;
     }
   }

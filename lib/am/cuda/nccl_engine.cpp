@@ -99,7 +99,7 @@ void check_nccl_header() {
   if (!same) {
     throw Error(ErrorKind::kRuntime,
                 cat("the CUDA plugin was built with the nccl.h of NCCL ", NCCL_MAJOR, ".",
-                    NCCL_MINOR, ".", NCCL_PATCH, ", but libtorch with another version's"),
+                    NCCL_MINOR, ".", NCCL_PATCH, ", but libtorch with that of another version"),
                 "build automesh with the nccl.h of libtorch's NCCL (-DAM_NCCL_INCLUDE_DIR=DIR)");
   }
   options->~Options();

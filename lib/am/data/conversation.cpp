@@ -12,8 +12,8 @@ namespace {
 
 [[noreturn]] void refuse(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kFormat, cat(where, ": ", what),
-              "a line must have \"messages\", \"prompt\" and \"completion\", or \"input_ids\"; "
-              "data.columns names other keys");
+              "a line must have \"messages\", or \"prompt\" and \"completion\", or \"input_ids\"; "
+              "data.columns can rename these keys");
 }
 
 // Returns the length in bytes of the common prefix of two texts.
@@ -26,7 +26,7 @@ bool is_of_assistant(const Json& message) {
   return message.is_object() && message.value("role", Json()) == "assistant";
 }
 
-// Returns a text as a list of one message by `role`, and any other value unchanged.
+// Converts a string to a list of one message by `role`. Returns any other value unchanged.
 Json messages_of(const Json& value, const char* role) {
   if (!value.is_string()) return value;
   return Json::array({Json{{"role", role}, {"content", value}}});

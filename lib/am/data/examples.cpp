@@ -23,9 +23,10 @@ struct LeftOut {
 
   std::string text() const {
     std::string text;
-    if (cut > 0) text += cat(", ", format_count(cut), " cut to data.max_length");
+    if (cut > 0)
+      text += cat(", ", format_count(cut), " cut (longer than data.max_length or a row)");
     if (dropped > 0)
-      text += cat(", ", format_count(dropped), " dropped (longer than data.max_length)");
+      text += cat(", ", format_count(dropped), " dropped (longer than data.max_length or a row)");
     if (uncounted > 0) {
       text += cat(", ", format_count(uncounted), " dropped (no label that counts)");
     }
@@ -112,7 +113,8 @@ class PackedExamples : public SampleSource {
     }
   }
 
-  // Hashes all ids and masks, unlike the fingerprint of a token stream, which hashes a sample.
+  // Hashes all ids and masks. The fingerprint of a token stream, in contrast, hashes only some
+  // tokens.
   std::string fingerprint() const override {
     uint64_t hash = hash_name(cat(options_.seq_len, " ", size()));
     for (int64_t i = 0; i < examples_.size(); ++i) {

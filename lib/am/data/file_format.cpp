@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstring>
 
 #include "am/base/error.h"
@@ -33,7 +32,7 @@ constexpr std::array<Signature, 16> kSignatures = {{
      "7zXZ\0"sv,
      "an xz file", kUnpack},
     {"BZh91AY&SY"sv, "a bzip2 file", kUnpack},
-    {"PK\x03\x04"sv, "a zip archive (PyTorch's .pt is one, and .npz)", kConvert},
+    {"PK\x03\x04"sv, "a zip archive (such as PyTorch's .pt or NumPy's .npz)", kConvert},
     {"PAR1"sv, "an Apache Parquet file",
      "data.kind = \"text\" and \"chat\" read Parquet files, but not inside a .gz or .zst file"},
     {"ARROW1"sv, "an Apache Arrow file", kConvert},
@@ -70,9 +69,7 @@ void refuse_known_format(const std::filesystem::path& file, std::span<const std:
 }
 
 TextShape shape_of(const std::filesystem::path& file, std::string_view text) {
-  std::string extension = file.extension().string();
-  std::transform(extension.begin(), extension.end(), extension.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string extension = lower(file.extension().string());
   if (extension == ".jsonl" || extension == ".ndjson") return TextShape::kJsonLines;
   const size_t begin = text.find_first_not_of(" \t\r\n");
   if (begin == std::string_view::npos) return TextShape::kText;

@@ -88,7 +88,7 @@ std::vector<fs::path> expand_path(const fs::path& path) {
   files = sorted_unique(std::move(files));
   if (files.empty()) {
     fail_to_read(path, fs::is_directory(status) ? "the folder has no nonempty file"
-                                                : "no file matches this pattern");
+                                                : "no nonempty file matches this pattern");
   }
   return files;
 }

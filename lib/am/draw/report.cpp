@@ -169,7 +169,7 @@ std::string time_section(const predict::Prediction& prediction) {
   const predict::StepTime& t = prediction.time;
   const std::vector<Part> parts = {{"matrix products", t.products},
                                    {"attention", t.attention},
-                                   {"memory-bound and launching", t.memory_bound + t.launching},
+                                   {"memory-bound, kernel launches", t.memory_bound + t.launching},
                                    {"tp, cp, ep", t.tp + t.cp + t.ep},
                                    {"bubble and hops", t.bubble + t.pp},
                                    {"dp", t.dp},
@@ -208,7 +208,8 @@ bool is_other_expert(std::string_view name) {
 // Returns a table of the parameters and their shards. Lists the parameters outside of layers, and
 // those of the first layer and of its first expert as examples of all layers and experts.
 std::string shard_table(const ReportInput& input) {
-  std::string text = "<table><tr><th>parameter<th>shape<th>placements<th>on its first rank</tr>\n";
+  std::string text =
+      "<table><tr><th>parameter<th>shape<th>placements<th>shard on its first rank</tr>\n";
   const layout::Layout& layout = input.layout;
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const layout::ParameterLayout& parameter = layout.parameters[i];
@@ -276,7 +277,8 @@ std::string html_report(const ReportInput& input) {
   std::string page = cat("<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\">\n<title>",
                          escaped(title), "</title>\n", kStyle, "\n<h1>", escaped(title), "</h1>\n");
   page += "<h2>Mesh</h2>\n" + mesh_picture(input) + mesh_table(input);
-  page += "<h2>Memory of the worst ranks</h2>\n" + memory_section(input);
+  page += "<h2>Memory of the rank with the largest peak, per index along pp</h2>\n" +
+          memory_section(input);
   page += "<h2>Time</h2>\n" + time_section(input.prediction);
   if (!input.timeline_svg.empty()) page += "<h2>Pipeline</h2>\n" + input.timeline_svg;
   if (input.search != nullptr && !input.search->pareto.empty()) {

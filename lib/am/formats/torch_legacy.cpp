@@ -28,7 +28,7 @@ class LegacyReader {
     if (next("protocol").root().integer() != kProtocol) fail("its protocol is not 1001");
     const Pickle machine = next("sizes");
     const PickleValue* little = machine.root().find("little_endian");
-    if (little == nullptr || !little->truth()) fail("its byte order is not little");
+    if (little == nullptr || !little->truth()) fail("its byte order is not little-endian");
     LegacyTorch result{next(kObject), {}};
     for (const PickleValue& id : result.object.persistent_ids()) add_storage(id.items());
     const Pickle keys = next("keys");

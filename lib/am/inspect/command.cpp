@@ -167,9 +167,7 @@ const Command& named_command(const std::string& name) {
 ParsedCommand parse_command(const std::string& input) {
   std::vector<bool> quoted;
   std::vector<std::string> words = split_words(input, &quoted);
-  if (words.empty()) {
-    throw Error(ErrorKind::kUsage, "there is no command after `|`", "for example: ls | head 3");
-  }
+  if (words.empty()) throw Error(ErrorKind::kUsage, "there is no command", "for example: ls");
   const Command& command = named_command(words.front());
   return {&command, parse_arguments(command, std::move(words), quoted)};
 }

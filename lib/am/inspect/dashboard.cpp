@@ -75,7 +75,7 @@ std::vector<Row> rows_of(const DashboardData& data) {
   return rows;
 }
 
-// Returns what the rank does: its phase, or the collective in which it waits.
+// Returns the rank's phase, or the collective in which it waits; for a silent rank, its state.
 std::string doing(const Row& row) {
   if (row.silent()) return control::text_in(row.rank, "state");
   const std::string collective = control::text_in(row.rank, "collective");
@@ -134,13 +134,14 @@ void DashboardData::read_losses(const std::filesystem::path& metrics) {
 
 void DashboardData::update(Interpreter& interpreter) {
   status = answer_of(interpreter, "status");
-  title = interpreter.facts().title;  // set by the answer
+  title = interpreter.facts().title;  // the answer of `status` has updated the title
   // The job refuses `ranks` while too many such commands wait for an answer, for example those of
   // many dashboards. The previous answer is then kept.
   const Outcome doing = interpreter.run("ranks");
   if (!doing.error) ranks = doing.result.json;
   if (ranks.is_null()) throw doing.error->as_error();
-  // Ranks that are silent would delay this answer too, and no step ends without them.
+  // Silent ranks would delay the answer of `stragglers` too, and no step ends without them, so the
+  // previous answer is kept.
   if (ranks.at("missing").empty()) {
     const Outcome times = interpreter.run("stragglers");
     stragglers = times.error ? Json() : times.result.json;
@@ -189,7 +190,7 @@ std::string dashboard_text(const DashboardData& data, int rows, const term::Styl
     text += term::line_plot(curves, room - listed - 1, style);
   }
   text += rank_table(all, static_cast<size_t>(shown), style);
-  if (cut) text += cat("and ", wanted - shown, " ranks more\n");
+  if (cut) text += cat("and ", wanted - shown, " more ranks\n");
   return text + foot;
 }
 

@@ -68,8 +68,9 @@ Subscript parse_subscript(std::string_view text) {
 
 Selection select(const std::vector<SliceItem>& items, const Shape& shape) {
   if (items.size() > shape.size()) {
-    throw Error(ErrorKind::kUsage, cat(items.size(), " indices for a tensor of ", shape.size(),
-                                       " dims, ", shape_text(shape)));
+    throw Error(ErrorKind::kUsage,
+                cat("the tensor has the shape ", shape_text(shape), ", but the slice has ",
+                    items.size(), items.size() == 1 ? " index" : " indices"));
   }
   Selection result;
   for (size_t dim = 0; dim < shape.size(); ++dim) {

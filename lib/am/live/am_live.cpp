@@ -76,7 +76,7 @@ mesh::MeshSizes parse_mesh(const std::string& text, int64_t world_size) {
                             : axis == "tp"           ? &sizes.tp
                                                      : nullptr;
     if (target == nullptr || !size || *size < 1) {
-      throw Error(ErrorKind::kUsage, cat("`", word, "` is not a size of a mesh"),
+      throw Error(ErrorKind::kUsage, cat("`", word, "` is not the size of a mesh axis"),
                   "axes: pp, dp_replicate, dp_shard, cp, tp; for example dp_shard=2 tp=2");
     }
     *target = *size;
@@ -181,7 +181,8 @@ am_live* am_live_open(const am_live_options* options, const am_live_tensor* tens
   return guarded<am_live*>(nullptr, [&] {
     using namespace am;
     if (options == nullptr || options->size != sizeof(am_live_options)) {
-      throw Error(ErrorKind::kUsage, "am_live_options is of another version of the library");
+      throw Error(ErrorKind::kUsage,
+                  "am_live_options is null or has another size than in this library's am_live.h");
     }
     runtime::require_compiled_torch();
     live::ProgramOptions program;
@@ -224,7 +225,7 @@ int am_live_visit(am_live* live, const am_live_tensor* tensors, size_t count,
       known = {numbers->loss, numbers->grad_norm, numbers->learning_rate, numbers->step_seconds,
                numbers->tokens_per_second};
     }
-    // Visits in any case, because the other ranks wait for this one.
+    // Visits even if the tensors are invalid, because the other ranks wait for this one.
     std::vector<am::values::ProgramTensor> list;
     const int described = guarded(-1, [&] {
       list = am::live::tensors_of(tensors, count);

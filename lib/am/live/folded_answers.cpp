@@ -1,5 +1,5 @@
-// Formats the ranks' answers for the commands `collectives` and `stack`. Ranks with equal answers
-// share a table or a stack.
+// Formats the ranks' answers for the commands `collectives` and `stack`. Ranks with equal stacks
+// share one. If more than 16 ranks are shown, those that issued the same collectives share a table.
 #include <algorithm>
 #include <compare>
 #include <map>
@@ -19,7 +19,7 @@ namespace am::live {
 Json question_of(const std::string& what, bool one, int64_t world_size) {
   Json question = {{"what", what}};
   if (what == "collectives" && !one && world_size > static_cast<int64_t>(kListedRanks)) {
-    question["newest"] = 4;  // draw_collectives() shows at most 4 if the job has several ranks
+    question["newest"] = 4;  // draw_collectives() shows at most 4 for several ranks
   }
   return question;
 }
@@ -51,7 +51,7 @@ inspect::Result describe_collectives(const Answers& answers, const term::Style& 
   inspect::Result result;
   Json ranks = Json::array();
   std::vector<Issued> rows;
-  std::map<std::string, size_t> places;  // indices in `rows`, by kind_of() or, in small jobs, rank
+  std::map<std::string, size_t> places;  // indices in `rows`, by kind_of() or, for few ranks, rank
   for (const auto& [rank, said] : answers.said) {
     const Json& collectives = said.at("collectives");
     ranks.push_back({{"rank", rank}, {"collectives", collectives}});
@@ -131,7 +131,8 @@ inspect::Result describe_stack(int64_t rank, const Answers& answers) {
   const auto frames = frames_in(stacks.frames);
   if (frames.empty()) {
     throw Error(ErrorKind::kUsage, cat("rank ", rank, "'s ", kNoFrames),
-                "the thread is inside the kernel, for example waiting for a disk or a driver");
+                "the thread is probably inside the kernel, for example waiting for a disk or a "
+                "driver");
   }
   inspect::Result result;
   const auto backward = frames_in(stacks.backward_frames);

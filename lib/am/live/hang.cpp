@@ -149,7 +149,7 @@ struct Doing {
     if (!silent) return in;
     return cat(silence_text(*silent, ranks.size() == 1), "; ",
                silent_seconds ? cat("last heard ", duration_text(*silent_seconds), " ago ", in)
-                              : "no state of it is known");
+                              : "no earlier state is known");
   }
 };
 

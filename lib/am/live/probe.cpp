@@ -60,7 +60,7 @@ Probe Probe::watch(const inspect::Arguments& arguments, const control::Request& 
   probe.of_step_ = step_numbers().has(probe.measure_);
   if (probe.of_step_ && !probe.names_.empty()) {
     throw Error(ErrorKind::kUsage,
-                cat("`", probe.measure_, "` is a number of the step, so no tensor may follow it: `",
+                cat("`", probe.measure_, "` is a metric of the step, so no tensor may follow it: `",
                     probe.names_.front(), "`"));
   }
   if (!probe.of_step_ && !tensor_numbers().has(probe.measure_)) {

@@ -54,8 +54,8 @@ inspect::Result describe_stragglers(const Answers& answers, const term::Style& s
   }
   if (rows.empty()) {
     throw Error(ErrorKind::kUsage,
-                "the ranks have reported no times: the job has run one step at "
-                "most, or its program is not am-run's");
+                "the ranks have reported no times: the job has run at most one step, or its "
+                "training loop is not am-run's");
   }
   std::string verdict;
   for (observe::SlowRank slow : observe::find_slow_ranks(times, stages)) {
@@ -75,8 +75,8 @@ inspect::Result describe_stragglers(const Answers& answers, const term::Style& s
   if (rows.size() > kListedRanks) {
     std::stable_sort(listed.begin(), listed.end(),
                      [&](size_t a, size_t b) { return times[a].own() > times[b].own(); });
-    verdict =
-        cat(kListedRanks, " of ", rows.size(), " ranks: those with the most own time\n", verdict);
+    verdict = cat(kListedRanks, " of ", rows.size(),
+                  " ranks: those with the longest times without waiting\n", verdict);
     listed.resize(kListedRanks);
   }
   term::Table table({{"rank", term::Align::kRight},

@@ -27,6 +27,19 @@ std::filesystem::path plugin_beside_us() {
   return std::filesystem::exists(file) ? file : std::filesystem::path();
 }
 
+// Loads libtorch's CUDA libraries from the folder of the loaded libtorch, so that the plugin needs
+// no search path. Problems are ignored here: the dynamic linker reports them for the plugin.
+void load_cuda_of_libtorch() {
+  void* symbol = ::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version");
+  Dl_info info;
+  if (symbol == nullptr || ::dladdr(symbol, &info) == 0) return;
+  const std::filesystem::path folder = std::filesystem::path(info.dli_fname).parent_path();
+  for (const char* name : {"libc10_cuda.so", "libtorch_cuda.so"}) {
+    const std::filesystem::path file = folder / name;
+    if (std::filesystem::exists(file)) open_library(file.string(), /*global=*/true);
+  }
+}
+
 std::string no_plugin() {
   return cat("this automesh has no CUDA plugin (", kCudaPluginFile, ")",
              kNotBuilt.empty() ? "" : cat(": when it was built, ", kNotBuilt));
@@ -35,6 +48,7 @@ std::string no_plugin() {
 const CudaPlugin* load() {
   const std::filesystem::path beside = plugin_beside_us();
   const std::string file = beside.empty() ? kCudaPluginFile : beside.string();
+  load_cuda_of_libtorch();
   const OpenedLibrary library = open_library(file, /*global=*/true);
   if (library.handle == nullptr) {
     if (beside.empty()) {

@@ -41,22 +41,28 @@ std::optional<std::string> loaded_torch_version() {
   return torch_version_of_abi(version());
 }
 
+bool is_compatible_torch(std::string_view compiled, std::string_view loaded) {
+  const auto minor = [](std::string_view version) { return version.substr(0, version.rfind('.')); };
+  return minor(compiled) == minor(loaded);
+}
+
 void require_compiled_torch() {
   const auto loaded = loaded_torch_version();
-  if (loaded == compiled_torch_version()) return;
+  if (loaded && is_compatible_torch(compiled_torch_version(), *loaded)) return;
   throw Error(ErrorKind::kRuntime,
               cat("libtorch ", loaded.value_or("of an unknown, older version"), " is loaded (",
                   loaded_file(), "), but this program was built for ", compiled_torch_version()),
               cat("load libtorch ", compiled_torch_version(),
-                  " (LD_LIBRARY_PATH, the virtual environment), or build automesh for the other "
-                  "one with scripts/setup --libtorch DIR"));
+                  " (see LD_LIBRARY_PATH and the virtual environment), or build automesh for the "
+                  "loaded one with scripts/setup --libtorch DIR"));
 }
 
 std::string torch_version_text() {
   const auto loaded = loaded_torch_version();
   if (loaded == compiled_torch_version()) return cat("libtorch ", *loaded, "\n");
   return cat("libtorch ", loaded.value_or("of an unknown, older version"), " (", loaded_file(),
-             ")\nbuilt for libtorch ", compiled_torch_version(), ", and accepts no other\n");
+             ")\nbuilt for libtorch ", compiled_torch_version(),
+             "; accepts only releases that differ from it in the patch number\n");
 }
 
 }  // namespace am::runtime

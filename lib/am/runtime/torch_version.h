@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace am::runtime {
 
@@ -14,8 +15,11 @@ std::string compiled_torch_version();
 // Does not query ATen: see Note [Load CUDA first] in engine_plugin.h.
 std::optional<std::string> loaded_torch_version();
 
-// Throws Error(kRuntime), with both versions and the loaded file, if the loaded libtorch is not the
-// version at compile time. Must be called before any other use of libtorch.
+// Whether a program that was compiled for libtorch `compiled` can use libtorch `loaded`: releases
+// that differ in the patch level alone have one binary interface.
+bool is_compatible_torch(std::string_view compiled, std::string_view loaded);
+// Throws Error(kRuntime), with both versions and the loaded file, if the loaded libtorch is not
+// compatible with the version at compile time. Must be called before any other use of libtorch.
 void require_compiled_torch();
 
 // Returns one or two lines for --version: for example "libtorch 2.11.0" or, if the loaded version

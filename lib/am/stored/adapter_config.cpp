@@ -101,8 +101,9 @@ void check_adapter_config(std::string_view text, const std::string& file,
   if (std::abs(scale - ours.scale) > 1e-9 * std::abs(scale)) {
     throw Error(ErrorKind::kFormat,
                 cat(file, ": the scaling factor of its adapters is ", scale,
-                    ", but that of the plan, alpha / rank, is ", ours.scale),
-                cat("lora.alpha = ", scale * r));
+                    ", but that of the plan is ", ours.scale),
+                cat("lora.alpha = ", alpha.get<double>(),
+                    ", lora.use_rslora = ", root == Json(true) ? "true" : "false"));
   }
 }
 

@@ -184,7 +184,8 @@ class HfShardsSource : public TensorSource {
       }
     }
     if (offset.size() != entry.shape.size()) {
-      fail(file, cat(entry.name, " has an offset with another number of dims than its shape"));
+      fail(file,
+           cat(entry.name, " must have an offset with one integer for each dim of its shape"));
     }
     return offset;
   }

@@ -189,7 +189,7 @@ double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids) {
     throw Error(ErrorKind::kUsage,
                 cat("the text has ", ids.size(),
                     " tokens, but gradients are computed over one window of at most ",
-                    window_length(session), " tokens"),
+                    window_length(session), " predicted tokens"),
                 "shorten the text");
   }
   ParameterView& view = values_of(session);

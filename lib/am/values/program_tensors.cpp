@@ -79,8 +79,9 @@ void require_cover(const inspect::HeldParameter& held) {
   }
   if (fits && elements == held.numel()) return;
   throw Error(ErrorKind::kUsage,
-              cat(held.name, ": the ranks' parts have ", elements, " elements, but the shape ",
-                  shape_text(held.shape), " has ", held.numel()),
+              cat(held.name, ": the ranks' different parts, with ", elements,
+                  " elements, do not cover the shape ", shape_text(held.shape), " (", held.numel(),
+                  " elements) exactly once"),
               "the parts of a tensor must be disjoint or equal, and cover it");
 }
 

@@ -59,7 +59,8 @@ TEST_CASE("a rank without a report shows the end of its log") {
   result.exit_status = 3;
   result.ranks = {failed(0, 3, 0, 1.0)};
   result.cause = FirstCause{0, 0, 0, std::nullopt};
-  CHECK(describe(result) == "rank 0 on node 0 failed: exit status 3\n  it wrote nothing\n");
+  CHECK(describe(result) ==
+        "rank 0 on node 0 failed: exit status 3\n  there is no output to show\n");
   result.ranks[0].tail = {"one", "two"};
   CHECK(describe(result) ==
         "rank 0 on node 0 failed: exit status 3\n"
@@ -201,7 +202,7 @@ TEST_CASE("a suspended rank and one that left early are told as what they are") 
   result.cause = FirstCause{1, 0, 1, std::nullopt};
   CHECK(describe(result) ==
         "rank 1 on node 0 was suspended, by SIGSTOP, a terminal or a debugger\n"
-        "  it wrote nothing\n"
+        "  there is no output to show\n"
         "the others:\n"
         "  rank 0 also failed: exit status 1\n");
   CHECK(cause_json(result)["hangs"] == true);
@@ -242,7 +243,7 @@ TEST_CASE("a death without a word is placed by what the rank said before") {
   CHECK(describe(result) ==
         "rank 0 on node 0 failed: signal SIGSEGV (Segmentation fault)\n"
         "  last state, 500 ms before its end: at step 12, in no collective\n"
-        "  it wrote nothing\n");
+        "  there is no output to show\n");
   CHECK(cause_json(result)["step"] == 12);
 }
 

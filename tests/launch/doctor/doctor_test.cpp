@@ -334,8 +334,8 @@ TEST_CASE("the launcher that holds the store needs descriptors for the whole job
   const Check check = check_of("open files", needs, machine);
   CHECK(check.status == CheckStatus::kError);
   CHECK(check.message ==
-        "the launcher needs 1113 open files and connections, 3 for each of the 336 ranks that "
-        "connect to it, but may have only 1024");
+        "the launcher needs 1113 open files and connections, including 3 for each of the 336 ranks "
+        "that connect to it, but may have only 1024");
 }
 
 TEST_CASE("threads of the ranks against the cores") {

@@ -43,9 +43,10 @@ TEST_CASE("a launcher needs three descriptors for each rank that it serves") {
 TEST_CASE("a launcher that may not have its descriptors names both numbers") {
   const LauncherFiles files = {.ranks_here = 8, .ranks_served = 2000};
   CHECK_FALSE(open_files_problem(files, {1024, 6064}));
-  CHECK(open_files_problem(files, {1024, 6063}) ==
-        "the launcher needs 6064 open files and connections, 3 for each of the 2000 ranks that "
-        "connect to it, but may have only 6063");
+  CHECK(
+      open_files_problem(files, {1024, 6063}) ==
+      "the launcher needs 6064 open files and connections, including 3 for each of the 2000 ranks "
+      "that connect to it, but may have only 6063");
   CHECK(in_child([] {
           const OpenFiles limit(256, 256);
           raise_open_files(300);  // no effect: the hard limit is 256

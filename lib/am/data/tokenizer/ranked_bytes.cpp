@@ -150,9 +150,7 @@ std::string_view next_line(std::string_view& text) {
 }
 
 const Encoding* find_encoding(const std::string& file, size_t tokens) {
-  std::string name = fs::path(file).filename().string();
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string name = lower(fs::path(file).filename().string());
   const auto has_name = [&](const Encoding& each) {
     return std::any_of(each.names.begin(), each.names.end(),
                        [&](const std::string& part) { return name.find(part) != name.npos; });

@@ -24,10 +24,10 @@ struct Group {
 };
 
 constexpr Group kGroups[] = {
-    {"look", "what is there", "info mesh ls tree show where print tokens memory"},
+    {"look", "contents of the target", "info mesh ls tree show where print tokens memory"},
     {"values", "statistics and pictures of tensors",
      "stats norms calc top hist heat plot nan dead optim grad"},
-    {"model", "the model at work", "loss logprob generate acts attention experts step"},
+    {"model", "run and train the model", "loss logprob generate acts attention experts step"},
     {"checks", "checks and comparisons", "verify checksum diff same drift fits"},
     {"shards", "full tensors and files", "unshard reshard export"},
     {"runs", "curves of runs", "metrics compare"},
@@ -72,9 +72,9 @@ Json describe(const Command& command) {
           {"options", options}};
 }
 
-// Returns the help with its wide lines joined to paragraphs, which are wrapped to the actual width
-// later. A full line is joined with the next line, except if that line is an example or begins with
-// a blank.
+// Returns the help as paragraphs, which are wrapped to the screen's width later. A line of kFull
+// characters or more is joined with the next line, unless the next line is an example, a "JSON:"
+// line or empty, or begins with a blank.
 std::string paragraphs(std::string_view help) {
   constexpr size_t kFull = 85;
   std::string out;

@@ -16,7 +16,7 @@ constexpr Option kGenerateOptions[] = {
     {"--tokens", "N", "number of new tokens (default 100)"},
     {"--temperature", "T", "0: always the most likely token (default 0.8)"},
     {"--top-k", "K", "sample from the K most likely tokens; 0: all"},
-    {"--top-p", "P", "sample from the most likely tokens whose probabilities reach P; 1: all"},
+    {"--top-p", "P", "sample from the most likely tokens whose probabilities add up to P; 1: all"},
     {"--seed", "S", "random seed (default 0)"},
     {"--chat", "", "TEXT is a message of the user: put it into the model's chat template"},
     {"--past-end", "", "go on after the model's end token"},
@@ -195,7 +195,8 @@ constexpr Command kModelRows[] = {
      .help =
          "Compares parameters and optimizer states. If both are am-run's, with the same sharding, "
          "their stored\n"
-         "checksums are compared and no value is read (`verify` compares checksums and values).\n"
+         "checksums are compared and no value is read (`verify` checks a checkpoint's values\n"
+         "against its checksums).\n"
          "Example:  same backup/step-200",
      .json =
          "{same: boolean, tensors: [{name: string, status: 'same' | 'different' | 'dtype' | "
@@ -244,6 +245,7 @@ constexpr Command kModelRows[] = {
      .help = "dtype      a checkpoint's compute dtype: float32 (default), bfloat16 or float16\n"
              "tokenizer  bytes, or a tokenizer.json, tokenizer.model or tekken.json\n"
              "digits     significant digits of printed values (default 4)\n"
+             "optimizer.lr  the peak learning rate of a running job; needs --write\n"
              "Example:  set tokenizer models/llama/tokenizer.json",
      .json = "{key: string, value: string | number, step?: integer} | {settings: [{key: string, "
              "value: string | integer | null, legal: string}]}",

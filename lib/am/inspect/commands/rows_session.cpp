@@ -45,7 +45,7 @@ constexpr Command kSessionRows[] = {
      .summary = "write all answers of this session, with pictures, to an HTML page",
      .help = "One file without scripts, fonts or links. The oldest answers are left out beyond 16 "
              "MiB. If a session on a run has no answers yet, the page has the plan and the curves "
-             "of all metrics.\n"
+             "of the metrics that change.\n"
              "Examples:  norms --by layer; hist lm_head.weight; report weights.html\n"
              "           am-repl runs/quickstart -c 'report run.html'",
      .json = "{path: string, commands: integer}",

@@ -241,7 +241,7 @@ constexpr Command kTensorRows[] = {
              "the head. The first unit whose output is not finite is named. cp and sequence "
              "parallelism pad "
              "a text to a length that\n"
-             "they divide; the padding counts too.\n"
+             "their sizes divide; the padding counts too.\n"
              "Examples:  acts\n"
              "           acts model.layers.3 --of \"The licenses\"\n"
              "           acts | sort max_abs | head 3",
@@ -269,8 +269,8 @@ constexpr Command kTensorRows[] = {
     {.name = "experts",
      .summary = "a model with experts: the tokens that each layer routes to each expert",
      .help =
-         "Of the last step, if the plan or job has made one; otherwise of a forward pass, as for "
-         "`acts`. Names the busiest\n"
+         "The tokens are those of the last step, if there was one; otherwise those of a forward "
+         "pass, as for `acts`. Names the busiest\n"
          "and the idlest expert of each layer with their load relative to the mean, and experts "
          "without tokens.\n"
          "Examples:  experts\n"
@@ -387,7 +387,7 @@ constexpr Command kTensorRows[] = {
      .help = "Sharded bytes include FSDP's padding. For a checkpoint on disk they are the bytes of "
              "parameters in the files that each\n"
              "rank wrote, not those that it held in the job: only the first replica is saved.\n"
-             "A checkpoint's model is in memory from the first loss, logprob, generate or grad on. "
+             "A checkpoint's model is loaded by the first command that runs it, such as loss. "
              "The columns\n"
              "gradients, optimizer and model are left out if they are 0 on all ranks.",
      .json = "{ranks: [RankBytes], at_rest: boolean}",

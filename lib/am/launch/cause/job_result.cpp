@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstring>
 #include <map>
 #include <string_view>
 
+#include "am/base/old_glibc.h"
 #include "am/base/ranks.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -28,7 +28,7 @@ std::string at_step(const RankError& error) {
 
 void append_tail(std::string& out, const RankExit& rank) {
   if (rank.tail.empty()) {
-    out += "  it wrote nothing\n";
+    out += "  there is no output to show\n";
     return;
   }
   out += "  the last lines of its output:\n";
@@ -272,8 +272,8 @@ Json lost_node_json(const JobResult& result) {
 
 std::string end_text(const RankExit& rank) {
   if (rank.signal == 0) return cat("exit status ", rank.exit_status);
-  const char* name = ::sigabbrev_np(rank.signal);
-  const char* words = ::sigdescr_np(rank.signal);
+  const char* name = signal_name(rank.signal);
+  const char* words = signal_description(rank.signal);
   if (name == nullptr || words == nullptr) return cat("signal ", rank.signal);
   return cat("signal SIG", name, " (", words, ")");
 }

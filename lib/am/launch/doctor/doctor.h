@@ -33,8 +33,8 @@ struct Check {
 
 // Requirements of one job, and of its ranks on this machine.
 struct JobNeeds {
-  // Whether command-line options specify the node's rank and the number of nodes and ranks;
-  // variables of a launcher are then ignored.
+  // Whether the command line has placement options, such as --nproc or --nnodes; variables of a
+  // launcher are then ignored.
   bool placed_by_options = false;
   std::optional<Diagnostic> placement_problem;  // set if options contradict a launcher's variables
   std::string backend = "gloo";                 // plan's backend string, see config/backend.h
@@ -51,11 +51,12 @@ struct JobNeeds {
   int64_t num_nodes = 1;
   int64_t peak_bytes = 0;        // predicted peak memory of the rank that needs most
   int64_t checkpoint_bytes = 0;  // size of one checkpoint: parameters and optimizer state
-  int64_t checkpoints_kept = 1;  // number of checkpoints that exist at the same time
+  int64_t checkpoints_kept = 1;  // number of complete checkpoints that are kept
   std::string master_addr = "127.0.0.1";
   bool serves_port = true;    // this machine will listen on master_port, which must be free
   int master_port = 0;        // port of the rendezvous; 0: the launcher chooses a free port
   std::string torch_version;  // version of the loaded libtorch, for example "2.11.0"
+  std::optional<Diagnostic> torch_problem;  // set if ranks cannot start without another libtorch
 };
 
 // Runs all checks and returns their results in display order.

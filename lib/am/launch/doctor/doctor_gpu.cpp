@@ -1,5 +1,5 @@
-// Checks for jobs on GPUs. All checks are skipped if the plan computes on the host, and the checks
-// of NCCL are skipped if its collectives use gloo.
+// Checks for jobs on GPUs. All checks are skipped if the plan computes on the host, and those that
+// concern NCCL if the plan's collectives use gloo.
 #include <algorithm>
 
 #include "am/base/text.h"
@@ -135,7 +135,7 @@ Check check_nccl(const JobNeeds& needs, const Machine& machine) {
                  "\"cuda:gloo\"");
   }
   if (version < kSplits) {
-    return warning(cat(text, " is older than what libtorch's groups expect"),
+    return warning(cat(text, " is older than what libtorch's process groups expect"),
                    "install NCCL 2.18 or newer, which can split communicators and abort a "
                    "collective that hangs");
   }

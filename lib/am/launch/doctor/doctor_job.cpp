@@ -72,6 +72,7 @@ Check check_port(const JobNeeds& needs, const Machine& machine) {
 }
 
 Check check_libtorch(const JobNeeds& needs, const Machine& /*machine*/) {
+  if (needs.torch_problem) return error(needs.torch_problem->message, needs.torch_problem->help);
   int major = 0;
   int minor = 0;
   if (std::sscanf(needs.torch_version.c_str(), "%d.%d", &major, &minor) != 2) {

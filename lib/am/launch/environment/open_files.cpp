@@ -63,7 +63,8 @@ std::optional<std::string> open_files_problem(const LauncherFiles& files,
   const int64_t wanted = open_files_of_launcher(files);
   if (limit.hard >= wanted) return std::nullopt;
   const bool serves = files.ranks_served > files.ranks_here;
-  return cat("the launcher needs ", wanted, " open files and connections, 3 for each of the ",
+  return cat("the launcher needs ", wanted,
+             " open files and connections, including 3 for each of the ",
              serves ? files.ranks_served : files.ranks_here, " ranks ",
              serves ? "that connect to it" : "here", ", but may have only ", limit.hard);
 }

@@ -363,7 +363,7 @@ JobResult supervise(const JobSpec& spec, const JobCallbacks& callbacks) {
   require(!spec.argv.empty(), "no program to start");
   require(spec.nproc >= 1, "the number of ranks on this machine must be at least 1");
   require(spec.num_nodes >= 1 && spec.node_rank >= 0 && spec.node_rank < spec.num_nodes,
-          "the node's rank must be below the number of nodes");
+          "the node's rank must be at least 0 and below the number of nodes");
   require(spec.master_port != 0 || spec.num_nodes == 1 || spec.store != nullptr,
           "several machines need a rendezvous address and port that all of them know");
   try {

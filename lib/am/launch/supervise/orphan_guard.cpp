@@ -12,6 +12,7 @@
 #include <cstring>
 
 #include "am/base/error.h"
+#include "am/base/old_glibc.h"
 #include "am/base/signals_blocked.h"
 #include "am/base/text.h"
 
@@ -26,7 +27,7 @@ namespace {
   ::setsid();
   ::prctl(PR_SET_NAME, "am-run-guard");
   ::dup2(socket, STDIN_FILENO);
-  ::close_range(1, ~0U, 0);
+  close_descriptors_from(1);
   std::array<pid_t, 4096> groups;
   size_t count = 0;
   pid_t message = 0;

@@ -55,8 +55,8 @@ void take_signals_until(int end_fd, const sigset_t& open) {
 AlternateStack::AlternateStack() {
   stack_t current = {};
   if (::sigaltstack(nullptr, &current) != 0 || (current.ss_flags & SS_DISABLE) == 0) return;
-  constexpr size_t kLeast = 64 * 1024;
-  const size_t size = std::max(kLeast, static_cast<size_t>(::sysconf(_SC_SIGSTKSZ)));
+  constexpr long kLeast = 64 * 1024;  // sysconf() returns -1 before glibc 2.34
+  const auto size = static_cast<size_t>(std::max(kLeast, ::sysconf(_SC_SIGSTKSZ)));
   memory_ = std::make_unique<std::byte[]>(size);
   stack_t own = {};
   own.ss_sp = memory_.get();

@@ -181,9 +181,8 @@ Result run_acts(Session& session, const Arguments& arguments) {
   rows.give(result, "units", session);
   result.json["of"] = of;
   result.json["first_nonfinite"] = first.empty() ? Json(nullptr) : Json(first);
-  result.text +=
-      cat("outputs ", of, first.empty() ? "" : cat("; the first that is not finite is of ", first),
-          "\n");
+  result.text += cat("outputs ", of,
+                     first.empty() ? "" : cat("; the first non-finite output is of ", first), "\n");
   return result;
 }
 

@@ -67,7 +67,7 @@ class Calculation {
   }
 
   double expression(int depth) {
-    if (depth == kDeepest) fail(cat("more than ", kDeepest, " nested brackets"));
+    if (depth == kDeepest) fail(cat("at least ", kDeepest, " nested brackets, which is too many"));
     double sum = term(depth);
     for (;;) {
       if (at_.take('+')) {

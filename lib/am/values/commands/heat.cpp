@@ -228,7 +228,7 @@ Result run_heat(Session& session, const Arguments& arguments) {
   result.text += term::fold(
       cat(what, " of blocks of ", format_general(static_cast<double>(size.rows) / grid.height, 4),
           " x ", format_general(static_cast<double>(size.columns) / grid.width, 4), " values; ",
-          legend(grid, session), "; ! has NaN or infinities\n"),
+          legend(grid, session), "; ! marks blocks with NaN or infinities\n"),
       session.style());
   result.svg = grid_svg(cat(picked.label, ": ", what), grid);
   write_picture(session, arguments, result);

@@ -19,8 +19,8 @@ Json optim_row(Session& session, const HeldParameter& tensor, const std::string&
 Result run_optim(Session& session, const Arguments& arguments) {
   if (session.view().states().empty()) {
     throw Error(ErrorKind::kUsage, "the target stores no optimizer state",
-                "am-run's checkpoints have it, and folders of torch.distributed.checkpoint where "
-                "it was saved with the model; `step` makes that of a plan");
+                "checkpoints of am-run store it, and folders of torch.distributed.checkpoint if "
+                "the optimizer was saved too; for a plan, `step` creates it");
   }
   constexpr auto kNumber = RowKind::kNumber;
   Rows rows({{"label", "name", RowKind::kText},

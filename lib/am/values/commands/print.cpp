@@ -11,8 +11,8 @@
 namespace am::values {
 namespace {
 
-// Largest number of elements that are printed in full. In larger tensors, the middle of each dim is
-// omitted, as in torch.
+// Largest number of elements that are printed in full. In larger tensors, the middle of each dim
+// with more than 2 * kEdgeItems indices is omitted, as in torch.
 constexpr int64_t kShownWhole = 1000;
 constexpr int64_t kEdgeItems = 3;  // indices printed at each end of a dim whose middle is omitted
 constexpr int64_t kMostInJson = 1'000'000;
@@ -151,7 +151,7 @@ std::optional<Result> print_value(const Session& session, const Arguments& argum
 Result run_print(Session& session, const Arguments& arguments) {
   if (auto value = print_value(session, arguments)) {
     if (!arguments.has("--to")) return std::move(*value);
-    throw Error(ErrorKind::kUsage, cat("`", arguments.text(), "` is no tensor"),
+    throw Error(ErrorKind::kUsage, cat("`", arguments.text(), "` is not a tensor"),
                 "--to writes tensors");
   }
   const std::vector<Picked> all = pick_tensors(session, arguments.words);
