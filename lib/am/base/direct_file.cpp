@@ -179,12 +179,13 @@ class DirectFile::Writers {
   // short write that leaves an unaligned rest, continues through the page cache.
   int write_piece(const Piece& piece) {
     for (size_t done = 0; done < piece.size;) {
+      const bool direct = direct_;  // another thread may call leave_direct() during the write
       const ssize_t count = ::pwrite(fd_, piece.data + done, piece.size - done,
                                      static_cast<off_t>(piece.offset + done));
       const int code = count < 0 ? errno : 0;
       if (count > 0) done += static_cast<size_t>(count);
       const bool unaligned = done % kDirectAlignment != 0 && done < piece.size;
-      if (direct_ && (code == EINVAL || unaligned)) {
+      if (direct && (code == EINVAL || unaligned)) {
         if (!leave_direct()) return errno;
       } else if (code != 0 && code != EINTR) {
         return code;
@@ -197,10 +198,13 @@ class DirectFile::Writers {
     return 0;
   }
 
+  // Clears O_DIRECT before direct_, so that a thread that finds direct_ false cannot make a direct
+  // write.
   bool leave_direct() {
-    direct_ = false;
     const int flags = ::fcntl(fd_, F_GETFL);
-    return flags >= 0 && ::fcntl(fd_, F_SETFL, flags & ~O_DIRECT) == 0;
+    if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_DIRECT) != 0) return false;
+    direct_ = false;
+    return true;
   }
 
   void end_threads() {
