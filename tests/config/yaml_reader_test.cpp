@@ -2,6 +2,7 @@
 #include "am/config/yaml_reader.h"
 
 #include <catch2/catch.hpp>
+#include <limits>
 
 #include "am/base/text.h"
 #include "am/frameworks/source.h"
@@ -38,6 +39,11 @@ TEST_CASE("YAML: words are what PyYAML makes of them", "[exchange]") {
         R"({"a":[1,"null",{"b":"x"}],"c":[1,"null",{"d":2}]})");
   CHECK(json_of("") == "{}");
   CHECK(json_of("---\n# nothing\n") == "{}");
+  CHECK(json_of("a: NO\nb: ON\nc: +7\nd: +-7\ne: _1\nf: -1_0\ng: +-1.5\n") ==
+        R"({"a":false,"b":true,"c":7,"d":"+-7","e":"_1","f":-10,"g":"+-1.5"})");
+  CHECK(json_of("a: 1.0e-400\n") == R"({"a":0.0})");
+  const config::Value root = read("a: -1.0e+400\n");
+  CHECK(root.find("a")->value.number == -std::numeric_limits<double>::infinity());
 }
 
 TEST_CASE("YAML: text over several lines", "[exchange]") {
