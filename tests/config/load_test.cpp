@@ -133,6 +133,11 @@ TEST_CASE("text that nests without end is an error and no crash") {
   CHECK(only_error(key + " = 1\n").rule == "plan.syntax");
   CHECK(only_error("[" + key + "]\n").rule == "plan.syntax");
   CHECK(only_error("x = { " + key + " = 1 }\n").rule == "plan.syntax");
+  CHECK(only_error("x = \"#\"\n" + key + " = 1\n").rule == "plan.syntax");
+  // Dots in texts and comments do not nest anything.
+  const std::string dots(100, '.');
+  CHECK(good("[model]\npath = \"\"\"\n" + dots + "\n\"\"\"  # " + dots + "\n").model.path ==
+        dots + "\n");
 }
 
 TEST_CASE("letters in a value that is none") {

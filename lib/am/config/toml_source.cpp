@@ -119,35 +119,6 @@ class Reader {
   std::vector<std::string> lines_;
 };
 
-// Checks the number of dots in keys, because dotted keys nest tables without limit, and the
-// functions that process tables are recursive. The TOML library limits the nesting of braces and
-// brackets itself.
-bool keys_are_shallow(const std::vector<std::string>& lines, const std::string& file,
-                      Diagnostics& found) {
-  for (size_t i = 0; i < lines.size(); ++i) {
-    int dots = 0;
-    char quote = 0;
-    for (const char c : lines[i]) {
-      if (quote != 0) {
-        if (c == quote) quote = 0;
-      } else if (c == '#') {
-        break;
-      } else if (c == '"' || c == '\'') {
-        quote = c;
-      } else if (c == '.') {
-        ++dots;
-      } else if (std::string_view("=,{}[]").find(c) != std::string_view::npos) {
-        dots = 0;
-      }
-      if (dots <= kDeepest) continue;
-      found.error("plan.syntax", Span{file, static_cast<int>(i) + 1, 1, 1, {}},
-                  cat("this key has more than ", kDeepest, " parts"));
-      return false;
-    }
-  }
-  return true;
-}
-
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
 // Returns the position after the string that starts at `at`. If the string is not closed, returns
@@ -171,6 +142,31 @@ size_t skip_string(std::string_view text, size_t at) {
 // character is a part of an invalid value.
 bool string_may_follow(char c) {
   return std::string_view("\n=[{,.").find(c) != std::string_view::npos;
+}
+
+// Checks the number of dots in keys, because dotted keys nest tables without limit, and the
+// functions that process tables are recursive. The TOML library limits the nesting of braces and
+// brackets itself.
+bool keys_are_shallow(std::string_view text, const std::string& file, Diagnostics& found) {
+  int dots = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    if (c == '"' || c == '\'') {
+      i = skip_string(text, i) - 1;
+    } else if (c == '#') {
+      i = std::min(text.find('\n', i), text.size()) - 1;
+    } else if (c == '.') {
+      ++dots;
+    } else if (std::string_view("\n=,{}[]").find(c) != std::string_view::npos) {
+      dots = 0;
+    }
+    if (dots <= kDeepest) continue;
+    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<int64_t>(i), '\n');
+    found.error("plan.syntax", Span{file, static_cast<int>(line), 1, 1, {}},
+                cat("this key has more than ", kDeepest, " parts"));
+    return false;
+  }
+  return true;
 }
 
 // Checks that a text is ASCII outside of strings and comments, as TOML requires. Reports other
@@ -260,7 +256,7 @@ int breaking_line(std::string_view text) {
 
 std::optional<Value> read_toml(std::string_view text, const std::string& file, Diagnostics& found) {
   const Reader reader(text, file);
-  if (!keys_are_shallow(reader.lines(), file, found)) return std::nullopt;
+  if (!keys_are_shallow(text, file, found)) return std::nullopt;
   if (!is_ascii_outside_strings(text, file, found)) return std::nullopt;
   try {
     return reader.read(toml::parse(text));
