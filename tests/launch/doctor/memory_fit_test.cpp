@@ -34,6 +34,17 @@ TEST_CASE("a machine without groups has what the kernel says") {
   CHECK(root.memory().available == kTotal / 2);
 }
 
+TEST_CASE("a group's siblings use memory of the group above") {
+  const Root root;
+  root.add("proc/self/cgroup", "0::/user.slice/job.scope\n");
+  root.add("sys/fs/cgroup/user.slice/memory.max", "5000000\n");
+  root.add("sys/fs/cgroup/user.slice/memory.current", "4900000\n");
+  root.add("sys/fs/cgroup/user.slice/job.scope/memory.max", "4000000\n");
+  root.add("sys/fs/cgroup/user.slice/job.scope/memory.current", "1000\n");
+  CHECK(root.memory().total == 4000000);
+  CHECK(root.memory().available == 100000);
+}
+
 TEST_CASE("every group above a process limits it") {
   const Root root;
   root.add("proc/self/cgroup", "0::/user.slice/job.scope\n");

@@ -70,12 +70,13 @@ fs::path group_of(const fs::path& root, const GroupFiles& files) {
   return {};
 }
 
-void narrow(const fs::path& group, const GroupFiles& files, MemoryInfo& memory) {
+// Applies the limit of a group, unless it is above `machine`, the machine's memory.
+void narrow(const fs::path& group, const GroupFiles& files, int64_t machine, MemoryInfo& memory) {
   const auto most = number_in(group / files.limit);
-  if (!most || *most >= memory.total) return;
+  if (!most || *most >= machine) return;
   const int64_t used = number_in(group / files.used).value_or(0) -
                        number_of(group / "memory.stat", files.droppable).value_or(0);
-  memory.total = *most;
+  memory.total = std::min(memory.total, *most);
   memory.available = std::min(memory.available, std::clamp<int64_t>(*most - used, 0, *most));
 }
 
@@ -85,12 +86,14 @@ MemoryInfo memory_of_machine(const fs::path& root) {
   const fs::path meminfo = root / "proc/meminfo";
   MemoryInfo memory{number_of(meminfo, "MemTotal:").value_or(0) * 1024,
                     number_of(meminfo, "MemAvailable:").value_or(0) * 1024};
+  const int64_t machine = memory.total;
   for (const GroupFiles& files : kVersions) {
     const fs::path mount = root / files.mount;
     // The limits of all parent groups apply too, so each of them is read.
     fs::path group = group_of(root, files);
-    for (; !group.empty(); group = group.parent_path()) narrow(mount / group, files, memory);
-    narrow(mount, files, memory);
+    for (; !group.empty(); group = group.parent_path())
+      narrow(mount / group, files, machine, memory);
+    narrow(mount, files, machine, memory);
   }
   return memory;
 }
