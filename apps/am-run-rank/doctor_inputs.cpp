@@ -69,13 +69,14 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
         std::make_unique<data::BatchReader>(data::open_batches(full, checked.model->vocab_size));
     return join(reader->descriptions(), "; ");
   }));
-  if (begin.resumes() && reader != nullptr) {
+  if (begin.resumes()) {  // a resumed job reads its checkpoint instead of the weights' files
+    if (reader == nullptr) return checks;
     checks.push_back(check_opens("the same run", [&] {
       const config::Plan full = train::with_batch(plan, *checked.mesh, begin);
       train::check_same_run(begin, train::run_facts(full, *checked.model, *reader), *reader);
       return cat("continues from step ", begin.info.step);
     }));
-    return checks;  // no check of the weights' files: a resumed job reads its checkpoint instead
+    return checks;
   }
   checks.push_back(check_opens("weights", [&]() -> std::string {
     const auto path = checkpoint::weights_path(plan);
