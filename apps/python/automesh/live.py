@@ -247,7 +247,10 @@ class _Description:
         return ctypes.cast(array, _Dims)
 
 
-_BYTES = {"Bool": 1, "Byte": 1, "Char": 1, "Half": 2, "BFloat16": 2, "Short": 2, "Double": 8, "Long": 8}
+# Sizes of the dtypes that the flight recorder names; those of other dtypes are 4 bytes.
+_BYTES = {"Bool": 1, "Byte": 1, "Char": 1, "Float8_e4m3fn": 1, "Float8_e5m2": 1, "Float8_e4m3fnuz": 1, "Float8_e5m2fnuz": 1,
+          "Float8_e8m0fnu": 1, "Half": 2, "BFloat16": 2, "Short": 2, "UInt16": 2, "Double": 8, "Long": 8, "UInt64": 8,
+          "ComplexFloat": 8, "ComplexDouble": 16}
 
 
 def _recent_collectives(newest=32):
@@ -477,7 +480,7 @@ class Watch:
         return self._text("stack", lambda: _stack_of(process))
 
     def _text(self, kind, make):
-        """Returns the address of the text that make() returns; None without one or after an error."""
+        """Returns the address of the text that make() returns; None if make() returns no text or fails."""
         try:
             text = make()
         except Exception as error:  # a callback must not raise
