@@ -87,6 +87,18 @@ TEST_CASE("megatron: arguments and a pipeline's layout", "[exchange]") {
   CHECK(ignored.count("--unknown-thing") == 1);
 }
 
+TEST_CASE("megatron: the sharding strategy applies only with Megatron's FSDP", "[exchange]") {
+  const auto level = [](const std::string& flags) {
+    const Imported in = imported(
+        framework("megatron"),
+        cat("--num-layers 2 --bf16 --data-parallel-sharding-strategy optim_grads_params ", flags));
+    return std::get<config::MegatronFSDPConfig>(in.plan.strategy).zero_dp_strategy;
+  };
+  CHECK(level("--use-megatron-fsdp") == 3);
+  CHECK(level("--use-distributed-optimizer") == 1);
+  CHECK(level("") == 0);
+}
+
 TEST_CASE("megatron: what is exported for fsdp2 depends on what Megatron has", "[exchange]") {
   const Framework& to = framework("megatron");
   const test::ValidPlan plain = valid("[mesh]\nworld_size = 8\n");

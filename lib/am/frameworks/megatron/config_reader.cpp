@@ -45,7 +45,8 @@ class Reader {
     if (megatron_fsdp_) return "megatron_fsdp";
     distributed_optimizer_ = flag("use-distributed-optimizer");
     if (needs_megatron()) return "megatron";
-    // megatron_fsdp with zero_dp_strategy = 1 shards the same states, and am-run can run it.
+    // megatron_fsdp with zero_dp_strategy = 1 shards optimizer states, as Megatron's distributed
+    // optimizer does.
     if (distributed_optimizer_) return "megatron_fsdp";
     // megatron_fsdp with zero_dp_strategy = 0 shards nothing, like Megatron's DDP. Unlike the
     // strategy ddp, it supports tensor parallelism and a float32 copy of 16-bit weights.
@@ -137,8 +138,9 @@ class Reader {
 
   void read_zero(PlanBuilder& builder) {
     constexpr const char* kKey = "data-parallel-sharding-strategy";
-    const std::string named =
-        source_.text(kKey).value_or(distributed_optimizer_ ? "optim" : "no_shard");
+    std::string named = source_.text(kKey).value_or("no_shard");
+    // Megatron uses this flag only with its FSDP.
+    if (!megatron_fsdp_) named = distributed_optimizer_ ? "optim" : "no_shard";
     const auto* at = std::find(kMegatronSharding.begin(), kMegatronSharding.end(), named);
     if (at == kMegatronSharding.end()) {
       source_.refuse(kKey, cat("unknown sharding \"", named, "\""),
