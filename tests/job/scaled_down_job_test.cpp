@@ -1,5 +1,4 @@
-// Tests that every plan that the rules accept has a proxy with a small model, which they also
-// accept.
+// Tests that each plan that passes the rules has a proxy, with a small model, that passes them too.
 #include "am/job/scaled_down_job.h"
 
 #include <catch2/catch.hpp>
@@ -90,6 +89,26 @@ TEST_CASE("key heads stay on the side of tp on which they were") {
   };
   CHECK(key_heads_of_a_rank(4) >= 1.0);
   CHECK(key_heads_of_a_rank(16) < 1.0);
+}
+
+TEST_CASE("sequences that cp pads are padded in the proxy too") {
+  const fs::path folder = cat(AM_SOURCE_DIR, "/plans/models/llama-3.1-8b");
+  const auto pads = [&](int64_t seq_len, bool sequence_parallel) {
+    Diagnostics found;
+    const auto proxy = proxy_of(
+        folder,
+        cat("[train]\nseq_len = ", seq_len, "\n[mesh]\nworld_size = 16\ncp_size = 8\ntp_size = 2\n",
+            "[strategy]\nsequence_parallel = ", sequence_parallel ? "true" : "false", "\n"),
+        found);
+    REQUIRE(proxy.has_value());
+    const int64_t parts = 2 * proxy->mesh.cp * (sequence_parallel ? proxy->mesh.tp : 1);
+    return proxy->plan.train.seq_len % parts != 0;
+  };
+  CHECK_FALSE(pads(1024, false));
+  CHECK_FALSE(pads(1024, true));
+  CHECK(pads(1000, false));
+  CHECK(pads(1008, true));  // a multiple of 2 * cp, not of 2 * cp * tp
+  CHECK(pads(40, false));   // shorter than the proxy's longest sequence
 }
 
 }  // namespace am

@@ -79,8 +79,8 @@ class Shrinking {
   }
 
   // Reduces the numbers of heads. The number of query heads stays a multiple of the number of key
-  // heads. If tp (or tp * cp) divides the number of key heads in the job, it also does in the
-  // proxy.
+  // heads. If tp (or tp * cp) of the job divides its number of key heads, tp (or tp * cp) of the
+  // proxy divides the proxy's number.
   void shrink_heads() {
     const int64_t keys = model_.num_key_value_heads;
     const int64_t each = std::max<int64_t>(1, model_.num_attention_heads / keys);
@@ -192,15 +192,21 @@ class Shrinking {
     }
   }
 
-  // Reduces the sequence length. If cp pads the job's sequences, it pads the proxy's too.
+  // Returns the number of which a sequence's length must be a multiple, so that cp and sequence
+  // parallelism cut it into equal parts without padding.
+  int64_t sequence_multiple(const mesh::MeshSizes& sizes) const {
+    return (sizes.cp > 1 ? 2 * sizes.cp : 1) *
+           (config::sequence_parallel(plan_.strategy) ? sizes.tp : 1);
+  }
+
+  // Reduces the sequence length. If cp or sequence parallelism pads the job's sequences, the
+  // proxy's sequences are padded too.
   void shrink_sequence() {
-    // The proxy's cp and tp are at most 3. 48 is a multiple of 2 * cp * tp for all such sizes
-    // except cp = tp = 3.
-    constexpr int64_t kLong = 48;
     const int64_t before = plan_.train.seq_len;
-    const bool divides = before % (2 * sizes_.cp) == 0 || config::sequence_parallel(plan_.strategy);
-    change("train.seq_len", proxy_.plan.train.seq_len,
-           std::min(before, divides ? kLong : kLong - 1));
+    const bool padded = before % sequence_multiple(sizes_) != 0;
+    int64_t length = std::min<int64_t>(before, 48);
+    while ((length % sequence_multiple(proxy_.mesh) != 0) != padded && length > 1) --length;
+    change("train.seq_len", proxy_.plan.train.seq_len, length);
     model::ModelConfig& to = proxy_.model;
     change("max_position_embeddings", to.max_position_embeddings,
            std::min<int64_t>(model_.max_position_embeddings, 64));
