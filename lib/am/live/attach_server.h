@@ -159,8 +159,9 @@ class AttachServer : public train::InspectionHook {
   void start_watch(const inspect::Arguments& arguments, const control::Request& request);
   void probe_failed(const Probe& probe, inspect::Outcome outcome);
   void probed(size_t index, const inspect::Outcome& outcome, const train::Boundary& boundary);
-  // Answers the request of a `watch` command with the samples that its probe has collected.
-  void end_watch(const Probe& probe);
+  // Answers the request of a `watch` command with the samples that its probe has collected, and
+  // with the message of the error that ended the watch, if there is one.
+  void end_watch(const Probe& probe, const std::string& failure = {});
   void end_watches_if(const std::function<bool(const Probe&)>& over);
 
   // Adds the title of the session, with the current step, to a message. Does nothing before open().

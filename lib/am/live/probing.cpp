@@ -95,9 +95,15 @@ Result AttachServer::set_tripwire(const Arguments& arguments, const control::Req
   return result;
 }
 
-void AttachServer::end_watch(const Probe& probe) {
+void AttachServer::end_watch(const Probe& probe, const std::string& failure) {
   reply(probe.request(), inspect::answer(control::text_in(probe.request().body, "input"),
-                                         [&](const auto&, const auto&) { return probe.result(); }));
+                                         [&](const auto&, const auto&) {
+                                           inspect::Result result = probe.result();
+                                           if (failure.empty()) return result;
+                                           result.json["failure"] = failure;
+                                           result.text += cat("the watch ended: ", failure, "\n");
+                                           return result;
+                                         }));
 }
 
 void AttachServer::end_watches_if(const std::function<bool(const Probe&)>& over) {
@@ -108,14 +114,14 @@ void AttachServer::end_watches_if(const std::function<bool(const Probe&)>& over)
   });
 }
 
-// Sends the client the reason why a probe failed, for example that its names match no tensor. The
-// caller must have removed the probe from probes_.
+// Sends the client the reason why a probe failed, for example that its names match no tensor; for a
+// `watch`, after its samples so far. The caller must have removed the probe from probes_.
 void AttachServer::probe_failed(const Probe& probe, inspect::Outcome outcome) {
   if (!probe.begun()) {
     outcome.input = control::text_in(probe.request().body, "input");
     reply(probe.request(), outcome);
   } else if (probe.is_watch()) {
-    end_watch(probe);
+    end_watch(probe, outcome.error->message);
   } else {
     server_->event(probe.request().client,
                    {{"event", "tripwire"},

@@ -267,7 +267,7 @@ constexpr Command kSessionRows[] = {
              "Examples:  watch loss every 10\n"
              "           watch rms *.q_proj.weight every 5 --times 40",
      .json = "{measure: string, names: [string], every: integer, samples: [{step: integer, value: "
-             "number | null (null: not finite)}]}",
+             "number | null (null: not finite)}], failure?: string (why the watch ended)}",
      .completes = Operand::kModule,
      .keywords = "loss grad_norm lr step_seconds tokens_per_second expert_load validation_loss "
                  "aux_loss skipped_steps mfu l1 l2 max rms nan inf every",
