@@ -150,7 +150,9 @@ std::vector<BadTarget> find_bad_saved(const DecoderSpec& spec, const LoraConfig&
       good = good || fits;
       if (fits) return;
       found.matched = name;
-      found.why = module.adapter ? "has an adapter" : "has the embedding's weight";
+      found.why = module.adapter               ? "has an adapter"
+                  : module.role == Role::kHead ? "has the embedding's weight"
+                                               : "has no weight";
     });
     if (!good || found.why == "has an adapter") bad.push_back(std::move(found));
   }
