@@ -47,7 +47,7 @@ std::string reason(const StepTime& fast, const StepTime& slow) {
                                             {"optimizer", &StepTime::optimizer},
                                             {"fixed time", &StepTime::fixed}}};
   const Part* best = nullptr;
-  double saved = 1e-6 * slow.seconds;
+  double saved = std::max(1e-6, 1e-6 * slow.seconds);
   for (const Part& part : kParts) {
     const double difference = slow.*part.seconds - fast.*part.seconds;
     if (difference <= saved) continue;
