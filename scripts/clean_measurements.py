@@ -196,8 +196,8 @@ class Cleaner:
         out["micro_batch"] = 1.0 if size is None else size
         out["micro_batches"] = 1.0 if count is None else count
         if count is None and whole is not None:
-            # Without a gradient accumulation count, a pipeline's local batch is split into single
-            # sequences.
+            # Without a gradient accumulation count, the global batch is divided into micro-batches
+            # of the row's size, or of one sequence if the row has none.
             out["micro_batches"] = max(1.0, math.floor(whole / (out["micro_batch"] * self.dp) + 0.5))
         elif whole is not None and self.is_counted and out["micro_batch"] * count * self.dp != whole:
             # The step time covers the whole batch, so the global batch size takes precedence over

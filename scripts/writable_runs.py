@@ -7,18 +7,18 @@
     scripts/writable_runs.py RUNS.csv --write FOLDER     keeps the plans that say all that their rows say
 
 RUNS.csv has the columns of scripts/measurements/runs.csv. Each row becomes a plan, which `am-plan check` judges. A
-setting that a row states and no key of a plan does is a reason too: nothing is rounded to a near setting. Empty cells
-keep the plan's defaults, except those without which no framework starts, such as the micro-batch. Reasons that begin
-with "source:" are such cells, and cells that contradict each other; no tool can write these runs. A row that has a
-reason is still judged, by the nearest plan and, if its family is unknown, by a known family of its sizes, so that all
-its reasons are known. `am-plan schema` decides which strategies, keys and values exist; reasons vanish as they appear
-there.
+setting that a row states and that no key of a plan can express is a reason too: nothing is rounded to a near setting.
+Empty cells keep the plan's defaults, except those without which no framework starts, such as the micro-batch. Reasons
+that begin with "source:" are such empty cells, and cells that contradict each other; no tool can write these runs. A
+row that has a reason is still judged, by the nearest plan and, if its family is unknown, by a known family of its
+sizes, so that all its reasons are known. `am-plan schema` decides which strategies, keys and values exist: a reason
+vanishes when the schema lists the missing value.
 
 Kernels, dispatchers, containers, data and a router that is forced into balance are not judged: [cluster] names an
 implementation, and predictions assume even routing. FP8 without a recipe's name is Transformer Engine's default,
 delayed scaling. ZeRO-3 of every framework but Megatron-FSDP is fsdp2. DDP, ZeRO-1 and ZeRO-2 are Megatron's data
-parallelism, with 16-bit parameters beside the optimizer's float32 copy; megatron_fsdp stands for it where it has the
-row's axes.
+parallelism, with 16-bit parameters beside the optimizer's float32 copy: the strategy megatron or, if the schema lacks
+it, megatron_fsdp for rows whose axes megatron_fsdp has.
 """
 
 import argparse
@@ -177,7 +177,7 @@ def stand_in(sizes):
 
 
 def derived(sizes, seq_len):
-    """Returns the sizes with those that configs state and scripts/measurements/models.csv implies."""
+    """Returns the sizes of scripts/measurements/models.csv, and further sizes of configs that follow from them."""
     width = sizes["expert_width"]
     return {
         **sizes, "positions": seq_len, "dense_layers": sizes["layers"] - sizes["moe_layers"],
@@ -344,7 +344,8 @@ class Translation:
             strategy["etp_size"] = int(self.expert_tp)
 
     def use_megatron_fsdp(self, zero):
-        """Megatron-FSDP, if it has the row's axes; its levels 0 to 2 are the states of Megatron's data parallelism."""
+        """Sets megatron_fsdp, or fsdp2 if the row has axes that megatron_fsdp lacks. Levels 0 to 2 stand for Megatron's
+        data parallelism."""
         out = self.out
         is_sequence_cut = out["sequence_parallel"] and out["tp"] > 1
         missing = [axis for axis, is_used in (
@@ -363,7 +364,7 @@ class Translation:
         self.plan["strategy"] = {"name": "megatron_fsdp", "zero_dp_strategy": zero, "preserve_fp32_weights": True}
 
     def recipe_of(self, text):
-        """Returns the dtype and the recipe of a precision as published, or None if it names two."""
+        """Returns the dtype and the recipe of a precision as published, or None if they are not known."""
         if text == "fp8-mx/blockwise":  # MXFP8 where the GPU has it
             return "bfloat16", "block" if self.row["gpu"].startswith("H") else "mxfp8"
         return PRECISIONS.get(text)
@@ -432,7 +433,7 @@ class Translation:
             self.refuse(BY_MODULE)
 
     def recompute_modules(self, modules):
-        """Megatron's recomputation by module; without a list, its default is attention's core."""
+        """Sets the recomputation of these modules, which Megatron selects by name."""
         if self.row["framework"].startswith("fms-fsdp"):
             self.refuse("source: share of recomputed layers")
         elif not self.schema.has(self.name, "recompute_modules"):
@@ -466,7 +467,8 @@ class Translation:
             self.plan["pipeline"]["split_points"] = splits
 
     def microbatches(self):
-        """Micro-batches of one run of the schedule: AutoModel and torchtitan accumulate over local batches."""
+        """Returns the number of micro-batches of one run of the schedule. AutoModel and torchtitan run the schedule once
+        for each local batch (LBS) of a step."""
         local = re.search(r"LBS=(\d+)", self.row["notes"])
         return int(int(local[1]) / self.out["micro_batch"] if local else self.out["micro_batches"])
 
@@ -478,7 +480,7 @@ class Translation:
         return self.out["zero_stage"] < 3
 
     def split_points(self, stages):
-        """First layers of the stages after the first, where the embedding and the head count as layers.
+        """Returns the first layer of each stage but the first if the embedding and the head count as layers; otherwise [].
 
         Sailor lists such stages, BigScience's partition "transformer|embedding" and Megatron's even split imply them.
         """
@@ -604,7 +606,8 @@ def judge_stand_ins(translations, binary, folder):
 
 
 def greedy(translations):
-    """Returns (reason, rows without an obstacle) in the order in which one reason less unlocks most rows."""
+    """Returns (reason, number of rows that can be written once this and all earlier reasons are removed) for each reason.
+    The next reason is always the one whose removal frees the most rows."""
     left = [set(t.reasons) for t in translations if t.reasons]
     done = len(translations) - len(left)
     order = []

@@ -49,8 +49,8 @@ double number_in(const std::string& text, const char* option) {
                   "for example 2.5, 15e12 or 15T (K, M, B and T are factors)");
 }
 
-// Times, sizes and costs of a job. A member is absent if the plan or the command line does not have
-// the rates that it needs.
+// Times, sizes and costs of a job. `interval` is absent if the error of the prediction is unknown,
+// `price` without --price, and `failures` if the plan lacks the rates of failures and saves.
 struct Forecast {
   double tokens = 0.0;
   double step_tokens = 0.0;

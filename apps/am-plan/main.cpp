@@ -45,8 +45,8 @@ class CommandLine {
 
   am_apps::CommandDescription description() const { return am_apps::describe(app_); }
 
-  // Parses the command line and returns the command to run. Returns nothing if there is none: sets
-  // `status` to 0 after printing help or the version, and to 2 after an error in the command line,
+  // Parses the command line and returns the command to run. Returns nothing if am-plan must exit
+  // with `status`: 0 after printing help or the version, 2 after an error in the command line,
   // which is reported on stderr.
   std::optional<Invocation> parse(int argc, char** argv, int& status) {
     if (const auto ended = am_apps::parse(app_, argc, argv)) {

@@ -36,9 +36,9 @@ struct Component {
   std::string why;
 };
 
-// Returns as text how parameters are stored, for example "sharded over 8, cut over tp 2". Megatron
-// stores the parameters whole that its distributed optimizer shards; am-run stores the optimizer's
-// shards.
+// Returns as text how parameters are stored, for example "sharded over 8, cut over tp 2". Under the
+// strategy megatron, Megatron itself stores whole parameters, even if its distributed optimizer
+// shards their states; am-run stores only the shards that the rank's optimizer updates.
 std::string sharding_text(const PlanInput& input) {
   const am::mesh::MeshLayout& mesh = input.layout.mesh;
   const auto& all = input.layout.parameters;

@@ -13,8 +13,8 @@
 namespace am_plan {
 namespace {
 
-// Returns the schema of plans with the names of GPUs and implementations, which editors offer.
-// Other GPUs are files, and an implementation must be a known one.
+// Returns the schema of plans with the names of GPUs and implementations, which editors offer. An
+// implementation must have one of the names; a GPU may also be the path of a file.
 am::Json schema_with_names() {
   am::Json schema = am::config::schema_json();
   for (const am::config::FieldSpec& field : am::config::fields()) {

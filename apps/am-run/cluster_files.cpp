@@ -33,8 +33,8 @@ constexpr const char* kFilesDescription =
     "  am-run files plan.toml --slurm -o job.sh && sbatch job.sh\n"
     "  am-run files plan.toml --jobset --image registry/automesh:1 | kubectl apply -f -";
 
-// Exit status of a job that a signal stopped before its last step. The cluster requeues a job that
-// exits with this status. The value is EX_TEMPFAIL of sysexits.h.
+// Exit status of a job that a signal or train.max_time stopped before its last step. The cluster
+// requeues a job that exits with this status. The value is EX_TEMPFAIL of sysexits.h.
 constexpr int kRequeue = 75;
 // Number of seconds between the stop signal and the end of the time limit, or of the pod. The job
 // finishes its step and saves a checkpoint in this time.

@@ -42,7 +42,7 @@ constexpr const char* kCompareDescription =
     "  am-run compare runs/today runs/yesterday --json";
 
 // Number of first steps of a run that are left out, because kernels, caches and connections are
-// set up in them. Of a short run, at most half of the steps are left out.
+// set up in them. In a short run, at most half of the steps are left out.
 constexpr size_t kWarmUp = 3;
 // A part of the step is reported as longer than predicted, or than in the other run, if the
 // difference is more than this fraction of the step's time.
@@ -140,7 +140,7 @@ Measured measure(const run_folder::RunFolder& run) {
   const auto rate = later_mean("tokens_per_second");
   const auto of_rank = later_mean("tokens_per_second_per_rank");
   if (rate && of_rank && *of_rank > 0.0) out.ranks = std::llround(*rate / *of_rank);
-  // The mean over time, and not over steps.
+  // The mean of this rate is taken over time, not over steps.
   const auto seconds = values_of("step_seconds"), rates = values_of("tokens_per_second");
   double time = 0.0, tokens = 0.0;
   for (size_t i = left_out; i < seconds.size(); ++i) {
@@ -152,7 +152,8 @@ Measured measure(const run_folder::RunFolder& run) {
   return out;
 }
 
-// Returns the prediction of the run's plan; times only for a run on GPUs. Adds lines to `notes`.
+// Returns the prediction for the run's plan, without times if the run computed on CPUs. Adds
+// remarks about the prediction to `notes`.
 Parts predict(const run_folder::RunFolder& run, const Measured& measured, Diagnostics& found,
               std::vector<std::string>& notes) {
   Parts out = empty_parts();
@@ -165,7 +166,7 @@ Parts predict(const run_folder::RunFolder& run, const Measured& measured, Diagno
   }
   const auto stages = predict::memory_of_stages(job->plan, job->model, job->layout);
   const int64_t tensors = predict::peak_of(stages).components.total();
-  // On a host, the measured peak is that of the whole process.
+  // For a run on CPUs, the measured peak is that of the whole process.
   part(out, "peak_memory_bytes").value =
       static_cast<double>(tensors + (measured.on_gpu ? 0 : launch::kRankBytes));
   if (!measured.on_gpu) {

@@ -126,7 +126,8 @@ struct Piece {
 };
 
 // Returns the pieces of the document at the positions [first, end). The label of a position is the
-// token after it, so that the last label follows the document's inputs.
+// token after it. The last label is therefore not among the inputs, and is included only if the
+// loss counts it.
 std::vector<Piece> pieces_of(const Row& row, size_t first, size_t end) {
   std::vector<Piece> pieces = {{false, {row.inputs[first]}}};
   for (size_t i = first; i < end; ++i) {

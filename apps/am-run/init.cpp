@@ -47,7 +47,8 @@ struct InitOptions {
   int64_t seq_len = 0;  // 0: 4,096, or the model's maximum if it is less
   bool force = false;
 
-  // Returns the plan's file, which its comments name and to which its paths refer.
+  // Returns the path of the plan file. Comments in the plan name it, and paths in the plan are
+  // relative to its folder.
   std::string file() const { return output.empty() ? "plan.toml" : output; }
 };
 
@@ -90,8 +91,8 @@ std::string kind_of(const std::vector<std::string>& files, bool conversations) {
   return ends_with(files.front(), ".bin") ? "tokens" : "text";
 }
 
-// Returns the plan of the purpose, without a layout, as a plan in the working directory: paths of
-// the command line refer to it. Returns nothing after errors, which are added to `found`.
+// Returns the plan of the purpose, without a layout. Its paths are relative to the working
+// directory, as on the command line. Returns nothing after errors, which are added to `found`.
 std::optional<config::Plan> base_plan(const InitOptions& options, Diagnostics& found) {
   const Purpose& purpose = purpose_named(options.purpose);
   const std::string text = cat(

@@ -4,8 +4,8 @@
 //   Rendezvous rendezvous(options, spec);       // before the ranks start; must outlive them
 //
 // A plan's ranks use the store of node 0's launcher: on one node at a free port, on several at
-// --rdzv. A program of --exec uses its own torch, whose rank 0 serves the ranks' store; the
-// launchers of several nodes still use --rdzv.
+// --rdzv. The ranks of a program of --exec use a store that the program's torch serves on rank 0;
+// only the launchers, if there are several nodes, use the store at --rdzv.
 #pragma once
 
 #include <memory>

@@ -42,8 +42,8 @@ bool is_run(const fs::path& folder) {
          (fs::exists(run.metrics_file(), ignored) || fs::exists(run.result_file(), ignored));
 }
 
-// Returns "running", "finished", "stopped" (by the user), "failed", or "ended" (the files do not
-// record how).
+// Returns "running", "finished", "stopped" (on request or by train.max_time, before the last step),
+// "failed", or "ended" (the files do not record how).
 std::string state_of(const run_folder::RunFolder& run,
                      const std::optional<run_folder::JobRecord>& record) {
   try {

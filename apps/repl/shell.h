@@ -23,11 +23,11 @@ struct ScriptOptions {
 };
 
 // Runs the commands of the script until one is `quit` or, without keep_going, one fails or finds a
-// problem (Result::failed). Names the commands already read that were not run because a command
-// failed or found a problem; after `quit`, names none. Returns the exit status: kInvalid if a
-// command failed or the script ends inside a quote, otherwise kFound if one found a problem,
-// otherwise 0. If `report` is not null, the JSON of each outcome is appended to its list "results",
-// the commands that would be named are listed in "not_run", and no result is printed.
+// problem (Result::failed). After such a failure or problem, but not after `quit`, prints the
+// commands that were already read from the script and are not run. Returns the exit status:
+// kInvalid if a command failed or the script ends inside a quote, otherwise kFound if one found a
+// problem, otherwise 0. If `report` is not null, prints nothing, but appends the JSON of each
+// outcome to the report's list "results", and the commands that are not run to its list "not_run".
 int run_script(am::inspect::Interpreter& interpreter, const Source& source,
                const am_apps::Output& output, am::Json* report, const ScriptOptions& options = {});
 

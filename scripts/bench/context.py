@@ -6,7 +6,7 @@
 Needs a Python with torch. The attention has eight heads of width 64, in float32, over one sequence. It is
 compared with the ring attention behind torch.distributed.tensor.experimental.context_parallel, with head-tail
 load balancing. This script passes the host's flash kernel to the ring, because PyTorch uses the ring for GPU
-kernels only. Prints the best seconds of four calls per job and of all rounds.
+kernels only. A job calls forward and backward four times. Prints the shortest time of each over all rounds.
 """
 
 import argparse

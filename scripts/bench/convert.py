@@ -3,10 +3,10 @@
 
   scripts/bench/convert.py [BUILD] [--gb N] [--rounds N] [--folder DIR]      (default: build, 8, 2, a temporary one)
 
-Generates a model of N GB in bfloat16, in safetensors files of 2 GB. The following commands take turns, each with an empty page
-cache if the script may empty it (as root): `cp` and fsync of all files; `am-repl SRC -c "export DST --format F"` to PyTorch's
-distributed checkpoint, from there back to safetensors, and to safetensors of float16. Prints seconds, their ratio to cp's in
-the same round, and peak memory without mapped files.
+Generates a model of N GB in bfloat16, in safetensors files of 2 GB. The following commands take turns, each with an empty
+page cache if the script may empty it (as root): `cp` and fsync of all files; and `am-repl SRC -c "export DST --format F"`
+three times: from the model to PyTorch's distributed checkpoint, from this checkpoint back to safetensors, and from the model
+to safetensors of float16. Prints seconds, their ratio to cp's in the same round, and peak memory without mapped files.
 
 The aims: at most 1.3 times cp's seconds, under 200 MB.
 """

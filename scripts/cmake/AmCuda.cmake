@@ -15,9 +15,9 @@
 set(AM_WITH_CUDA AUTO CACHE STRING "Build the NCCL plugin: AUTO, ON or OFF")
 set_property(CACHE AM_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)
 
-# Searches first in the wheels that libtorch was installed with, because their headers match its
-# versions. Their headers are used only if all headers that cublas_v2.h includes are present, which
-# libtorch's own dependencies do not guarantee.
+# Searches first in the wheels that libtorch was installed with, because their headers match
+# libtorch's CUDA version. A folder is used only if it has all headers that cublas_v2.h includes;
+# libtorch's own dependencies may lack some.
 set(_am_places "${AM_TORCH_DIR}/../nvidia/cu13" $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda /usr/local /usr)
 list(TRANSFORM _am_places APPEND /include)
 set(AM_CUDA_INCLUDE_DIR "" CACHE PATH "The CUDA toolkit's include folder; empty: looked for")

@@ -29,8 +29,8 @@ bool bit_equal(const at::Tensor& a, const at::Tensor& b) {
           std::memcmp(a.contiguous().data_ptr(), b.contiguous().data_ptr(), a.nbytes()) == 0);
 }
 
-// Opens model.safetensors of a fixture if it exists, because the folder also contains other
-// safetensors files; otherwise the folder.
+// Opens a fixture's model.safetensors, because its folder also contains other safetensors files. If
+// there is no such file, opens the folder.
 std::unique_ptr<stored::TensorSource> open_model(const std::string& family) {
   const fs::path folder = kModels / family;
   return frameworks::open_tensor_source(

@@ -1,9 +1,10 @@
 """Checks the blocks of the documents: commands print the shown output, plans pass, programs compile
 (see tests/docs).
 
-A document's commands run in one folder, in order; plans/ there is a copy of the repository's,
-tests/ a link to it. An output line `...` stands for any lines. Times, speeds, losses, memory of
-the process and digits affected by rounding are not compared. After an intended change
+A document's commands run in one folder, in order. In this folder, plans/ is a copy of the
+repository's plans/, and tests/ is a link to its tests/. An output line `...` stands for any lines.
+Times, speeds, losses, memory of the process and digits affected by rounding are not compared.
+After an intended change
 
     AM_RECORD=1 ctest --test-dir build -R docs_test
 

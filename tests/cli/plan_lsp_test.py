@@ -254,7 +254,7 @@ class LspTest(PlanCase):
     # ---- completion -----------------------------------------------------------------------------
 
     def complete(self, before, after=""):
-        """Returns the items between two parts of a document, by label, as the texts after completion."""
+        """Returns {label: the document with the item} of the completions offered between two parts of a document."""
         self.client.open(before + after)
         line = before.count("\n")
         items = self.client.at("completion", line, units(before.split("\n")[-1]))

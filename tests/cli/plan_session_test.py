@@ -1,7 +1,7 @@
 """Complete screens of am-plan, at 80 columns: see recorded_sessions.py.
 
-In a session of sessions/plan, lines that begin with "$ " are commands. They run in a folder with
-the plans next to the sessions, and the repository's as plans/.
+In a session of sessions/plan, lines that begin with "$ " are commands. They run in a folder that
+contains copies of the plans in sessions/plan, and a link plans/ to the repository's plans.
 """
 
 import re

@@ -18,7 +18,7 @@ PLANTED = "model.layers.1.post_attention_layernorm.weight"
 
 class DivergenceTest(AttachCase):
     def plan(self, experts=8, weights=None, steps=LONG, more=""):
-        """A Mixtral with many experts, whose loads nothing balances."""
+        """Writes a plan that trains a Mixtral without balancing the loads of its experts; returns the plan's path."""
         folder = self.path / "model"
         folder.mkdir(exist_ok=True)
         config = json.loads((MODEL / "config.json").read_text())
@@ -51,7 +51,7 @@ path = "{tokens}"
 """)
 
     def check_experts(self, answer, load):
-        """The answer's counts have the loads of the step's line in metrics.jsonl, and dead experts no tokens."""
+        """Checks that the answer's token counts have the loads `load`, and that its dead experts have no tokens."""
         loads = []
         for layer in answer["layers"]:
             tokens = layer["tokens_per_expert"]

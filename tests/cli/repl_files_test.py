@@ -190,7 +190,7 @@ class TextOrFileTest(FilesCase):
 
 class TokenizerTest(FilesCase):
     def large_vocabulary(self, *others):
-        """Writes a model of 600 tokens without weights."""
+        """Writes a model with a vocabulary of 600 tokens, whose weights are zeros, and the files `others`."""
         config = json.loads((self.model / "config.json").read_text())
         config["vocab_size"] = 600
         (self.model / "config.json").write_text(json.dumps(config))

@@ -91,8 +91,8 @@ class ChatGradientsTest(RunTest):
 
     def errors(self, family, layout, packing, *arguments):
         """Returns the relative error of the loss, and the largest error of a gradient's norm or
-        sum. Gradient errors are relative to the norm; errors of a sum also to |sum| / norm if
-        that is larger than 1."""
+        sum. An error of a norm is relative to the norm, and an error of a sum to the norm or
+        |sum|, whichever is larger."""
         loss, gradients = self.step(family, layout, packing, *arguments)
         expected = EXPECTED["families"][family]
         worst = 0.0

@@ -25,7 +25,7 @@ class Trace(RunTest):
         return [e for e in events if e.get("cat") == "user_annotation"]
 
     def check_nesting(self, ranges):
-        """Checks that two events of a thread either do not overlap or one contains the other: Perfetto drops the others."""
+        """Checks that any two events of a thread are disjoint or nested: Perfetto drops events that overlap in part."""
         for thread in {e["tid"] for e in ranges}:
             open_ends = []
             own = [e for e in ranges if e["tid"] == thread]

@@ -70,7 +70,7 @@ def commands_of(tool):
 
 class WidthTest(AttachCase):
     def assert_fits(self, model, tool, *arguments, statuses=(0,)):
-        """Runs a command in windows of all widths; {made} in arguments is a folder of each window."""
+        """Runs a command in windows of all widths. {made} in the arguments stands for a separate folder for each width."""
         wide = []
         for columns in COLUMNS:
             made = self.path / f"{model}-{columns}"

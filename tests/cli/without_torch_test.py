@@ -1,4 +1,4 @@
-"""am-run and am-repl of a build without libtorch: what needs none works, and the rest says what is missing."""
+"""am-run and am-repl of a build without libtorch: commands that need no libtorch work, and others say what is missing."""
 
 import json
 import subprocess

@@ -299,7 +299,7 @@ TEST_CASE("who connects by the hundred and says nothing keeps nobody out") {
   }
   const auto client = job.attach();
   CHECK(ask(*client, "let in") == "let in");
-  // 300 clients here, half-open connections there, and a few others.
+  // This process holds both ends: the 300 clients, the server's half-open connections, a few more.
   CHECK(open_descriptors() - before < 300 + ServerLimits().half_open + 8);
   for (Raw& raw : silent) CHECK(raw.is_closed(2s));
   CHECK(ask(*client, "still there") == "still there");

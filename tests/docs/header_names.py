@@ -371,7 +371,7 @@ ALSO = {
     "values/unread.h": ["am/inspect/pick.h", "am/inspect/rows.h"],
 }
 
-# Headers whose first paragraph of code defines types or functions.
+# Headers whose first example, in the comment at their top, defines types or functions. It is compiled outside of a function.
 DEFINITIONS = {
     "config/codec.h",
     "launch/supervise/signal_thread.h",
@@ -382,7 +382,7 @@ DEFINITIONS = {
     "values/narrow_lanes.h",
 }
 
-# Headers whose indented lines look like code: formulas, layouts of folders, variables.
+# Headers whose indented lines look like C++, but are formulas, layouts of folders or variables.
 NOT_CPP = {
     "launch/cause/interpreter_stack.h",
     "nn/experts/expert_feed_forward.h",

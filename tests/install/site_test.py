@@ -1,4 +1,4 @@
-"""scripts/site builds the documentation as a web site without a broken link, which loads nothing from other servers."""
+"""scripts/site builds the documentation as a web site that has no broken link and loads nothing from other servers."""
 
 import os
 import pathlib

@@ -44,7 +44,7 @@ struct Sum {
   bool operator==(const Sum&) const = default;
 };
 
-// Sums the parameters of one layer, or of those outside the layers if `layer` is -1.
+// Sums the parameters of one layer, or the parameters outside the layers if `layer` is -1.
 Sum listed(const Inventory& inventory, int layer) {
   Sum sum;
   for (const auto& parameter : inventory.parameters) {

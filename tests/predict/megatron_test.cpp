@@ -124,7 +124,8 @@ TEST_CASE("megatron: a published run's plan has its predicted time and memory", 
             "\n[cluster]\nimplementation = \"nemo\"\n");
     Workload ours = megatron(row.model, keys, rest);
     ours.ranks_per_node = run->workload.ranks_per_node;
-    // Not a mode of Megatron, but that of runs whose publications do not name one.
+    // Runs whose publications name no mode may have torchtitan's selective mode, which Megatron
+    // lacks.
     if (run->workload.recompute == config::ActivationCheckpointing::kSelective) {
       ours.recompute = run->workload.recompute;
       ours.megatron.recomputed.reset();

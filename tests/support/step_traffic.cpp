@@ -19,8 +19,8 @@ namespace am::test {
 namespace {
 
 // Returns the buckets of ddp, or the one bucket of disable_bucketing; empty for other strategies.
-// Buckets contain the parameters in reverse order. The first is closed at 1 MiB, later ones at
-// bucket_cap_mb. Experts have separate buckets, because they are reduced over ep_shard.
+// Buckets contain the parameters in reverse order. ddp closes the first bucket at 1 MiB, and later
+// ones at bucket_cap_mb. Experts have separate buckets, because they are reduced over ep_shard.
 std::vector<std::vector<int>> buckets_of(const config::Plan& plan, const layout::Layout& layout) {
   const auto* ddp = std::get_if<config::DDPConfig>(&plan.strategy);
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&plan.strategy);

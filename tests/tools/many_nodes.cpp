@@ -241,9 +241,9 @@ int try_nodes(Settings settings) {
 }
 
 // Opens many connections to a process with a soft limit of 1,024 descriptors. If the hard limit
-// suffices, the process must raise its limit and serve all connections; otherwise it must fail with
-// an error that has both numbers. Without this check, it must serve as many connections as it can,
-// and must not use a processor while it is full.
+// suffices, require_open_files() must raise the soft limit, so that all connections are served;
+// otherwise it must fail with an error that has both numbers. Without that call, a store must serve
+// as many connections as it can, and must not use a processor while it is full.
 int try_descriptors(const Settings& settings) {
   const int64_t size = settings.size == 0 ? 2000 : settings.size;
   test::Gates gates("descriptors");

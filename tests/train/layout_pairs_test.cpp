@@ -31,8 +31,8 @@ std::string pipeline(const std::string& schedule) {
 const std::string kSequence = "sequence_parallel = true\n";
 const std::string kUlysses = "[context]\nmethod = \"ulysses\"\n";
 
-// Layouts for a model with experts, a dense layer and shared experts. Its three layers and 6
-// experts cannot be split evenly.
+// Layouts for a model with experts, a dense layer and shared experts. Two pipeline stages cannot
+// share its three layers evenly.
 const std::vector<Layout> kSaved = {
     {.name = "fsdp 2", .ranks = 2, .readers = 2},
     {.name = "fsdp 3, uneven", .ranks = 3, .readers = 3},

@@ -1,5 +1,5 @@
-// Tests `verify`, which reports no problem in complete files and each kind of damage, and `same`,
-// which compares stored checksums where both sides have them.
+// Tests `verify`, which accepts complete files and reports each kind of damage, and `same`, which
+// compares stored checksums where both sides have them.
 #include <ATen/ATen.h>
 
 #include <algorithm>

@@ -50,7 +50,8 @@ TextEdit assignment_edit(const Document& document, const Outline& outline, const
           am::cat(newline, "\n[", field.section, "]", line, "\n")};
 }
 
-// Adds an edit that `finding` proposes, unless another finding has proposed it already.
+// Adds a fix with an edit that `finding` proposes. If a fix with this edit exists already, adds the
+// finding to that fix.
 void propose(std::string title, TextEdit edit, const am::Diagnostic& finding,
              std::vector<Fix>& fixes) {
   const auto same =

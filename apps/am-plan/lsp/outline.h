@@ -11,8 +11,8 @@
 
 namespace am_plan::lsp {
 
-// Returns the offset, from `from` on, of the first character of `wanted` that is outside of quotes;
-// kNone if there is none.
+// Returns the offset of the first character at or after `from` that is one of `wanted` and outside
+// of quotes; kNone if there is none.
 size_t find_outside_quotes(std::string_view text, std::string_view wanted, size_t from = 0);
 // Returns the offset of the quote of a string that is not closed; kNone if there is none.
 size_t open_quote(std::string_view text);

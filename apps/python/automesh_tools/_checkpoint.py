@@ -242,7 +242,7 @@ def open_checkpoint(path: "Union[str, os.PathLike[str]]") -> Checkpoint:
 
 
 def _float8_values(name: str) -> "list[float]":
-    """Returns the values of the 256 numbers of a float8 dtype."""
+    """Returns the value of each of the 256 codes of a float8 dtype."""
     if name == "float8_e8m0fnu":
         return [2.0 ** (code - 127) for code in range(255)] + [math.nan]
     exponent_bits = 4 if "e4m3" in name else 5

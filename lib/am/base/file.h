@@ -41,9 +41,9 @@ FileBeginning read_beginning(const std::filesystem::path& path, size_t most);
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
 // Writes a file atomically, through a temporary file in the same folder, fsync and rename. Throws
-// Error(kIo); unless only the folder's sync failed, an old file is then unchanged. The temporary
-// file is removed in any case. Symbolic links are followed. A path that is not a regular file
-// (/dev/stdout, a pipe) is written directly.
+// Error(kIo); an old file is then unchanged, except if only the sync of the folder after the rename
+// failed. The temporary file is removed in any case. Symbolic links are followed. A path that is
+// not a regular file (/dev/stdout, a pipe) is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
 // The next three functions are for files that a job writes in a folder to which other users may

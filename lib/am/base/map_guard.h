@@ -15,7 +15,8 @@
 namespace am {
 
 // Installs a SIGBUS handler for registered maps. At other addresses it reinstalls the previous
-// handler, which then handles the access. It runs on the thread's alternate stack, if there is one.
+// handler, which then handles the access. The installed handler runs on the thread's alternate
+// stack, if there is one.
 void guard_mapped_files();
 
 // Call after reading from a mapped file: throws Error(kIo) naming the file if the SIGBUS handler

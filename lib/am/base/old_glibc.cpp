@@ -38,8 +38,8 @@ struct KernelEntry {
 };
 constexpr size_t kNameBegins = offsetof(KernelEntry, type) + 1;
 
-// Closes the entries of the open folder kOwnDescriptors, except the folder itself. Returns whether
-// there were any.
+// Closes the descriptors from `first` on that the open folder kOwnDescriptors lists, except
+// `folder` itself. Returns whether it closed any.
 bool close_entries(int folder, int first) {
   bool closed = false;
   alignas(KernelEntry) std::array<char, 4096> buffer;
@@ -114,7 +114,7 @@ void close_descriptors_from(int first) {
 void close_listed_descriptors(int first) {
   int folder = ::open(kOwnDescriptors, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
   if (folder < 0) {
-    // Without /proc, or if no descriptor was left for the folder.
+    // The folder cannot be opened without /proc, or if all descriptors are in use.
     rlimit limit{};
     ::getrlimit(RLIMIT_NOFILE, &limit);
     const auto last = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 20));

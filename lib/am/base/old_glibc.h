@@ -14,8 +14,8 @@ void close_descriptors_from(int first);
 // closes the entries of /proc/self/fd one by one.
 void close_listed_descriptors(int first);
 
-// Makes a process that is started with `actions` close all descriptors from `first` on. The call
-// comes after all actions that use such descriptors.
+// Makes a process that is started with `actions` close all descriptors from `first` on. Must be
+// called after all actions that use such descriptors have been added.
 void add_close_from(posix_spawn_file_actions_t& actions, int first);
 // The part of add_close_from() for glibc before 2.34: adds an action for each descriptor of this
 // process that the new program would inherit now. Descriptors that another thread opens before the

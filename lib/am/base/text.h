@@ -33,8 +33,9 @@ bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
 // Whether a text matches a shell-like glob: `*` matches any characters, `?` one, `[ab]` one of a
-// set, `{a,b}` alternatives. Case matters, and a `*` also matches dots. A pattern that
-// glob_problem() rejects matches no text; Error(kUsage) is thrown unless its literal ends differ.
+// set, `{a,b}` alternatives. Case matters, and a `*` also matches dots. For a pattern that
+// glob_problem() rejects, throws Error(kUsage), or returns false if the text already differs from
+// the literal beginning or end of the pattern.
 bool glob_match(std::string_view pattern, std::string_view text);
 // Returns why a text cannot be used as a glob, for example "has nested braces, more than 64 deep".
 // Returns an empty text for a valid glob. Length and depth are limited because patterns come from

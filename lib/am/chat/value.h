@@ -5,9 +5,10 @@
 //   chat::repr(names, heap);               // "['a', 1]"
 //   chat::equal(names, names, heap);       // true
 //
-// A Value is a small handle that is copied freely. The heap of one rendering owns what it points to
-// and frees it at the end, so cycles (a namespace that holds itself) need no care. The heap also
-// counts steps and bytes, and throws Failure if a template exceeds its limits.
+// A Value is a small handle that is copied freely. The objects to which Values point belong to the
+// heap of one rendering, which frees them at the end, so cycles (a namespace that holds itself)
+// need no care. The heap also counts steps and bytes, and throws Failure if a template exceeds its
+// limits.
 #pragma once
 
 #include <cstdint>
@@ -202,7 +203,7 @@ std::string repr(const Value& value, Heap& heap);
 // Whether a == b in Python, except that a dict's views are equal only to themselves.
 bool equal(const Value& a, const Value& b, Heap& heap);
 // Returns -1, 0 or 1 if a is less than, equal to or greater than b; 2 if one of them is NaN. Throws
-// Failure for types that Python does not order; `op` is the operator in that message.
+// Failure for types that Python does not order; its message names the operator `op`.
 int compare(const Value& a, const Value& b, std::string_view op, Heap& heap);
 // Returns the value of a key, null if the dict has none. Throws Failure for a key without a hash.
 const Value* find(const Dict& dict, const Value& key, Heap& heap);

@@ -1,7 +1,7 @@
 // Publishes the folder of a checkpoint after all ranks have written their data files. Each rank
-// describes its data file in a report file. From the reports, rank 0 writes index.json and
-// torch.distributed.checkpoint's `.metadata`, then the folder's other files (checkpoint.h); then it
-// gives the folder its final name.
+// describes its data file in a report file. From the reports, rank 0 writes index.json and,
+// unless it would be too large, torch.distributed.checkpoint's `.metadata`. It also writes the
+// folder's other files (checkpoint.h), and then gives the folder its final name.
 //
 //   step-100.tmp/__3_0.distcp    data file of rank 3
 //   step-100.tmp/report-3.json   rank 3's part of index.json; written when its data is on disk

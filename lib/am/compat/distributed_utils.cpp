@@ -64,8 +64,8 @@ void apply_host_profile(Distributed& dist, std::chrono::milliseconds timeout) {
   }
 }
 
-// Whether a launcher other than torchrun (Slurm or MPI) has set variables that describe the job.
-// The variables of a job of a single process must not be set in this case.
+// Whether Slurm, MPI or another launcher, but not torchrun, has set variables that describe the
+// job. If so, init_distributed must not set the variables of a job of a single process.
 bool other_launcher(const Variables& variables) {
   Diagnostics ignored;
   const auto here = launch::detect_environment(variables.lookup(), ignored);

@@ -81,9 +81,9 @@ void FirstRankPerNode::connect(std::chrono::milliseconds timeout, const runtime:
   if (first_) firsts_ = world.new_group(cat(name, "/first ranks"), firsts, options, "gloo");
 }
 
-// Called on the first rank of each node with its failure; "" means success. Returns the failures of
-// all nodes' first ranks. The first ranks exchange their failures, then each broadcasts them to its
-// node; the broadcast releases the node's ranks.
+// On the first rank of a node, exchanges `failure` ("" means success) with the first ranks of all
+// nodes, broadcasts all failures to the ranks of its node, which releases them, and returns all
+// failures. On other ranks, returns "".
 std::string FirstRankPerNode::settle(const std::string& failure) {
   left_ = true;
   if (!first_) return {};

@@ -31,8 +31,8 @@ config::Plan plan_of(const mesh::MeshSizes& sizes, const config::DistributedConf
   return plan;
 }
 
-// Whether a rule is about sequences or batches. These rules are ignored here, because their sizes
-// are known only at forward(); the plan contains unused defaults.
+// Whether a rule is about sequences or batches. These rules are ignored here, because the sizes of
+// sequences and batches are known only at forward(); the plan contains unused defaults.
 bool is_of_batches(std::string_view rule) {
   return starts_with(rule, "seq.") || starts_with(rule, "batch.");
 }

@@ -33,9 +33,10 @@
 namespace am::compat {
 
 // All functions are collective over the mesh, which must outlive the model. `dtype` is the storage
-// dtype of parameters. They throw Error(kPlan) with all violated rules, one per line, for example
-// "tp.heads: ..", except the rules on sequences and batches, which they do not check; or if the
-// mesh does not fit the strategy: ddp, for example, needs dp_replicate instead of dp_shard.
+// dtype of parameters. Functions that build a model throw Error(kPlan) if rules are violated; the
+// message lists them, one per line, for example "tp.heads: ..". Rules on sequences and batches are
+// not checked. These functions also throw Error(kPlan) if the mesh does not fit the strategy: ddp,
+// for example, needs dp_replicate instead of dp_shard.
 
 // Applies tensor parallelism by strategy.tp_plan, then activation checkpointing, then FSDP over
 // dp_shard_cp; a mesh with dp_replicate > 1 means hybrid sharding. The default mixed-precision

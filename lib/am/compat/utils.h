@@ -57,7 +57,7 @@ struct ReducedLoss {
 // Returns the sum of the losses in the list, which have one element each, and the divisor for their
 // mean: `total_num_tokens` if per_token_loss, otherwise the number of losses. With `dp_group`, sums
 // both numbers over the group's ranks, and is collective. The results are on the losses' device;
-// for an empty list, on the group's device.
+// for an empty list, on the group's device or, without a group, on the CPU.
 ReducedLoss reduce_loss(const std::vector<at::Tensor>& loss_store, int64_t total_num_tokens,
                         bool per_token_loss = true, const runtime::Group* dp_group = nullptr);
 

@@ -95,7 +95,8 @@ class Loader {
   void unknown_key(const std::string& section, const Member& member) {
     const std::string& key = member.key;
     const auto owners = section == "strategy" ? owners_of(key) : std::vector<std::string>();
-    // Not reported here, because the unknown strategy.name has already been reported.
+    // If strategy.name is unknown, which has already been reported, a key that some strategy has is
+    // not reported.
     if (!owners.empty() && !strategy_is_known_) return;
     if (!owners.empty()) {
       found_.error("plan.key", member.key_span,

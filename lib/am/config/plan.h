@@ -328,8 +328,8 @@ std::optional<Plan> load_draft(const std::filesystem::path& file,
 std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
                                 const std::vector<Override>& overrides, Diagnostics& found);
 
-// Returns the plan as TOML with absolute paths, which loads to the same plan. It has all keys of
-// the plan's strategy: absent ones as comments, and max_steps only if max_steps_apply().
+// Returns the plan as TOML with absolute paths, which loads to the same plan. The text has all keys
+// but those of other strategies: absent ones as comments, and max_steps only if max_steps_apply().
 std::string to_toml(const Plan& plan);
 Json to_json(const Plan& plan);
 

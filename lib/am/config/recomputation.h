@@ -12,7 +12,8 @@
 
 namespace am::config {
 
-// The modules of a layer that backward recomputes. A layer without a module ignores its member.
+// The modules of a layer that backward recomputes. A member has no effect on layers that do not
+// have its module.
 struct RecomputedModules {
   bool core_attn = false;       // attention's scores, softmax and product with the values
   bool mlp = false;             // the feed-forward of layers without experts

@@ -16,10 +16,11 @@
 namespace am::config {
 
 // Returns the plan as a person would write it: its model, the name of its strategy, and only those
-// other keys whose value is not the default. A text for the file `file` loads to the same plan:
-// relative paths refer to the folder of `file`, so that plan, model and data can be moved together;
-// absolute paths and names of models stay. Without `file`, paths are absolute. If the folder has a
-// plan.schema.json, the text begins with a comment that names it for editors.
+// other keys whose value is not the default. If the text is saved as `file`, it loads to the same
+// plan: relative paths are rewritten to refer to the folder of `file`, so that plan, model and data
+// can be moved together; absolute paths and names of models are kept. Without `file`, all paths are
+// made absolute. If the folder has a plan.schema.json, the text begins with a comment that names
+// the schema for editors.
 std::string to_short_toml(const Plan& plan, const std::filesystem::path& file = {});
 
 // Returns the text of to_short_toml() with the help of each key and section in comments above it,

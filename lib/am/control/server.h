@@ -59,8 +59,8 @@ struct Request {
 
 struct ServerOptions {
   ServerLimits limits;
-  // Returns whether a user of this machine may attach. If the function is empty, only this user and
-  // root may attach.
+  // Returns whether a user of this machine may attach. If the function is empty, only root and the
+  // user of this process may attach.
   std::function<bool(uid_t)> admits;
   // A listening TCP socket, which the server then owns; -1 if there is none. Clients that connect
   // to it must prove that they know `token`.

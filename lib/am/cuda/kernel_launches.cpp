@@ -109,8 +109,8 @@ struct Rows {
 };
 
 // Divides `rows` rows of `width` elements among teams (kernels/rms_norm.cu) of up to 512 threads. A
-// thread reads two packs of 16 bytes, or two elements if `in_packs` is false; more in wide rows.
-// `in_packs`: all rows are aligned to packs of `lanes` elements.
+// thread reads up to two packs of `lanes` elements (two elements if `in_packs` is false), and more
+// only in rows that are too wide for 512 threads. `in_packs`: all rows are aligned to packs.
 Rows teams_of(int64_t rows, int64_t width, bool in_packs, int64_t lanes) {
   constexpr int64_t kKept = 2, kMost = 512, kSmallBlock = 128;
   const int64_t reads = in_packs ? width / lanes : width;

@@ -24,8 +24,8 @@ struct Grid {
 using Launch = bool (*)(Part part, const at::Tensor& on, const char* name, const Grid& grid,
                         void** arguments);
 
-// Returns the kernels, which `launch` launches. A process has a single launch function, the one of
-// the last call.
+// Returns the kernels, and makes `launch` the function that launches them. A process has only one
+// such function: each call replaces the previous one.
 const tensor::GpuKernels& kernels_by(Launch launch);
 
 }  // namespace am::cuda

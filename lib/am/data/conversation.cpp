@@ -58,7 +58,8 @@ std::vector<std::string> ConversationReader::keys() const {
   return keys;
 }
 
-// Returns the value of a key, under the name that it has in the file; null if the line lacks it.
+// Returns the line's value for the key `name`, which is key_of(name) in the file. Returns null if
+// the line lacks the key or has null as its value.
 const Json* ConversationReader::column(const Json& line, std::string_view name) const {
   const auto found = line.find(key_of(name));
   return found == line.end() || found->is_null() ? nullptr : &*found;
@@ -174,7 +175,7 @@ Example ConversationReader::of_messages(const Json& messages, const Json* tools,
   return example;
 }
 
-// Returns the parts of the text that the assistant generates, only the last one for LossOn::kLast.
+// Returns the parts of the text that the assistant generates; for LossOn::kLast, only the last one.
 std::vector<ConversationReader::Span> ConversationReader::generated_spans(
     const chat::ChatRequest& request, const chat::Rendered& whole, const std::string& where) const {
   std::vector<Span> spans;

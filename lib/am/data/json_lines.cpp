@@ -93,7 +93,8 @@ void for_each_objects(const DataFile& file, std::span<const std::string> keys, i
       if (objects.lines.empty()) return;
       objects.file = file.path().string();
       objects.block = block;
-      // A block without an owner is an entire uncompressed file.
+      // A block without an owner is an entire uncompressed file, of which `left` bytes follow the
+      // objects.
       const auto left = static_cast<int64_t>(block.text.data() + block.text.size() - end);
       objects.file_bytes = block.file_bytes - (block.owner ? 0 : left);
       visit(std::exchange(objects, {}));

@@ -33,9 +33,9 @@ class MixtureOrder {
 
   explicit MixtureOrder(const std::vector<Source>& sources);
 
-  // Returns the source of the sample at position `place`; nullopt beyond the last sample. Computes
-  // every position from that of the previous call, or a stored earlier one, up to `place`: 10^8
-  // positions take seconds.
+  // Returns the source of the sample at position `place`; nullopt beyond the last sample. Begins at
+  // the position of the previous call, or at a stored earlier position, and computes all positions
+  // up to `place`: 10^8 positions take seconds.
   std::optional<Turn> turn(int64_t place) const;
   // Returns for each source the number of samples drawn at positions before `place`.
   std::vector<int64_t> counts(int64_t place) const;

@@ -8,9 +8,9 @@
 //
 // Kinds:
 //   synthetic  endless arithmetic progressions, which a model can learn
-//   text       tokenized files, in memory as 2 or 4 bytes per token; each file is a document, or,
-//              in a .jsonl or a Parquet file, the "text" of each row; eod_token, if set, follows
-//              each document
+//   text       tokenized files, in memory as 2 or 4 bytes per token; a document is the "text" of an
+//              object (JSON Lines, JSON array) or row (Parquet), in other formats the whole file;
+//              eod_token, if set, follows each document
 //   tokens     headerless little-endian integers, or shards of llm.c, modded-nanogpt and NeMo
 //              AutoModel's NanogptDataset, memory-mapped
 //   megatron   a .bin/.idx pair (either name, or the common prefix), memory-mapped

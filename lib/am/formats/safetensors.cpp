@@ -20,7 +20,7 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path, Truncat
   std::error_code none;
   const auto status = std::filesystem::status(path, none);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    // For example a pipe, which cannot be mapped.
+    // A pipe, for example, cannot be mapped.
     throw Error(ErrorKind::kIo, cat(path.string(), ": not a regular file"));
   }
   SafetensorsFile file;

@@ -1,6 +1,6 @@
-// Reads files of torch.save (.pt, .bin), and the archives inside the files of PyTorch's distributed
-// checkpoints, one per part of a tensor: zip archives of a pickle (`data.pkl`) and the storages of
-// its tensors (`data/0`, ...). Reads the older format too (torch_legacy.h).
+// Reads archives of torch.save: zip archives of a pickle (`data.pkl`) and the storages of its
+// tensors (`data/0`, ...). A .pt or .bin file is one archive; the files of PyTorch's distributed
+// checkpoints contain one for each part of a tensor. Reads the older format too (torch_legacy.h).
 //
 //   const auto archive = TorchArchive::read(bytes, "weights.pt");
 //   const PickleValue* weight = archive.root().find("fc.weight");

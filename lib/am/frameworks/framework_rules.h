@@ -1,9 +1,9 @@
 // `am-plan check --dialect NAME`: checks a plan by another framework's own conditions.
 //
 // Each framework has a table of the conditions that it checks at start-up or in its first step.
-// Here, a condition is a function of a FrameworkLayout. A plan passes if and only if the framework
-// would accept its layout. A violation is a warning instead of an error where the framework itself
-// only warns, or where it silently accepts a layout that harms the job.
+// Here, a condition is a function of a FrameworkLayout. A plan gets an error if and only if the
+// framework would reject its layout. A violation is only a warning where the framework itself only
+// warns, or where it silently accepts a layout that harms the job.
 //
 //   const FrameworkRules* titan = find_framework_rules("torchtitan");
 //   check_file_as(*titan, "plan.toml", {}, 0, found);   // "torchtitan.world_size", ...

@@ -16,8 +16,8 @@ namespace am::frameworks {
 
 namespace {
 
-// Names of the optimizer state that contains the master weights: in checkpoints with sharding type
-// fully_sharded_model_space, with fully_reshardable, and of Transformer Engine's optimizer.
+// Names of the optimizer state that contains the master weights: with the sharding type
+// fully_sharded_model_space, with fully_reshardable, and with Transformer Engine's optimizer.
 constexpr std::array<std::string_view, 3> kMasters = {"fp32_param", "param", "master_param"};
 
 class MasterWeights : public stored::TensorSource {

@@ -265,8 +265,8 @@ struct Format {
 // Formats other than torch.save, in the order in which they are tried; the first match is used.
 // torch.save files are tried last, because their names are arbitrary.
 //
-// Formats of training frameworks and of PyTorch: the files by which a checkpoint is recognised, the
-// format, and its name in automesh.
+// Formats of training frameworks and of PyTorch, in another order than below: the files by which a
+// checkpoint is recognised, the format, and its name in automesh.
 //
 //   metadata.json with a sharded_backend           Megatron's torch_dist: "megatron"
 //   .metadata with model.module.decoder.* or

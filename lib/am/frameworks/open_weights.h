@@ -13,8 +13,8 @@
 
 namespace am::frameworks {
 
-// Returns whether open_tensor_source recognises the format of the path. It may still throw, for
-// example for a format that is not supported.
+// Returns whether open_tensor_source recognises the format of the path. open_tensor_source may
+// still throw, for example for a format that is not supported.
 bool is_tensor_source(const std::filesystem::path& path);
 // Returns whether open_tensor_source would read the path as torch.save files.
 bool is_pickled_source(const std::filesystem::path& path);

@@ -33,8 +33,7 @@ struct Grid {
   double at(int64_t row, int64_t column) const {
     return cells[static_cast<size_t>(row * width + column)];
   }
-  // Returns the position of the value of the cell between `low` (0) and `high` (1); 0 if both are
-  // equal.
+  // Returns the cell's value as a position between `low` (0) and `high` (1); 0 if these are equal.
   double share(int64_t row, int64_t column) const;
   // Returns the larger magnitude of `low` and `high`.
   double largest() const { return std::max(std::abs(low), std::abs(high)); }

@@ -51,8 +51,8 @@ class Console : public Interpreter {
   // contains only complete answers at any time. Throws Error(kUsage) if the file exists and
   // `forced` is false.
   void set_output(const std::filesystem::path& path, bool forced);
-  // Runs the commands in the file until `quit` or, without ConsoleOptions::keep_going, the first
-  // failure; throws its error if it has one. Returns all answers as one result.
+  // Runs the commands in the file until `quit` or, without ConsoleOptions::keep_going, until the
+  // first failure; throws the error of this failure, if any. Returns all answers as one result.
   Result source(const std::filesystem::path& path);
   // Shows the dashboard of a job on the user's terminal until the user leaves, and returns its last
   // state. Without a terminal, returns its current state.

@@ -40,8 +40,9 @@ std::string ranges_text(const std::vector<int64_t>& numbers) {
   return ranges.size() == 1 ? ranges.front() : cat("{", join(ranges, ","), "}");
 }
 
-// Returns the number with this index among the numbers in a dotted name, or the ranges that have
-// replaced it. Ignores the last component of the name. Returns nothing if there are fewer numbers.
+// Returns the number with this index among the numbers in a dotted name, or the ranges, for example
+// "0-31", by which an earlier fold_at() has replaced it. Ignores the last component of the name.
+// Returns nothing if there are fewer numbers.
 std::optional<std::string_view> number_at(std::string_view name, size_t index) {
   for (size_t first = 0;;) {
     const size_t dot = name.find('.', first);

@@ -18,7 +18,7 @@ std::optional<run_folder::RunFolder> run_of(const fs::path& target) {
   std::error_code ignored;
   fs::path folder = fs::weakly_canonical(target, ignored);
   if (ignored) return std::nullopt;
-  // RUN, RUN/checkpoints and RUN/checkpoints/step-N.
+  // RUN is the target or, for RUN/checkpoints and RUN/checkpoints/step-N, one or two levels above.
   for (int up = 0; up < 3 && !folder.empty(); ++up, folder = folder.parent_path()) {
     run_folder::RunFolder run(folder);
     if (fs::exists(run.metrics_file(), ignored)) return run;

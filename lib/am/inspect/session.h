@@ -64,7 +64,8 @@ class Session {
   RankFunction& value_function(std::string_view command) const;
 
   bool for_programs() const { return options_.for_programs; }
-  // Returns the path that an operand names: with ~ expanded, relative to the user's folder.
+  // Returns the path that an operand names. Expands ~. A relative path begins at
+  // SessionOptions::folder.
   std::filesystem::path path(const std::string& operand) const;
 
   // Returns the parameter or optimizer state with this name, or the parameter of which `name` is a

@@ -21,8 +21,9 @@ namespace am::inspect {
 class StoredCatalog : public TensorCatalog {
  public:
   // Reads config.json and, for a checkpoint of am-run, plan.toml and checkpoint.json in the folder
-  // of the weights. Throws the errors of read_checkpoint_info(); the other two files may be missing
-  // or invalid. Without config.json, the model cannot be run, and placements are not known.
+  // of the weights. Throws the errors of read_checkpoint_info() for checkpoint.json; the other two
+  // files may be missing or invalid. Without config.json, the model cannot be run, and placements
+  // are not known.
   explicit StoredCatalog(std::unique_ptr<stored::TensorSource> source);
 
   std::string title() const override { return title_; }

@@ -38,8 +38,8 @@ struct HeldParameter {
   formats::Dtype dtype = formats::Dtype::kFloat32;
   std::vector<std::pair<std::string, mesh::Placement>>
       placements;  // pairs of an axis of the mesh and the placement along it
-  // Shards of all ranks, ordered by rank, including replicas. A rank may have several shards. The
-  // catalog owns them.
+  // Shards of all ranks, ordered by rank. Includes replicas, except for parameters in files
+  // (TensorCatalog::at_rest()). A rank may have several shards. The catalog owns the shards.
   std::span<const HeldShard> shards;
 
   int64_t numel() const { return am::numel(shape); }

@@ -1,4 +1,4 @@
-// Converts the first message from am-repl to each rank that it starts, to JSON and back.
+// Converts to JSON, and back, the first message that am-repl sends to each rank that it starts.
 #pragma once
 
 #include <filesystem>

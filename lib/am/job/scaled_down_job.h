@@ -26,8 +26,8 @@ namespace am::job {
 
 // Returns a plan whose job needs no weights and no data: random initial weights, synthetic data
 // (packed if the plan packs its data) and no validation. [checkpoint] and [metrics] have their
-// defaults, without resuming. Only train.max_steps limits this job. All other keys are copied from
-// `plan`.
+// defaults, except checkpoint.resume = "none". Only train.max_steps limits this job. All other keys
+// are copied from `plan`.
 config::Plan without_files(config::Plan plan);
 
 struct ScaledDownJob {

@@ -18,8 +18,8 @@ namespace am::job {
 // How one layout shards a parameter.
 struct Placed {
   Shape local;  // shape of the shard on the first rank that stores the parameter
-  // Placement on each mesh axis, for example "dp_shard_cp: Shard(0), tp: Shard(0)"; "whole" if no
-  // axis for the parameter has several ranks.
+  // Placement on each of the parameter's mesh axes with several ranks, for example "dp_shard_cp:
+  // Shard(0), tp: Shard(0)"; "whole" if there is no such axis.
   std::string placed;
 };
 

@@ -71,7 +71,7 @@ struct OptimizerOptions {
 struct ParameterLayout {
   std::string name;
   Shape shape;                // global shape
-  std::optional<int> tp_dim;  // dim sharded over tp_group; absent if no dim is, and if tp = 1
+  std::optional<int> tp_dim;  // dim that is sharded over tp_group; absent if tp_group shards no dim
   std::string_view tp_group = "tp";  // "etp" for experts of the expert groups
   // Slices of tp_dim, in order, each sharded by itself. Empty: the dim is one slice without copies.
   std::vector<mesh::DimSlice> tp_slices;
@@ -113,7 +113,7 @@ struct ParameterLayout {
   std::vector<LocalShard> parts(const mesh::MeshLayout& mesh, int64_t rank) const;
   // Returns this rank's boxes after tp or ep, before FSDP shards them.
   std::vector<mesh::Box> tp_boxes(const mesh::MeshLayout& mesh, int64_t rank) const;
-  // Returns the only element of parts(). Asserts that parts() has a single element.
+  // Returns the box of the only element of parts(). Asserts that parts() has a single element.
   mesh::Box box(const mesh::MeshLayout& mesh, int64_t rank) const;
   // Returns the number of neighbouring tp ranks whose partial gradients of `part`, an element of
   // parts(), must be summed. 1 means that this rank's gradient is complete.

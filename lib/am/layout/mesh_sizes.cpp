@@ -174,8 +174,8 @@ class Resolver {
         assignment("ep_size", nearest_values(divisors(stage), mesh_.ep_size)));
   }
 
-  // Returns the tensor-parallel ranks of each expert in the grid of the expert groups. Only the
-  // strategy megatron cuts the experts in this grid.
+  // Returns the number of tensor-parallel ranks of each expert in the grid of the expert groups.
+  // The number is 1 except under the strategy megatron, which alone cuts experts in this grid.
   int64_t expert_tp() const {
     const auto* megatron = std::get_if<config::MegatronConfig>(&plan_.strategy);
     return megatron != nullptr ? megatron->expert_tp(mesh_.tp_size) : 1;

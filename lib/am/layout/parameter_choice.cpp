@@ -104,8 +104,8 @@ class Choice {
     check_dimensions();
   }
 
-  // Quantizes the frozen matrices of linear layers and routed experts in the decoder layers, except
-  // those that FSDP ignores, and parts that only am-plan knows.
+  // Quantizes the frozen matrices of linear layers and routed experts in the decoder layers.
+  // Matrices that FSDP ignores, and those that only am-plan knows (Role::kOther), stay unquantized.
   void quantize() {
     for (ParameterLayout& parameter : layout_.parameters) {
       const model::ParameterSpec* spec = spec_of(parameter);

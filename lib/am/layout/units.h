@@ -51,8 +51,8 @@ bool offloads_to_host(const config::DistributedConfig& strategy);
 // fsdp_double_buffer at level 3, at which layers are gathered and freed.
 bool reuses_buffers(const config::DistributedConfig& strategy);
 
-// Whether a unit's gradients are reduced during backward instead of after it. False only with
-// overlap_grad_reduce = false, under megatron and at levels 0 and 1 of megatron_fsdp.
+// Whether a unit's gradients are reduced during backward instead of after it. Returns
+// overlap_grad_reduce under megatron and at levels 0 and 1 of megatron_fsdp, otherwise true.
 bool overlaps_reduction(const config::DistributedConfig& strategy);
 
 // Number of FSDP units that are gathered ahead of the one that computes.

@@ -120,7 +120,7 @@ std::vector<values::ProgramTensor> tensors_of(const am_live_tensor* tensors, siz
 }
 
 // Returns the world of a program's ranks. Each connection of a process has its own key prefix in
-// the group's store, which contains the connection's number. The number is equal on all ranks,
+// the group's store. The prefix contains the connection's number, which is equal on all ranks,
 // because all ranks open their connections in the same order.
 runtime::World world_of(const am_live_options& options) {
   static std::atomic<int> connections{0};

@@ -1,5 +1,5 @@
-// Formats the ranks' answers for the commands `collectives` and `stack`. Ranks with equal stacks
-// share one. If more than 16 ranks are shown, those that issued the same collectives share a table.
+// Formats the ranks' answers for the commands `collectives` and `stack`. Equal stacks are shown
+// once. If more than 16 ranks are shown, those that issued the same collectives share a table.
 #include <algorithm>
 #include <compare>
 #include <map>

@@ -173,7 +173,7 @@ void Program::visit(std::vector<values::ProgramTensor> tensors, const ProgramNum
     if (error.kind() == ErrorKind::kPeer) throw;
     refused = error;  // set() throws on all ranks; clients then find no tensors
   }
-  // Collective, and therefore called even if `numbers` contains the gradient norm.
+  // gradient_norm() is collective, so it is called even if `numbers` contains the gradient norm.
   const double norm = tensors_.gradient_norm();
   if (std::isnan(metrics.grad_norm)) metrics.grad_norm = norm;
   if (world_.rank() == 0) server_->stepped(metrics);

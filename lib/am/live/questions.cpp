@@ -75,7 +75,7 @@ std::vector<std::string> keys_of(const std::vector<int64_t>& ranks, const KeyOf&
   return keys;
 }
 
-// Returns the process of a rank on this machine; 0 for a rank on another machine.
+// Returns the process of a rank; 0 if the rank is not known to be on this machine.
 pid_t process_here(const std::optional<Json>& who) {
   const bool here = who && !boot_id().empty() && control::text_in(*who, "boot_id") == boot_id() &&
                     control::text_in(*who, "host") == host_name();

@@ -33,9 +33,9 @@ class RankStatus {
   // it also has "frames" with one frame per line, and "backward_frames" if the backward of a GPU
   // runs in a thread of its own.
   Json answer(const Json& question);
-  // Sets a function that completes every answer: it may change entries of `json` and add others,
-  // and answers values of question["what"] that this class does not know. Null removes the
-  // function. The previous function no longer runs after set_complete() has returned.
+  // Sets a function that completes every answer: the function may change or add entries of `json`,
+  // and must answer questions whose "what" this class does not know. Null removes the function. The
+  // previous function no longer runs after set_complete() has returned.
   using Complete = std::function<void(const std::string& what, const Json& question, Json& json)>;
   void set_complete(Complete complete);
   // Sets the probe that captures stack traces of the training thread. The training thread must set

@@ -44,7 +44,7 @@ class Status {
   const char* phase() const;
   // Returns an object with step, max_steps, phase, loss, step_seconds, seconds_left (until the last
   // step, validation and saving included), tokens_per_second, goodput, expert_load and paused.
-  // Values that are not known are null.
+  // Values that are not known are null, except that an unknown max_steps is 0.
   Json to_json() const;
 
  private:

@@ -21,7 +21,7 @@ class RecentTimes {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Records the rank's total times over all steps of the job so far; `steps` is their number.
+  // Records the rank's total times over all steps of the job so far. `steps`: number of steps.
   void add(const observe::RankTimes& times, int64_t steps, Clock::time_point now);
   // Returns an object with "steps", the number of steps, and the seconds per step of each kind of
   // time; null before the second step.

@@ -10,7 +10,8 @@ namespace am::model {
 
 // Reads the five sizes: vocabulary, hidden size, intermediate size, layers and heads. If
 // `class_sizes` is set (for the text part of a multimodal config), a missing size gets the default
-// of the family's configuration class; otherwise a missing size is an error.
+// of the family's configuration class; otherwise a missing size is an error. In families with an
+// intermediate_ratio (family.h), a missing intermediate size is never an error.
 void read_sizes(ConfigReader& reader, const Family& family, bool class_sizes, ModelConfig& config);
 void read_common(ConfigReader& reader, const Family& family, ModelConfig& config);
 

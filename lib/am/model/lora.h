@@ -48,8 +48,8 @@ bool is_saved(const std::vector<std::string>& modules_to_save, std::string_view 
 DecoderSpec with_lora(DecoderSpec spec, const LoraConfig& lora);
 
 // Whether the module can have an adapter. Linear layers that every token passes can have one,
-// except a head whose weight is tied to the embedding. Embeddings, norms, routers and routed
-// experts cannot.
+// except a head whose weight is tied to the embedding and modules of role kOther. Embeddings,
+// norms, routers and routed experts cannot.
 bool can_have_adapter(const ModuleSpec& module);
 
 // An entry of target_modules or modules_to_save without effect.

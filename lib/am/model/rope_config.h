@@ -11,10 +11,11 @@ namespace am::model {
 
 // Reads the rotary embedding. In the old spelling, the config has `rope_theta` and an object
 // `rope_scaling`, whose type is under `rope_type`, or under `type` in the oldest files. In the new
-// spelling, one object `rope_parameters` has all of these keys. The factors of linear, llama3 and
-// longrope are required; factors of unknown types are not read. The original length of llama3, yarn
-// and longrope is `original_max_position_embeddings` of the config, or else that of the object, or
-// else `config.max_position_embeddings`. The sizes of `config` must have been read before.
+// spelling, one object `rope_parameters` has all of these keys. Required are `factor` of linear,
+// the three factors of llama3, and the two lists of longrope; factors of unknown types are not
+// read. The original length of llama3, yarn and longrope is `original_max_position_embeddings` of
+// the config, or else that of the object, or else `config.max_position_embeddings`. The sizes of
+// `config` must have been read before.
 RopeConfig read_rope(ConfigReader& reader, const ModelConfig& config, double default_theta);
 
 inline constexpr double kMaxTheta = 1e12;  // largest legal rope_theta

@@ -50,9 +50,9 @@ class TpModules {
   const AttentionSpec& attention_of(const TpModule& module) const {
     return spec_.layer(module.layer).attention;
   }
-  // Returns the projection that computes the heads which the module reads, for a norm over heads or
-  // a vector with a value per head: a matrix of its own, or the fused matrix. Returns null for all
-  // other modules.
+  // For a norm over heads or a vector with a value per head, returns the projection that computes
+  // these heads: the matrix of queries or keys, or the fused matrix. Returns null for all other
+  // modules.
   const TpModule* projection_of(const TpModule& module) const;
   // Whether the heads that projection_of() computes are sharded over tp.
   bool heads_are_cut(const TpModule& module) const;

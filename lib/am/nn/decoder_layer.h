@@ -74,9 +74,9 @@ struct FeedForward {
   bool gated = true;
   model::Activation activation = model::Activation::kSilu;
 
-  // Returns the input of down_proj.finish [B, T, D] for x_BTD. The activation function's output is
-  // recomputed in backward, even outside a segment, unless down_proj has an input transform and no
-  // adapter. `leaves` means that the enclosing recomputed segment returns the result without
+  // Returns the input of down_proj.finish [B, T, D] for x_BTD. Backward recomputes the activation
+  // function's output; outside a segment it is kept instead if down_proj has an input transform and
+  // no adapter. `leaves` means that the enclosing recomputed segment returns the result without
   // reading it.
   at::Tensor product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                      RecomputeTape& products) const;

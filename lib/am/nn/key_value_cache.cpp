@@ -11,7 +11,8 @@ namespace {
 
 constexpr int64_t kPositionDim = 2;
 
-// Writes x after the first `first` cached positions. Allocates the buffer on the first call.
+// Writes x after the first `first` cached positions. Allocates the buffer if there is none, or if
+// the buffer has another shape or dtype than x requires.
 void append(at::Tensor& kept_BGCX, const at::Tensor& x_BGtX, int64_t first, int64_t capacity) {
   std::vector<int64_t> sizes = x_BGtX.sizes().vec();
   const int64_t count = sizes[kPositionDim];

@@ -23,7 +23,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kBegin = "\"ts\": ", kLength = "\"dur\": ";
 
-// Returns the text between `before` and the next character of `ends`; empty if there is none.
+// Returns the text from the end of `before` to the next character of `ends`, or to the end of the
+// line; empty if the line does not contain `before`.
 std::string_view between(std::string_view line, std::string_view before, std::string_view ends) {
   const size_t at = line.find(before);
   if (at == std::string_view::npos) return {};
@@ -44,7 +45,7 @@ std::string microseconds(int64_t nanoseconds) {
   return text.insert(text.size() - 3, ".");
 }
 
-// Time of an event: the line after that with its name has "ts" and "dur".
+// Time of an event. In the file, its keys "ts" and "dur" are in the line after the event's name.
 struct Span {
   int64_t begin = 0, end = 0;
 };

@@ -7,9 +7,10 @@
 namespace am::observe {
 
 // Copies a trace. A range "backward UNIT" begins and ends in hooks of autograd, inside events
-// "autograd::engine::evaluate_function: ..". In the copy, each of its edges is at the begin of the
-// event that contains it, so that the range contains whole events. All other text stays equal.
-// Throws std::filesystem::filesystem_error if a file cannot be read or written.
+// "autograd::engine::evaluate_function: ..". In the copy, the range begins where the event around
+// its first hook begins, and ends where the event around its last hook begins, so that the range
+// contains whole events. All other text stays equal. Throws std::filesystem::filesystem_error if a
+// file cannot be read or written.
 void copy_nested(const std::filesystem::path& from, const std::filesystem::path& to);
 
 }  // namespace am::observe

@@ -8,8 +8,8 @@
 namespace am::optim {
 
 // Returns the learning rate of step `step` of `max_steps`, counted from 0. During warm-up it is lr
-// * (step + 1) / warmup_steps. After warm-up, t rises from 0 to 1 at step decay_steps (at max_steps
-// if decay_steps is 0), and the learning rate is:
+// * (step + 1) / warmup_steps. After warm-up, t rises linearly from 0 and reaches 1 at step
+// decay_steps (at max_steps if decay_steps is 0), and the learning rate is:
 //   constant   lr
 //   cosine     min_lr + (lr - min_lr) * (1 + cos(pi t)) / 2
 //   linear     lr + (min_lr - lr) * t

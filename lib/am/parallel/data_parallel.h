@@ -48,14 +48,15 @@ struct DataParallelOptions {
   // Whether each unit's gradients are reduced during backward; if false, all gradients are reduced
   // after backward.
   bool overlap_reduction = true;
-  // Whether freed memory of full parameters and of communication buffers is kept for later units.
+  // Whether freed memory of the layers' full parameters and communication buffers is kept for later
+  // layers. All other units, such as the embedding, allocate their memory anew.
   bool reuse_buffers = false;
   bool check_for_nan = false;  // whether reduced gradients are checked: see finish_backward()
   bool report_nan = false;     // whether backward throws at a gradient that is not finite
 };
 
-// The parts of a model that data parallelism uses. A function with this argument reads both vectors
-// only during the call.
+// The parts of a model that data parallelism uses. A function that takes a ModelUnits reads both
+// vectors only during the call.
 struct ModelUnits {
   const std::vector<nn::ParameterPtr>& parameters;  // in the order of Layout::parameters
   const std::vector<nn::UnitUse>& uses;             // uses of the units, in forward order

@@ -243,8 +243,9 @@ DataParallelOptions data_parallel_options(const config::Plan& plan, const layout
   if (fsdp2 == nullptr) return ddp_options(plan, layout);
   DataParallelOptions options =
       fsdp2_options(*fsdp2, layout, tensor::parse_dtype(plan.model.dtype));
-  // Prefetching on a CPU overlaps with no computation. The device is checked, not the plan's
-  // backend, because a plan may name no backend.
+  // Prefetching on a CPU overlaps with no computation, so it is off there unless the plan sets
+  // enable_fsdp2_prefetch. The device is checked, not the plan's backend, because a plan may name
+  // no backend.
   if (device.is_cpu() && !fsdp2->enable_fsdp2_prefetch) options.prefetch = {};
   return options;
 }

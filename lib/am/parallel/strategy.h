@@ -1,6 +1,6 @@
 // A strategy turns a decoder written for one device into this rank's part of a decoder on a mesh.
-// The strategies "fsdp2", "megatron_fsdp" and "ddp" are built in; programs register further
-// strategies by name.
+// The strategies "fsdp2", "megatron_fsdp", "ddp" and "megatron" are built in; programs register
+// further strategies by name.
 //
 //   Parallelized never_freed(const StrategyInput& input) {
 //     Parallelized made;
@@ -58,7 +58,7 @@ using ParallelStrategy = std::function<Parallelized(const StrategyInput& input)>
 // function is empty, if a strategy with this name is registered or built in, or if the name has the
 // form of a plugin's ("libmine.so:symbol").
 void register_parallel_strategy(const std::string& name, ParallelStrategy strategy);
-// Returns "fsdp2", "megatron_fsdp", "ddp", then the registered names.
+// Returns "fsdp2", "megatron_fsdp", "ddp", "megatron", then the registered names.
 std::vector<std::string> parallel_strategy_names();
 // Returns a strategy by its name. A name such as "libmine.so:symbol" loads a library and calls its
 // function `symbol`, which returns a StrategyPlugin. Throws Error(kUsage), which lists the names,

@@ -9,8 +9,9 @@
 namespace am::pipeline {
 namespace {
 
-// Source of a schedule's bubbles. kOwn: each rank's order contains all of them. kForwardsWait and
-// kAllWait: insert_bubbles() inserts bubbles where only forwards, or all passes, wait for inputs.
+// Source of a schedule's bubbles. kOwn: each rank's order contains all of them. kForwardsWait:
+// insert_bubbles() inserts bubbles where forwards wait for inputs. kAllWait: it inserts bubbles
+// where backwards wait as well.
 enum class Bubbles { kOwn, kForwardsWait, kAllWait };
 
 struct Entry {

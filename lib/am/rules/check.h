@@ -89,8 +89,8 @@ CheckedFile check_file_by(const Judge& judge, const std::filesystem::path& file,
 // not read and need not exist.
 CheckedFile check_text(std::string_view text, const std::string& file, Diagnostics& found);
 
-// Loads the model config that the plan's model.path names. Returns nothing after an error, which is
-// added to `found`, and without one if model.path is empty.
+// Loads the model config that the plan's model.path names. Returns nothing if model.path is empty,
+// or after an error, which is added to `found`.
 std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnostics& found);
 
 }  // namespace am::rules

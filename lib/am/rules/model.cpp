@@ -72,9 +72,9 @@ std::string other_part(const model::DecoderSpec& spec, bool matrices) {
   return {};
 }
 
-// Refuses tp and cp for a model with parts that only am-plan knows, because it has no cut for them.
-// Vectors, for example norms of activations that tp cuts, prevent only tp. Without tp and cp, warns
-// that activations and messages of the matrices are not predicted.
+// Reports an error if tp or cp is above 1 and the model's layers have modules of role kOther, which
+// automesh cannot cut. Vectors, for example norms of activations that tp cuts, prevent only tp. If
+// tp = cp = 1, warns that predictions leave out the activations of the matrices.
 void check_parts(const RuleContext& context, Diagnostics& found) {
   if (context.layout == nullptr || context.model == nullptr) return;
   const model::DecoderSpec& spec = context.layout->inventory.spec;

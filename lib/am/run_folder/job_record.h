@@ -19,8 +19,8 @@
 namespace am::run_folder {
 
 // Identity of a job: its id, and the random ids of am-run's launchers, one per machine. The job's
-// id is the id of rank 0's launcher; if another launcher started the job, `launchers` is empty. All
-// ranks agree on the identity (train/job_identity.h).
+// id is the id of rank 0's launcher. If the job was started without am-run, rank 0 generates the
+// id, and `launchers` is empty. All ranks agree on the identity (train/job_identity.h).
 struct JobIdentity {
   std::string id;
   std::vector<std::string> launchers;
@@ -34,7 +34,7 @@ struct JobRecord {
   int64_t first_step = 0;
   int64_t steps = 0;           // number of finished steps, including those of earlier jobs
   std::optional<double> loss;  // loss of the last step; nullopt if the job has trained no step
-  bool stopped = false;        // the user stopped the job before max_steps
+  bool stopped = false;        // the user, or train.max_time, stopped the job before max_steps
   bool ended = false;          // the record is final; otherwise the job is running, or has failed
   Json cause;                  // cause of the job's failure, as am-run prints it; null: none
   JobTime time;                // time of all attempts of the job, until the record was written
@@ -59,7 +59,7 @@ struct JobOutcome {
   std::optional<int64_t> steps;
   int64_t trained_steps = 0;    // number of steps that this job has trained
   std::optional<double> loss;   // loss of the last step
-  bool stopped = false;         // the user stopped the job before max_steps
+  bool stopped = false;         // the user, or train.max_time, stopped the job before max_steps
   std::optional<JobTime> time;  // time of all attempts of the job; nullopt: unknown
 };
 

@@ -72,7 +72,8 @@ Json to_record(const JobTime& time);
 JobTime job_time_from(const Json& record);
 
 // Returns a line for the user, for example "93.1 %: 4 failures, 61 steps again, 22 min starting,
-// 3 min saving". Lists the phases besides steps that took more than 1 % of the time.
+// 3 min saving". Lists the phases, except kSteps and kStepsAgain, that took more than 1 % of the
+// time.
 std::string goodput_text(const JobTime& time);
 
 // Returns the current Unix time in seconds.

@@ -68,8 +68,8 @@ struct ShardIndex {
 
 // Returns the name of a rank's data file, for example "__3_0.distcp".
 std::string data_file_name(int64_t rank);
-// Returns the label with which a data file begins. The label contains the save's id and the rank,
-// by which files of different saves are distinguished.
+// Returns the label with which a data file begins. The label contains the rank and the save's id,
+// so that a mix of files of several saves is detected.
 std::string data_file_label(const std::string& save_id, int64_t rank);
 // Maximum number of bytes of a label.
 inline constexpr size_t kLongestLabel = 256;

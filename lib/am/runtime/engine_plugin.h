@@ -1,5 +1,5 @@
-// Loads libautomesh_cuda.so, which contains the NCCL engine and selects GPUs, so that a CPU build
-// links no CUDA libraries.
+// Loads the plugin libautomesh_cuda.so, which contains all code that needs CUDA, for example the
+// NCCL engine. libautomesh itself links no CUDA libraries.
 //
 // The plugin exports one C symbol, kCudaPluginSymbol, a function that returns a CudaPlugin. The
 // plugin is built together with libautomesh, and its version is checked.

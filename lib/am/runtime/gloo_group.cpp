@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kAborted = "the group was aborted";
 
-// A reduce-scatter in progress: wait() waits for the parts of all ranks and sums them: float64 in
-// float64, all other dtypes in float32.
+// A reduce-scatter in progress. wait() waits for the parts of all ranks and sums them, in float64
+// if they are float64, otherwise in float32.
 class SumOfParts final : public c10d::Work {
  public:
   SumOfParts(c10::intrusive_ptr<c10d::Work> arrival, at::Tensor parts, at::Tensor in,

@@ -123,8 +123,9 @@ void Inquiry::hear(RankState state) {
   }
 }
 
-// Publishes {"RANK": [beat, seconds]} for the silent ranks. The beat numbers a rank's published
-// states: a reader that sees another beat in the rank's state knows that the rank is running.
+// Publishes {"RANK": [beat, seconds]} for the silent ranks. `beat` is the number of the last state
+// that was read from the silent rank. A reader that finds a state of this rank with another number
+// knows that the rank is running.
 void Inquiry::publish_silence(const Collective& waiting) {
   Json silence = Json::object();
   for (const auto& [peer, entry] : heard_) {

@@ -16,7 +16,7 @@
 //     parameters are allocated and freed often, and the size of logits depends on the batch.
 //
 // Note [Ranks that share a GPU]: NCCL 2.30 supports communicators with several ranks on one GPU,
-// each a separate process, if its environment enables it. With AM_RANKS_PER_GPU=N (am-run
+// each in a separate process, if environment variables enable this. With AM_RANKS_PER_GPU=N (am-run
 // --ranks-per-gpu N) above 1 the defaults are
 //
 //   NCCL_MULTI_RANK_GPU_ENABLE=1

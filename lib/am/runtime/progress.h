@@ -25,8 +25,8 @@
 
 namespace am::runtime {
 
-// Identity of a communicator, by which messages name it and by which the collectives of different
-// ranks are compared.
+// Identity of a communicator, by which error messages name it and by which the collectives of
+// different ranks are compared.
 struct CommunicatorId {
   // Unique in the world, and equal on all ranks of the communicator; for example "mesh/1/tp/4".
   std::string name;

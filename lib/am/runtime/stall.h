@@ -4,9 +4,9 @@
 // group that have not issued that collective yet. A member that has not issued it may itself wait
 // in a collective of another group; then the ranks for which that member waits are the cause, and
 // so on. This chain of waits ends at ranks that wait in no collective, that failed, or that are
-// silent. If any of these failed or are silent, `missing` lists only those, otherwise all of them.
-// If all ranks on the chain wait for other ranks, the chain is a cycle: the ranks issued their
-// collectives in different orders.
+// silent. `missing` lists the failed and the silent ranks or, if there are none, all ranks at which
+// the chain ends. If all ranks on the chain wait for other ranks, the chain is a cycle: the ranks
+// issued their collectives in different orders.
 #pragma once
 
 #include <cstdint>

@@ -22,9 +22,9 @@ bool is_compatible_torch(std::string_view compiled, std::string_view loaded);
 // compatible with the version at compile time. Must be called before any other use of libtorch.
 void require_compiled_torch();
 
-// Returns one or two lines for --version: for example "libtorch 2.11.0" or, if the loaded version
-// is not the version at compile time, the loaded version and file, and on a second line the version
-// at compile time.
+// Returns the text for --version, for example "libtorch 2.11.0". If the loaded version is not the
+// version at compile time, the text has two lines: the loaded version and file, then the version at
+// compile time.
 std::string torch_version_text();
 
 // Decodes the result of libtorch's aoti_torch_abi_version(): major, minor and patch, one byte each

@@ -7,8 +7,8 @@
 //   }});
 //
 // The rank's state goes to the job's store, over a separate connection. While a collective is late,
-// one rank of its group reads the states of the other ranks and publishes a verdict for all
-// (inquiry.h). The error of a collective that fails or times out then names the missing ranks
+// two ranks of its group watch the states of the other ranks. When the collective fails or times
+// out, one rank publishes a verdict for all (inquiry.h), and the error names the missing ranks
 // (CollectiveError::missing). Gloo ends a late collective by itself; if nothing does (a GPU kernel
 // that spins, a lost wake-up), a thread of the watchdog calls on_stall, once, `grace` after the
 // timeout.

@@ -152,7 +152,7 @@ Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
                 "a peer rank went away or did not arrive in time; look at its log");
   }
   // Gloo connects pair by pair. Without this barrier, a peer that has all its connections could use
-  // and close the group while another peer is still connecting, and that peer would fail.
+  // and close the group while another peer is still connecting; the latter would then fail.
   if (!state_->fake) {
     meet(*state_->store, cat(name, " (connected)"), rank(), members, options.timeout);
   }

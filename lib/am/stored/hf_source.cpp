@@ -155,9 +155,9 @@ class HfSource : public TensorSource {
     if (!cut.empty()) problems_.push_back({name, cut});
   }
 
-  // Compares the index file with the contents of the weight files. A tensor that is in the index
-  // and in no file is listed as damage with OnDamage::kReport. Otherwise note() mentions it: an
-  // error would be premature, because the model may not need the tensor.
+  // Compares the index file with the contents of the weight files. A tensor of the index that no
+  // weight file contains is not an error here, because the model may not need the tensor: damage()
+  // lists it with OnDamage::kReport, otherwise note() mentions it.
   void compare_index() {
     if (index_.empty()) return;
     std::unordered_map<std::string_view, const formats::SafetensorsFile*> files;

@@ -42,7 +42,8 @@ std::vector<Place> places_of(const model::ParameterSpec& parameter,
 class HubNames : public TensorSource {
  public:
   // `source` must outlive this object. Throws Error(kFormat) if the names of the model's parameters
-  // occur equally often with several prefixes, i.e. if the file contains several models.
+  // occur equally often with two prefixes of which neither begins with the other: the file then
+  // contains several models.
   HubNames(const TensorSource& source, const model::Inventory& inventory);
 
   std::string format() const override { return source_.format(); }

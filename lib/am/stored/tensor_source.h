@@ -54,8 +54,8 @@ struct StoredProblem {
   std::string what;
 };
 
-// How opening a checkpoint handles files that are missing, truncated or from another save. In both
-// cases, values are only checked when they are read.
+// How opening a checkpoint handles files that are missing, truncated or from another save. Opening
+// checks no values: they are checked when they are read.
 //   kRefuse   throws, if the damage can be detected without reading data
 //   kReport   opens the remaining files; TensorSource::damage() lists the damage
 enum class OnDamage { kRefuse, kReport };

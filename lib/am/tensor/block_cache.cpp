@@ -13,8 +13,9 @@ namespace am::tensor {
 namespace {
 
 constexpr size_t kPage = 4096;
-// Slack of the budget: 1/kSpare of the most bytes that were ever in use. Without it, no freed block
-// could be kept at the peak of a step, and every step would allocate blocks of other sizes anew.
+// Slack of the budget: 1/kSpare of the most bytes that were ever in use. Without slack, no freed
+// block could be kept at the peak of a step, so every step would have to allocate again the blocks
+// that are not in use at the peak.
 constexpr size_t kSpare = 256;
 
 // Rounds up to whole pages, so that tensors of nearly equal size share blocks.

@@ -3,7 +3,7 @@
 //   const term::Style style = term::Style::of(STDERR_FILENO, term::ColorMode::kAuto);
 //   std::cerr << style.paint(term::Role::kError, "error") << ": no such file\n";
 //
-// Functions in this folder that draw return text; none prints. With a plain style, the text
+// The drawing functions of this folder return text and print nothing. With a plain style, the text
 // contains no colour sequences.
 #pragma once
 

@@ -18,7 +18,7 @@ namespace am::train {
 // optimizer's settings as facts. The step is the larger of the training step and the number of the
 // optimizer's updates, if stored; 0 if neither is stored, as for SGD. Throws Error(kPlan) if `path`
 // has no weights or no optimizer states, and Error(kFormat) if the number of updates differs
-// between parameters, or if neither number is stored although the optimizer needs it.
+// between parameters, or if neither number is stored although the optimizer needs one of them.
 run_folder::CheckpointInfo describe_foreign(const std::filesystem::path& path);
 
 // Reads this rank's boxes of the parameters and of `states`. A state is found by the name that its

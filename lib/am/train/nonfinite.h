@@ -7,8 +7,8 @@
 // an export is written.
 //
 // Under float16 the loss scale handles overflows first (optim/grad_scaler.h). train.on_nonfinite
-// decides the other cases: a loss that is not finite, and gradients that are not finite without a
-// loss scale, with a fixed one, or at the smallest scale, 1.
+// decides the other cases: a loss that is not finite; and gradients that are not finite if there is
+// no loss scale, or if the scale is fixed or has its smallest value, 1.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -146,8 +146,8 @@ ResumePoint choose_resume_point(const config::Plan& plan, const fs::path& checkp
   if (begin.foreign) {
     begin.notes.push_back(cat(begin.folder.filename().string(),
                               " is a checkpoint of another program at step ", begin.info.step,
-                              ": its weights and optimizer states are read, and the sequences that "
-                              "this job reads in that number of steps are skipped"));
+                              ": its weights and optimizer states are loaded, and the data begins "
+                              "after the sequences of that number of this job's steps"));
   }
   return begin;
 }

@@ -105,9 +105,9 @@ class Step {
   int64_t tokens() const { return sizes_.global_batch * plan_.train.seq_len; }
 
   // Computes the gradients of all micro-batches, reduced over the ranks and multiplied by
-  // `loss_scale`, and exchanges the step's numbers in one message, for which the host waits for the
-  // device. On the meta device, where gradients have no values, the returned norm is above
-  // train.max_grad_norm, so that update() clips. Collective.
+  // `loss_scale`, and exchanges the step's numbers in one message. The host waits until the device
+  // has computed these numbers. On the meta device, where gradients have no values, the returned
+  // norm is above train.max_grad_norm, so that update() clips. Collective.
   StepNumbers backward(BatchSource& batches, int64_t step, double loss_scale = 1.0);
 
   // Clips the gradients to train.max_grad_norm, divides them by the loss scale, and steps the

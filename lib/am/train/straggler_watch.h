@@ -46,8 +46,9 @@ class StragglerWatch {
 
   // Sets `times` of the report, and on rank 0 `compare` if a comparison is due.
   void fill(StepReport& report);
-  // Compares the average times per step of all ranks (StepNumbers::times), which fill() has
-  // reported since the last add_step(). On rank 0, returns lines for the log about slow ranks.
+  // Compares the average times per step that fill() has reported on all ranks (StepNumbers::times).
+  // Must be called before the next add_step(). On rank 0, returns lines for the log about slow
+  // ranks.
   std::vector<std::string> compare(const std::vector<observe::RankTimes>& times);
 
  private:

@@ -3,9 +3,10 @@
 //   Trainer trainer(job, world, run, {.log = [](const std::string& line) { .. }});
 //   TrainResult result = trainer.run(stop);
 //
-// Except for rounding, losses do not depend on the layout: initial values depend only on the seed
-// and on parameter name and index, and samples on the step; the loss is divided by the number of
-// labels of the global batch, and the gradient norm counts each parameter once.
+// Except for rounding, losses do not depend on the layout: an initial value depends only on the
+// seed, the parameter's name and the element's index, and the samples of a step depend only on its
+// number; the loss is divided by the number of labels of the global batch, and the gradient norm
+// counts each parameter once.
 #pragma once
 
 #include <chrono>
@@ -127,8 +128,8 @@ class Trainer : private StepObserver {
   // Chooses the checkpoint to resume from, if any, completes the plan, and opens the data. Called
   // before the model exists.
   void choose_resume_point(const model::ModelConfig& config);
-  // Sets the FLOPs from which the MFU is computed, if the device is a GPU whose peak is known: by
-  // the driver's name, or else by cluster.gpu.
+  // Sets the FLOPs from which the MFU is computed, if the device is a GPU whose peak is known. The
+  // GPU is found by the name that the driver reports or, if this name is unknown, by cluster.gpu.
   void set_peak(const model::ModelConfig& config);
   // Creates the objects that run the model's steps.
   void add_steps();

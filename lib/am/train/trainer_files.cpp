@@ -161,7 +161,7 @@ void Trainer::end(const TrainResult& result) {
 }
 
 // Opens the files that metrics are written to. Only rank 0 writes metrics. A file that cannot be
-// opened ends the job. If a later write fails, the job ends only for metrics.jsonl.
+// opened ends the job. A write that fails later ends the job only if the file is metrics.jsonl.
 std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   std::vector<std::unique_ptr<observe::MetricSink>> sinks;
   if (mesh_.rank() != 0 || nothing_to_do()) return sinks;

@@ -26,7 +26,8 @@ at::Tensor in_full(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at:
   at::Tensor scores = at::matmul(q_BHTK.to(wide), k.transpose(2, 3)) * params.scale;
   if (params.softcap) scores = (scores / *params.softcap).tanh() * *params.softcap;
   if (!params.slopes.empty()) {
-    // As in BLOOM: a bias that depends on the key's position alone changes no softmax otherwise.
+    // A bias by the key's position, as in BLOOM, and a bias by distance differ by a constant per
+    // query, which does not change the softmax.
     scores = scores + at::tensor(params.slopes, wide).view({-1, 1, 1}) * at::arange(length, wide);
   }
   const at::Tensor all = at::ones({length, length}, at::kBool);

@@ -197,7 +197,7 @@ TEST_CASE("a task that is waited for at once needs no other thread", "[shared_me
     second->wait();
     CHECK(first->isCompleted());
     CHECK(ran == 202);
-    // No caller waits for this task. The queue runs it before it ends.
+    // No caller waits for this task. The queue's destructor waits until it has run.
     queue.add(When::kWaitedFor, [&ran] { ++ran; });
   }
   CHECK(ran == 203);

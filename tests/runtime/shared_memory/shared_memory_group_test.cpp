@@ -1,4 +1,4 @@
-// Tests collectives through shared memory: the results equal those of Gloo, and errors.
+// Tests collectives through shared memory: their results, which equal Gloo's, and their errors.
 #include "am/runtime/shared_memory/shared_memory_group.h"
 
 #include <ATen/ATen.h>

@@ -102,7 +102,7 @@ def open_state(folder, name, plan, resumed):
     """Returns the state of the run at the service. The state of a new run contains no id.
 
     Steps after the one from which a job resumes are sent again only if the plan has changed;
-    otherwise their numbers are the same.
+    otherwise their metrics are the same.
     """
     state = State(folder / f"logger-{name}.json")
     job = result_of(folder).get("job")

@@ -6,7 +6,7 @@
 constexpr int kKept = 2;
 
 // Returns the sum of x over the team's threads. All threads of the block call it, alternately with
-// 0 and 1 as `turn`, because slow warps may still read the sums of the call before.
+// 0 and 1 as `turn`, because slow warps may still read the sums of the previous call.
 __device__ __forceinline__ float sum_over_team(float x, int team, int turn) {
   const int lanes = team < 32 ? team : 32;
   for (int apart = lanes / 2; apart > 0; apart /= 2) x += __shfl_xor_sync(0xffffffff, x, apart);

@@ -15,7 +15,7 @@ void replace_all(std::string& text, std::string_view old, std::string_view repla
   }
 }
 
-// A stage that changes each token by itself.
+// A stage that changes each token independently of the others.
 class TokenStage : public Decoder {
  public:
   void apply(std::vector<std::string>& tokens) const override {

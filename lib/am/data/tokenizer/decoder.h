@@ -33,8 +33,8 @@ DecoderStage byte_fallback_decoder();
 DecoderStage replace_decoder(Pattern pattern, std::string content);
 // Joins all tokens into one.
 DecoderStage fuse_decoder();
-// Removes the character `content` from each token: up to `left` at its beginning, and up to `right`
-// at its end.
+// Removes the character `content` from each token: at most `left` times at its beginning, and at
+// most `right` times at its end.
 DecoderStage strip_decoder(std::string content, size_t left, size_t right);
 // Turns `replacement` into a space; in the first token, removes it if `drops_first`.
 DecoderStage metaspace_decoder(std::string replacement, bool drops_first);

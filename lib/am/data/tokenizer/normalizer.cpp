@@ -8,8 +8,8 @@
 namespace am::data {
 namespace {
 
-// A stage that changes each character by itself. `change` appends the character's replacement to
-// `out`, or appends nothing to remove the character.
+// A stage that changes each character independently of the others. `change` appends the character's
+// replacement to `out`, or appends nothing to remove the character.
 template <typename Change>
 class CharacterStage : public Normalizer {
  public:

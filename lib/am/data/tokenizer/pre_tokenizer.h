@@ -67,8 +67,8 @@ std::unique_ptr<const PreTokenizer> split_stage(Pattern pattern, SplitBehavior b
 
 // Pieces before which Metaspace puts `replacement`: all, the piece that begins the text, or none.
 enum class PrependScheme { kAlways, kFirst, kNever };
-// Replaces each space by `replacement`, and puts one before the pieces that `scheme` selects if
-// they do not begin with one.
+// Replaces each space by `replacement`. Also puts `replacement` before the pieces that `scheme`
+// selects, unless they begin with it or with a space.
 std::unique_ptr<const PreTokenizer> metaspace_stage(std::string replacement, PrependScheme scheme);
 // Puts a space before a piece that does not begin with one.
 std::unique_ptr<const PreTokenizer> prefix_space_stage();

@@ -49,7 +49,7 @@ std::u32string lower_case(char32_t c);
 
 // Whether the character has Unicode's property White_Space.
 bool is_space(char32_t c);
-// Whether the character belongs to words: "\w" in Unicode's annex 18.
+// Whether the character belongs to words: "\w" in Unicode Technical Standard 18.
 bool is_word(char32_t c);
 bool is_mark(char32_t c);             // categories Mn, Mc and Me
 bool is_nonspacing_mark(char32_t c);  // category Mn

@@ -53,6 +53,7 @@ class ByteReader {
   Bytes rest() const { return bytes_.subspan(at_); }
 
   // The functions below throw Error(kFormat) if too few bytes are left.
+  //
   // Returns the next `size` bytes.
   Bytes take(uint64_t size) {
     if (size > bytes_.size() - at_) fail_damaged("the bytes end early");

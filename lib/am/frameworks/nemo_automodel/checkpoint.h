@@ -10,10 +10,10 @@
 
 namespace am::frameworks {
 
-// Returns whether the path is a checkpoint folder of AutoModel. It contains model/ with weights,
-// and optim/, config.yaml or losses.json; if AutoModel did not complete it, model/ and .incomplete.
-// Also returns true for the parent folder of checkpoints if its link LATEST points to such a
-// folder.
+// Returns whether the path is a checkpoint folder of AutoModel. Such a folder contains model/ with
+// weights, and at least one of optim/, config.yaml and losses.json; if AutoModel did not complete
+// the folder, it contains model/ and .incomplete. Also returns true for the parent folder of
+// checkpoints if its link LATEST points to such a folder.
 bool is_automodel_folder(const std::filesystem::path& path);
 // Opens the checkpoint; in a parent folder, the one to which LATEST points. A file `.incomplete` in
 // the folder shows that AutoModel did not complete it: with `damage` = kRefuse, throws

@@ -180,8 +180,8 @@ void append_others(std::string& out, const JobResult& result) {
   for (const auto& [node, error] : result.failed_launchers) {
     lines += cat("  the launcher of node ", node, " gave up: ", error.message, "\n");
   }
-  // If the text above names no rank or node as the cause, the list contains all ranks, so its
-  // heading is not "the others".
+  // If the text above names no rank or node as the cause, the heading is "the ranks", because "the
+  // others" would refer to nothing.
   const bool nobody_named = !result.cause && result.silent_nodes.empty() &&
                             result.failed_launchers.empty() && result.store_error.empty();
   if (!lines.empty()) out += cat(nobody_named ? "the ranks:\n" : "the others:\n", lines);

@@ -88,10 +88,10 @@ struct JobResult {
   int64_t restarts = 0;     // number of attempts of the job before this one
 };
 
-// Returns a description of the failure as lines of plain text; empty if the job succeeded. It
-// begins with the cause. If this is a rank: its node and step, how it ended or which collective it
-// did not reach, its error, hint, last collective and log, and, if it reported no error or hung,
-// the last lines of its output. The ends of the other ranks follow.
+// Returns a description of the failure as lines of plain text; empty if the job succeeded. The text
+// begins with the cause. For a rank, it contains the node and step, how the rank ended or which
+// collective the rank did not reach, the error, hint, last collective and log, and, if the rank
+// reported no error or hung, the last lines of output. The ends of the other ranks follow.
 std::string describe(const JobResult& result);
 
 // Returns the cause as {"rank", "node", "step", "hangs", "exit_status", "signal", "message",

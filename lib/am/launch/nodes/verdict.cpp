@@ -21,8 +21,8 @@ constexpr size_t kMostLaunchers = 4;
 // Largest number of ranks in a parsed verdict, so that an invalid text cannot exhaust memory.
 constexpr size_t kMostRanks = 1 << 20;
 
-// End of a rank that neither caused the failure nor witnessed it. Ranks with equal
-// values share one entry of the verdict.
+// How a rank ended that neither caused the failure nor witnessed it. Ranks for which these fields
+// are equal share one entry of the verdict.
 struct KindOfEnd {
   int exit_status = 0;
   int signal = 0;

@@ -26,7 +26,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   if (!says_rope) config.rope = default_rope();
 }
 
-// Reads the keys of Apertus 1.5. am-plan knows no head over a part of the vocabulary.
+// Reads the keys of Apertus 1.5. A head over a part of the vocabulary cannot be planned.
 void read_text_config(ConfigReader& reader, ModelConfig& config) {
   read_config(reader, config);
   constexpr std::string_view kKey = "output_vocab_size";

@@ -6,8 +6,8 @@
 namespace am::model {
 namespace {
 
-// Reads which layers have experts without mlp_layer_types: every `moe_layer_freq`-th of those after
-// the dense first layers.
+// Reads which layers have experts if the config has no mlp_layer_types: those after the dense first
+// layers whose index is a multiple of `moe_layer_freq`.
 void read_expert_layers(ConfigReader& reader, ModelConfig& config) {
   const int64_t step = reader.integer("moe_layer_freq", 1, kMostLayers).value_or(1);
   if (!config.moe.has_value()) return;

@@ -21,7 +21,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.mixer->layers.flip();
 }
 
-// Reads the keys of Falcon-H1. The number of Mamba's channels may be stated.
+// Reads the keys of Falcon-H1. mamba_d_ssm is the number of Mamba's channels; if it is null, the
+// number is computed from mamba_expand.
 void read_parallel(ConfigReader& reader, ModelConfig& config) {
   constexpr int64_t kChannels = 1024;
   read_biases(reader, config);

@@ -123,8 +123,8 @@ ModuleSpec stacked_experts(const ModelConfig& config, Role role, std::string_vie
 // Return a matrix or a vector of role kOther, which only am-plan knows.
 ModuleSpec other(std::string_view name, int64_t out, int64_t in, bool bias = false);
 ModuleSpec other_vector(std::string_view name, int64_t size, std::string_view leaf = "weight");
-// Adds a convolution over the sequence of `width` positions, one for each channel, as a module of
-// role kOther.
+// Adds a depthwise convolution along the sequence, with a kernel of `width` positions, as a module
+// of role kOther.
 void add_convolution(LayerSpec& layer, std::string_view name, int64_t channels, int64_t width,
                      bool bias = false);
 // Returns a norm with the formula of the config's family (a kind of RMSNorm or LayerNorm).

@@ -24,8 +24,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
                   "Cohere's norms with weights of their own for every head are not supported");
 }
 
-// Reads the keys of Cohere2. Layers without the window have no rotary embedding; if there is no
-// window, no layer has one.
+// Reads the keys of Cohere2. Only layers with the sliding window have a rotary embedding; without a
+// window, no layer has a rotary embedding.
 void read_windowed(ConfigReader& reader, ModelConfig& config) {
   read_parallel(reader, config);
   read_window(reader, config, kWindow);

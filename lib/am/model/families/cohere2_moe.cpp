@@ -12,8 +12,9 @@ constexpr int64_t kWindow = 4096;
 constexpr int64_t kPattern = 4;
 constexpr double kLogitScale = 0.0625;
 
-// Reads which layers have the sliding window. Without layer_types, all have it except every
-// `sliding_window_pattern`-th, and the dense first layers have a pattern of their own.
+// Reads which layers have the sliding window. Without layer_types, all layers except every n-th
+// have it, where n is prefix_dense_sliding_window_pattern for the dense first layers and
+// sliding_window_pattern, counted after these, for all others.
 void read_windows(ConfigReader& reader, ModelConfig& config, int64_t dense) {
   read_window(reader, config, kWindow);
   const int64_t first =
@@ -30,8 +31,8 @@ void read_windows(ConfigReader& reader, ModelConfig& config, int64_t dense) {
   set_window_layers(config, std::move(windowed));
 }
 
-// Reads the keys of Cohere2 MoE. The dense layers may have a width of their own, which replaces
-// config.intermediate_size, because only they have an MLP of that width.
+// Reads the keys of Cohere2 MoE. prefix_dense_intermediate_size, the MLP's width in the dense first
+// layers, replaces config.intermediate_size; the widths of all experts are in config.moe.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.parallel_block = true;

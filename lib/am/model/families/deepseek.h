@@ -31,8 +31,8 @@ inline constexpr DeepseekDefaults kDeepseekV3Defaults = {.experts = 256,
                                                          .groups = 8,
                                                          .topk_groups = 4,
                                                          .scale = 2.5};
-// Default sizes of latent attention: the ranks of queries and of keys and values, and the widths of
-// the part of a key that RoPE does not rotate and of a value.
+// Default sizes of latent attention: the rank of the queries, the common rank of keys and values,
+// the width of the part of a key that RoPE does not rotate, and the width of a value.
 struct MlaDefaults {
   int64_t query_rank = 1536;
   int64_t key_rank = 512;

@@ -10,7 +10,8 @@ constexpr int64_t kMaxLayer = int64_t{1} << 20;
 constexpr int64_t kShared = 2;
 constexpr double kMostNormMin = 1e-6;
 
-// Reads which layers have experts: every `moe_layer_interval`-th layer in a range.
+// Reads which layers have experts: every `moe_layer_interval`-th layer of the model, as far as it
+// is in the range from moe_layer_start_index to moe_layer_end_index.
 void read_expert_layers(ConfigReader& reader, ModelConfig& config) {
   const int64_t interval = reader.integer("moe_layer_interval", 1, kMaxLayer).value_or(1);
   const int64_t first = reader.integer("moe_layer_start_index", 0, kMaxLayer).value_or(1);
@@ -24,7 +25,7 @@ void read_expert_layers(ConfigReader& reader, ModelConfig& config) {
 }
 
 // Reads the keys of ERNIE 4.5 MoE. moe_norm_min is a lower bound of the sum by which normalisation
-// divides. Larger values than kMostNormMin, which could have an effect, are an error.
+// divides. Values above kMostNormMin could have an effect, and are an error.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   const bool bias = reader.boolean("use_bias").value_or(false);
   config.qkv_bias = config.o_bias = config.mlp_bias = config.head_bias = bias;

@@ -9,8 +9,8 @@ namespace {
 constexpr int64_t kWindow = 4096;
 constexpr int64_t kPattern = 4;
 
-// Reads the keys of EXAONE 4. sliding_window_pattern is read only without layer_types, because it
-// is a string in older configs.
+// Reads the keys of EXAONE 4. sliding_window_pattern is read only without layer_types: in configs
+// that have both keys, it may be a string such as "LLLG".
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qk_norm = true;
   read_window(reader, config, kWindow);

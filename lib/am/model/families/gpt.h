@@ -7,8 +7,8 @@
 
 namespace am::model {
 
-// Returns the names of GPT-2's config keys, which may also have their usual names. `width` is the
-// name of the key for the MLP's width, and may be empty.
+// Returns the names of GPT-2's config keys. The keys of hidden size, heads and layers may also have
+// Llama's names. `width` is the name of the key for the MLP's width, and may be empty.
 constexpr ConfigKeys gpt_keys(std::string_view width = "n_inner",
                               std::string_view activation = "activation_function") {
   return {.hidden_size = "n_embd",

@@ -13,8 +13,8 @@ namespace {
 constexpr int64_t kWindow = 256;
 constexpr int64_t kMaxRepeats = int64_t{1} << 20;
 
-// Appends to `windowed` the layers of one entry of attention_types: a list of "global" and "local",
-// and how often it is repeated. Returns false if the entry is neither.
+// Appends to `windowed` the layers of one entry of attention_types: [list, count], a list of
+// "global" and "local" that is repeated `count` times. Returns false for any other entry.
 bool append_types(const Json& entry, size_t layers, std::vector<bool>& windowed) {
   const bool fits = entry.is_array() && entry.size() == 2 && entry[0].is_array() &&
                     entry[1].is_number_integer() && entry[1] >= 0 && entry[1] <= kMaxRepeats;

@@ -9,8 +9,9 @@
 namespace am::model {
 
 // Reads the keys of Granite's routed and shared experts into config.moe. intermediate_size is the
-// width of a routed expert, and `shared` the default width of the shared ones. Without routed
-// experts, the shared ones are a dense MLP, whose width replaces config.intermediate_size.
+// width of a routed expert, and `shared` the default width of the shared ones. If `shared` is above
+// 0, the model may have no routed experts: the shared ones are then a dense MLP, whose width
+// replaces config.intermediate_size.
 void read_granite_experts(ConfigReader& reader, ModelConfig& config, int64_t shared = 0);
 
 // Names of the modules of Granite's experts, and of the tensors of the routed ones. The defaults

@@ -45,7 +45,7 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
 }  // namespace
 
 void read_granite_experts(ConfigReader& reader, ModelConfig& config, int64_t shared) {
-  // The MLP of a model without routed experts has a width above 0.
+  // Without routed experts, the shared experts are the model's MLP, whose width must be above 0.
   const bool may_be_dense = shared > 0;
   const int64_t least = may_be_dense ? 1 : 0;
   const int64_t width =

@@ -45,7 +45,7 @@ int64_t read_taken_list(ConfigReader& reader, const ModelConfig& config) {
 // shared one.
 void read_moe_config(ConfigReader& reader, ModelConfig& config) {
   read_config(reader, config);
-  // If moe_topk is a list, its number is the default of the other spelling.
+  // If moe_topk is a list, the number in the list is the default of num_experts_per_tok.
   const bool listed = reader.raw("moe_topk").is_array();
   const int64_t taken = listed ? read_taken_list(reader, config) : 1;
   const auto read = [&](std::initializer_list<std::string_view> spellings) {

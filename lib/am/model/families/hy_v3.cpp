@@ -6,7 +6,7 @@
 namespace am::model {
 namespace {
 
-// Reads the keys of Hunyuan 3. am-plan knows no experts with biases.
+// Reads the keys of Hunyuan 3. Experts with biases cannot be planned.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.qk_norm = true;

@@ -26,7 +26,8 @@ void check_heads(ConfigReader& reader, const ModelConfig& config) {
                "give num_attention_heads for all layers");
 }
 
-// Reads `gating`: a gate for each head (true, "per-head"), or for each element of the heads.
+// Reads `gating`: one gate for each head if the key is missing, null, true or "per-head", otherwise
+// one for each element of the heads.
 void read_gating(ConfigReader& reader, ModelConfig& config) {
   const Json& gating = reader.raw("gating");
   config.gates_heads = gating.is_null() || gating == true || gating == "per-head";

@@ -25,7 +25,7 @@ void read_layers(ConfigReader& reader, ModelConfig& config) {
   read_mixer_layers(reader, config, "layer_types", {"conv"}, 1);
 }
 
-// Reads full_attn_idxs, the layers with attention, which applies without layer_types.
+// Reads the layers with attention from full_attn_idxs if the config has no layer_types.
 void read_attention_layers(ConfigReader& reader, ModelConfig& config) {
   constexpr std::string_view kKey = "full_attn_idxs";
   if (reader.raw(kKey).is_null() || !reader.raw("layer_types").is_null()) return;
@@ -33,7 +33,9 @@ void read_attention_layers(ConfigReader& reader, ModelConfig& config) {
   config.mixer->layers.flip();
 }
 
-// Returns the MLP's width: two thirds of the stated one, scaled and rounded up to a multiple.
+// Returns the MLP's width: `width`, the stated one, if block_auto_adjust_ff_dim is false; otherwise
+// two thirds of it, multiplied by block_ffn_dim_multiplier and rounded up to a multiple of
+// block_multiple_of.
 int64_t adjusted_width(ConfigReader& reader, int64_t width) {
   const double scale = reader.number("block_ffn_dim_multiplier", 1e-9, 1e6).value_or(1.0);
   const int64_t multiple = reader.integer("block_multiple_of", 1, kMaxWidth).value_or(kMultiple);

@@ -1,4 +1,4 @@
-// MiniMax-M2: partly rotated attention with norms over all heads, and experts in every layer that
+// MiniMax-M2: partly rotated attention with norms over all heads, and in every layer experts that
 // are chosen by sigmoid scores and a correction bias.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"

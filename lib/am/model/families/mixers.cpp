@@ -82,7 +82,8 @@ void read_mamba2(ConfigReader& reader, ModelConfig& config) {
 
 LayerSpec start_mixer_layer(const ModelConfig& config, int64_t layer) {
   LayerSpec spec = start_layer(config, layer);
-  // The widths of a head stay, because numbers of heads are computed by dividing by them.
+  // Sets a head's widths even without heads, because numbers of heads are computed by dividing by
+  // the widths.
   spec.attention = {.qk_width = config.head_dim, .v_width = config.head_dim, .rope = -1};
   return spec;
 }

@@ -13,9 +13,9 @@ namespace am::model {
 
 inline constexpr int64_t kMaxMixerSize = int64_t{1} << 20;  // largest legal size of a mixer
 
-// Sets which layers have the mixer: those that the list under `key` marks with a text of `mixer`.
-// All other entries must be "full_attention" or "attention". If the list is missing, the layers
-// whose index is not the last of `period` have the mixer. config.mixer must be present.
+// Sets which layers have the mixer: those whose entry in the list under `key` is one of the texts
+// in `mixer`. All other entries must be "full_attention" or "attention". If the list is missing,
+// all layers except every `period`-th have the mixer. config.mixer must be present.
 void read_mixer_layers(ConfigReader& reader, ModelConfig& config, std::string_view key,
                        std::initializer_list<std::string_view> mixer, int64_t period);
 // Whether the layer has config.mixer instead of attention.

@@ -18,11 +18,11 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   if (config.moe.has_value()) config.moe->normalise = true;
 }
 
-// Describes a layer with the parameter names of the files on the hub, which store one tensor per
-// expert. transformers stores all experts in one tensor in memory, but saves them under these
-// names.
 }  // namespace
 
+// mixtral_layer() has the parameter names of the files on the hub, which store one tensor per
+// expert. transformers stores all experts in one tensor in memory, but saves them under these
+// names.
 const Family kMixtral = {
     .model_type = "mixtral",
     .description = "Mixtral decoder: Mistral's with routed experts",

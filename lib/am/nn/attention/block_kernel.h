@@ -23,8 +23,8 @@ struct AttentionParams {
   double scale = 1.0;                  // factor of the scores
   std::optional<double> softcap = {};  // cap c: scores become c * tanh(score / c)
   int64_t window = 0;  // number of positions that a query sees, its own included; 0: all
-  // ALiBi (Press et al., 2022): the score of a key d positions before the query decreases by d
-  // times the head's slope, after multiplication by `scale`. Empty: no ALiBi.
+  // ALiBi (Press et al., 2022): after multiplication by `scale`, the score of a key d positions
+  // before the query decreases by d times the head's slope. Empty: no ALiBi.
   std::vector<double> slopes = {};
   // Document index of each position, int64. A query sees only keys of its own document. Undefined
   // if each sequence is one document.

@@ -13,9 +13,9 @@
 namespace am::nn {
 
 // Returns the entropy of each query in nats [B, H, T], in the dtype of the scores: 0 if the query
-// reads one key, log(n) if it reads n keys equally. Arguments as for attention(); a sink counts as
-// a key. Computes the scores of some queries at a time, with products in float32 (float64 for
-// float64). Builds no autograd graph.
+// reads one key, log(n) if it reads n keys equally. The arguments are those of attention(); a sink
+// counts as a key. Computes the scores of some queries at a time, with products in float32 (float64
+// for float64). Builds no autograd graph.
 at::Tensor attention_entropy(const Qkv& heads, const AttentionParams& params,
                              const std::optional<at::Tensor>& sinks_H = std::nullopt);
 

@@ -97,8 +97,9 @@ struct ExpertFeedForward {
   bool trains() const;
   Tensors computed(const Dispatched& part, bool keeps_gate, bool unread,
                    RecomputeTape& products) const;
-  // Whether the shared expert's product is kept separate from the routed experts' sum, because it
-  // is a partial sum over ranks or covers other tokens.
+  // Whether product() returns the shared expert's product separately from the routed experts' sum.
+  // It does so if the shared expert's product is a partial sum over ranks, or if it covers all
+  // tokens while this rank routes only its part of them.
   bool shares_apart() const { return sharder || (shared && shared->down_proj.output); }
   // Returns the shared expert's weighted product, which is added to the routed experts' output.
   at::Tensor shared_product(const at::Tensor& x_ND, bool keeps_gate, bool unread,

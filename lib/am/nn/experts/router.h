@@ -21,8 +21,8 @@ struct Routing {
 };
 
 // Auxiliary loss of sequences (sequence_balance.h). The router's backward adds `factor` times the
-// auxiliary loss's gradient to the gradient of the scores; the model's loss does not include the
-// auxiliary loss, so that divisions and scales of the loss do not affect it.
+// auxiliary loss's gradient to the gradient of the scores. The model's loss does not include the
+// auxiliary loss, so its divisors and scales do not apply to the auxiliary loss.
 struct SequenceBalance {
   double factor = 0.0;    // factor of the auxiliary loss's gradient; 0: no auxiliary loss
   int64_t sequences = 1;  // number of sequences to which the tokens belong

@@ -7,7 +7,7 @@
 // Each sequence has its own loss, so that the sum over the global batch does not depend on layout,
 // gradient accumulation or micro-batch size. Ranks that share a sequence each compute a part of its
 // loss and exchange only the counts. The last `padding` tokens of each local sequence are padding
-// and are excluded everywhere. Legend: B sequences, N local tokens, the same number per sequence, E
+// and are excluded everywhere. Legend: B sequences, N local tokens (equally many per sequence), E
 // experts, k experts per token.
 #pragma once
 

@@ -27,9 +27,9 @@ struct StackedExperts {
   model::Activation activation = model::Activation::kClampedSilu;
 
   // Returns each expert's output [R_e, D] for its rows [R_e, D] and their weights, [R_e] in float32
-  // or wider. Keeps rows, gate and up, and weights, like separate experts (weighed_down.h); gate
-  // and up are one operator, which a recomputed segment computes again. `unread` is described in
-  // weighed_down.h.
+  // or wider. Keeps rows, gate and up, and weights, like separate experts (weighed_down.h). One
+  // operator returns both gate and up, so a recomputed segment computes both again. `unread` is
+  // described in weighed_down.h.
   std::vector<at::Tensor> products(const std::vector<at::Tensor>& rows,
                                    const std::vector<at::Tensor>& weights, bool unread) const;
 };

@@ -64,7 +64,8 @@ at::Tensor multiplied(const Operand& a, const Operand& b, at::ScalarType dtype) 
   return c_MN.to(dtype);
 }
 
-// Whether at::_scaled_mm accepts the inner size of the product on x's device.
+// Whether a product on x's device may have this inner size. at::_scaled_mm, which multiplies on
+// GPUs, accepts only multiples of kFp8Multiple.
 bool fits(const at::Tensor& x, int64_t inner) {
   return !x.is_cuda() || inner % model::kFp8Multiple == 0;
 }

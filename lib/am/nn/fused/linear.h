@@ -1,6 +1,6 @@
-// A linear layer whose products (of forward, and of the gradients of x and the weight) use
-// fused::product where that is faster than at::linear, and its gradients for callers that already
-// have the layer's output.
+// A linear layer that uses fused::product where that is faster than at::linear: in forward, and for
+// the gradients of x and of the weight. Other functions compute only the layer's gradients, for
+// callers that already have its output.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -67,8 +67,8 @@ std::function<at::Tensor()> slice_weight_product(const std::vector<at::Tensor>& 
                                                  const at::Tensor& x, const at::Tensor& weight,
                                                  const Slices& slices);
 // Returns the gradients that a node's backward must compute now. If the node's weight pass
-// postpones (weight_pass.h), records in the pass that the function returned by `how` will compute
-// the gradient of `weight`.
+// postpones the weights' gradients (weight_pass.h), calls how() and stores its result in the pass:
+// a function that computes the gradient of `weight` later.
 template <typename How>
 LinearNeeds needs_now(torch::autograd::AutogradContext& context, LinearNeeds needs,
                       const at::Tensor& weight, const How& how) {

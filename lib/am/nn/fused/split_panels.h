@@ -39,8 +39,8 @@ constexpr int64_t kSplitParts = 3;
 constexpr int64_t kPanelLines = 2 * kTileLines;
 
 // kSumDepth is the depth that is summed in tiles at a time. The parts of kHeldColumns columns of
-// the right side stay in the L2 cache while the left side's rows stream through. The left rows are
-// split into parts one panel ahead, or kPassingRows at a time.
+// the right side stay in the L2 cache while the left side's rows stream through. If the left rows
+// are dense, they are split into parts one panel ahead, otherwise kPassingRows at a time.
 constexpr int64_t kSumDepth = 256;
 constexpr int64_t kHeldColumns = 704;
 constexpr int64_t kPassingRows = 64;

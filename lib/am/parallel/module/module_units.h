@@ -30,8 +30,9 @@ struct ModuleUnits {
   std::vector<std::pair<ParallelLayer*, ParallelLayer::Style>> layers;
 };
 
-// Wraps the elements of each torch::nn::Sequential that have parameters in units, and returns the
-// units of `module` under the plan's strategy. Throws the errors of ShardedModule's constructor.
+// Returns the units of `module` under the plan's strategy. Wraps each element of a
+// torch::nn::Sequential that has parameters and is not a Sharded<M>, so that it becomes a unit.
+// Throws the errors of ShardedModule's constructor.
 ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
                               const config::Plan& plan, const model::TpPlan& tp_plan,
                               const mesh::MeshLayout& mesh);

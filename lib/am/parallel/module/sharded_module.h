@@ -10,9 +10,9 @@
 //
 // The module keeps its tensors: parameters() are this rank's shards, with their gradients after a
 // backward pass, and full tensors while their unit computes. Units are the modules of type
-// Sharded<M>, and the elements of each torch::nn::Sequential that have parameters; all other
-// parameters, and parameters of several units, belong to the unit of the nearest Sharded module
-// around them. Buffers are neither sharded nor synchronized.
+// Sharded<M>, and the elements of each torch::nn::Sequential that have parameters. A parameter
+// belongs to the innermost unit around it; a parameter that occurs in several units belongs to the
+// innermost unit that contains them all. Buffers are neither sharded nor synchronized.
 #pragma once
 
 #include <functional>
@@ -44,7 +44,7 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
   // or one of its keys is not supported for torch modules, or if the tensor-parallel plan does not
   // fit the module or the mesh. Throws Error(kUsage), which names the module or parameter, if the
   // module has no parameters, or if a parameter cannot be sharded: its dtype differs from the first
-  // parameter's, it is a scalar, or no module around it is Sharded.
+  // parameter's, it is a scalar, or it belongs to no unit.
   ShardedModule(std::shared_ptr<torch::nn::Module> module, const runtime::DeviceMesh& mesh,
                 const config::DistributedConfig& strategy, const model::TpPlan& tp_shard_plan = {});
   ~ShardedModule() override;

@@ -104,8 +104,8 @@ class GradientReducer {
   const runtime::Group& tp_group_;
   const runtime::Group* key_head_group_;
   Options options_;
-  // Whether a reduction can write into the flat gradient, because both have the same dtype and
-  // device.
+  // Whether a reduction can write its result directly into the flat gradient, because the result
+  // has the flat gradient's dtype and device.
   bool direct_;
   std::optional<double> divide_factor_;
 

@@ -48,10 +48,9 @@ bool has_gradients(Kind kind) {
          kind == Kind::kSendBackward || kind == Kind::kRecvBackward || kind == Kind::kReduceGrad;
 }
 
-// Scope in which a unit's backward neither reduces its gradients nor frees its parameters. Instead,
-// the schedule's action REDUCE_GRAD reduces gradients, and RESHARD frees parameters. With a single
-// stage, backward frees the parameters, and Pipeline::run decides in each round whether backward
-// reduces the gradients.
+// Scope in which a unit's backward does not reduce gradients. With several stages, it does not free
+// parameters either: the pipeline's actions do both. With a single stage, backward still frees
+// parameters, and Pipeline::run decides in each round whether backward reduces gradients after all.
 class ListDecides {
  public:
   explicit ListDecides(std::map<int, Stage>& stages) : stages_(stages) { set(false); }

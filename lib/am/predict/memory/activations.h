@@ -1,6 +1,7 @@
-// Bytes that autograd saves outside the decoder layers in one forward pass. Also sizes that the
-// formulas for layers (layer_activations.h) use: the size of a micro-batch on a rank, the bytes
-// that a norm saves, and the bytes of the copy that a matmul makes of its operand.
+// Bytes of activations outside the decoder layers: those that autograd saves in one forward pass,
+// those of the logits, and those of the head's backward. Also sizes that the formulas for layers
+// (layer_activations.h) use: the size of a micro-batch on a rank, the bytes that a norm saves, and
+// the bytes of the copy that a matmul makes of its operand.
 #pragma once
 
 #include <cstdint>

@@ -132,8 +132,9 @@ bool LayerActivations::attends_by_blocks() const {
   const double window = as_double(attention.window.value_or(0));
   const bool plain = !(window > 0.0 && window < length) && !attention.sinks &&
                      attention.v_width == attention.qk_width;
-  // On GPUs, attention with windows, sinks, or values narrower than keys also runs in flash
-  // kernels, but not attention with soft-caps or ALiBi (nn/attention/flash.h).
+  // On a GPU, in 16-bit dtypes and at widths that the kernels take, attention with windows, sinks,
+  // or values narrower than keys also runs in flash kernels, but not attention with soft-caps or
+  // ALiBi (nn/attention/flash.h).
   const bool flash = !context_.on_host && context_.product_bytes == 2.0 &&
                      model::flash_takes_widths(attention.qk_width, attention.v_width);
   return attention.softcap.has_value() || attention.alibi.has_value() || !(plain || flash);
@@ -148,7 +149,8 @@ double LayerActivations::block_bytes(double rows, double keys, double parts, boo
   constexpr double kWide = 4.0;  // scores and sums are float32
   const model::AttentionSpec& attention = layer_.spec().attention;
   const HeadWidths w = head_widths(layer_);
-  // A single head already has the memory layout that matmuls read, so its rows are not copied.
+  // In float32, a rank's only head already has the memory layout that matmuls read, so its rows are
+  // not copied.
   const bool alone =
       context_.product_bytes == kWide && w.query <= as_double(attention.qk_width) * parts;
   const double row = alone ? 0.0 : (w.query + w.out) * kWide;
@@ -205,7 +207,8 @@ double LayerActivations::attention_backward() const {
     const double window = as_double(layer_.spec().attention.window.value_or(0));
     const double rows = std::min(kRowsOfABlock, length);
     const double keys = window > 0.0 ? std::min(length, window - 1.0 + rows) : length;
-    // A single key head already has the memory layout that matmuls read, so it is not copied.
+    // Keys and values are copied, unless they are float32 and the exchange of heads leaves one key
+    // head per rank, which already has the memory layout that matmuls read.
     const double head =
         as_double(layer_.spec().attention.qk_width + layer_.spec().attention.v_width);
     const bool copied =

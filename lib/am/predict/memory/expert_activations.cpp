@@ -18,8 +18,8 @@ double again_bytes(const ExpertRows& rows, double of_row) {
 }
 
 // Bytes that are live when experts' rows are exchanged between ranks (parallel/ep/). `first`: the
-// gradients of rows have arrived; they exist in arrival order and sorted by expert. `last`: the
-// gradients of the experts' inputs are sent back. These gradients, the sent message and the
+// gradients of rows have arrived; they exist twice, in arrival order and sorted by expert. `last`:
+// the gradients of the experts' inputs are sent back. These gradients, the sent message and the
 // received message are live; the saved rows and the outputs of gate and up are freed.
 struct ExchangeBytes {
   double first = 0.0, last = 0.0;
@@ -74,7 +74,8 @@ BackwardBytes stacked_backward(const ActivationContext& context, const layout::L
                          std::max(4.0 * of_one * width * p,
                                   of_one * (3.0 * width + hidden) * p + of_expert(down, 1.0)) +
                          gradient(down) + narrow(down);
-  // The gradients of an expert's rows by gate and by up are added.
+  // With two products, an expert's rows get two gradients, through gate and through up. Both are
+  // live when they are added.
   const double second = parts > 1.0 ? of_one * hidden * p : 0.0;
   const double in_wide = std::max(of_expert(wide, parts), second) + narrow(wide);
   // walk_step() (step_walk.cpp) adds the layer's largest gradient of one parameter at `first` and

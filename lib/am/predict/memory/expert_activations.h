@@ -1,5 +1,6 @@
-// Memory that a feed-forward of experts (nn/experts/) saves until its backward, without the outputs
-// of the gate and up projections.
+// Memory of a feed-forward of experts (nn/experts/): the bytes that it saves until its backward,
+// without the outputs of the gate and up projections, and the bytes that are live only during its
+// forward or its backward.
 //
 // Legend: N tokens of one micro-batch on this rank, D hidden size, k experts per token. Each token
 // is copied to k rows, one for each of its experts.

@@ -84,7 +84,7 @@ MemorySnapshot& MemorySnapshot::operator+=(const MemorySnapshot& more) {
   return *this;
 }
 
-// Parameters that are not quantized and optimizer states are flat tensors of one dtype, so their
+// Optimizer states, and parameters that are not quantized, are flat tensors of one dtype, so their
 // bytes follow from numbers of elements. Gradients are not constant: they are live only from
 // backward until the next step (parallel/param_group/gradient_reducer.h).
 MemoryComponents constant_bytes(const config::Plan& plan, const model::ModelConfig& config,

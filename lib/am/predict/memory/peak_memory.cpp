@@ -92,7 +92,8 @@ double feed_forward_bytes(const Workload& workload, const model::FeedForwardProf
 }
 
 // Returns the bytes per token that one layer does not save because backward recomputes Megatron's
-// `modules`. Modules whose outputs other modules save drop only their own tensors.
+// `modules`: for norms, mla_up_proj and moe_act the output, which the next module would save; for
+// all other modules the tensors that they save themselves.
 double dropped_bytes(const Workload& workload, const model::LayerProfile& layer,
                      const config::RecomputedModules& modules) {
   const model::AttentionProfile& a = layer.attention;

@@ -44,11 +44,11 @@ struct UnitBytes {
   // gradients are reduced.
   double packed_gradients = 0;
   double reduced_gradients = 0;
-  // Like packed_gradients, in buckets whose first gradient is computed between the gradients of two
-  // experts.
+  // Stored gradients of buckets whose first gradient is computed between the gradients of two
+  // experts. Like packed_gradients, they are allocated when the first gradient is packed.
   double inner_gradients = 0;
-  // Like packed_gradients, in buckets whose first gradient is the last one of the feed-forward, or
-  // is in attention. Without a pipeline, they count as live from the end of the layer's backward.
+  // Stored gradients of buckets whose first gradient is the last one of the feed-forward, or is in
+  // attention. Without a pipeline, they count as live from the end of the layer's backward.
   double late_gradients = 0;
   double activations = 0;  // tensors that the forward of one micro-batch saves
   double passing = 0;      // tensors of experts that are live only during this unit's forward

@@ -80,8 +80,8 @@ class StepWalk {
     bool gathering = false;
     bool kept = false;    // UnitBytes::kept is live
     bool packed = false;  // the reduction's buffer has gradients that are not reduced yet
-    // UnitBytes::all_packed() and UnitBytes::reduced_gradients are allocated; they stay until
-    // the next step.
+    // Whether the bytes UnitBytes::all_packed() or UnitBytes::reduced_gradients are allocated. They
+    // stay until the next step.
     bool has_packed_gradients = false;
     bool has_reduced_gradients = false;
   };

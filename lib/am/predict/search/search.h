@@ -48,9 +48,9 @@ struct SearchRequest {
   std::vector<int64_t> tp_sizes = {}, pp_sizes = {}, cp_sizes = {}, ep_sizes = {};
   // Recipes of products in FP8 to try; kNone: products in 16 bits. Empty: the base plan's recipe.
   std::vector<config::Fp8Recipe> recipes = {};
-  // Plan whose other keys the found plans keep, for example the optimizer and adapters. The members
-  // above replace its model path, GPU, sequence length and batch, and the search its mesh, schedule
-  // and the options of its strategy that candidates vary.
+  // Plan on which the found plans are based. The members above replace its model path, GPU,
+  // sequence length and batch; the search replaces its mesh, its schedule, and the options of its
+  // strategy that candidates vary. The found plans keep all other keys, for example the optimizer.
   std::optional<config::Plan> base = {};
   // Properties that all candidates copy from `base` instead of varying them (am-plan search --fix).
   struct Held {

@@ -56,7 +56,7 @@ double least_seconds(const PipelineShape& shape,
                      const std::vector<pipeline::StageDurations>& stages) {
   const auto owners = pipeline::stage_owners(shape);
   // In schedules that split the backward, a rank's last pass may compute weight gradients, for
-  // which no other stage waits. The step can end with this pass, and `after` is 0.
+  // which no other stage waits. The step can then end with this pass, so `after` stays 0.
   const bool whole_backwards =
       shape.schedule.find("zero_bubble") == std::string::npos && shape.schedule != "dual_pipe_v";
   struct Rank {

@@ -54,8 +54,9 @@ bool is_in_range(const StepTime& time) {
 }
 
 // Sets the interval, and `basis` if measurements are missing. The errors of a calibration are valid
-// only for runs like those to which it was fitted. For a GPU that the user's own calibration names,
-// its errors are used; for all other GPUs those of the built-in calibration, if similar runs exist.
+// only for runs like those to which it was fitted. If the user's own calibration names the GPU, the
+// errors of this calibration are used; otherwise those of the built-in calibration, if similar runs
+// exist.
 void set_interval(const MeasuredRuns& runs, Prediction& prediction) {
   const Workload& workload = prediction.workload;
   const Calibration& chosen = prediction.assumptions.calibration;

@@ -48,7 +48,8 @@ enum class Sharding { kReplicated = 0, kOptimizer = 1, kGradients = 2, kParamete
 struct MegatronStep {
   // Whether each group of `dp_shard` ranks, an instance of the distributed optimizer, gathers its
   // parameters and reduces its gradients by itself; reduced gradients are then summed over the
-  // groups. False: all data-parallel ranks are one group, although states are sharded by groups.
+  // groups. False: all data-parallel ranks gather and reduce together, even if optimizer states are
+  // sharded within groups of `dp_shard` ranks.
   bool own_groups = false;
   // Whether reductions of gradients and, with sharded optimizer states, gathers of updated
   // parameters overlap with computation.
@@ -105,8 +106,8 @@ struct Workload {
   MegatronStep megatron;
   bool unfused_attention = false;  // attention scores are stored in memory
   double states = 2.0;             // optimizer states per parameter, for example 2 for AdamW
-  // Bytes per parameter that gradients need beyond Implementation::gradient_bytes: for float32
-  // copies in which narrower gradients are accumulated. Below 0 if gradients are narrower.
+  // Bytes per parameter that gradients need in addition to Implementation::gradient_bytes, for
+  // example because they are accumulated in float32. Below 0 if gradients need fewer bytes.
   double more_gradient_bytes = 0.0;
 
   double ranks_per_node = 0.0;  // number of ranks per node; 0: the GPU's gpus_per_node

@@ -1,6 +1,6 @@
-// A label identifies the collective or message of a round. Ranks compare labels, so that a rank in
-// another collective causes an error, instead of peers that wait for the rank or misinterpret its
-// data.
+// A label identifies the collective or message of a round. Ranks compare labels, so that a rank
+// reports an error if a peer is in another collective; without labels, the rank would wait for the
+// peer or misinterpret the peer's data.
 #pragma once
 
 #include <c10/core/ScalarType.h>

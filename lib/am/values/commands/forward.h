@@ -19,9 +19,9 @@ namespace am::values {
 std::optional<std::vector<int64_t>> prepare_forward(inspect::Session& session,
                                                     const inspect::Arguments& arguments);
 
-// Runs a forward pass of `tokens`, or of the next batch of the plan's data if it is nullopt.
+// Runs a forward pass of `tokens`, or of the next batch of the plan's data if `tokens` is nullopt.
 // Returns a description of the data. Collective. Throws Error(kUsage) if there are no data, or if
-// `tokens` are none or more than window_length().
+// `tokens` is an empty list or has more than window_length() ids.
 std::string run_forward_of(inspect::Session& session,
                            const std::optional<std::vector<int64_t>>& tokens);
 
