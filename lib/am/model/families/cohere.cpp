@@ -35,7 +35,7 @@ void read_windowed(ConfigReader& reader, ModelConfig& config) {
   rotate_windowed_layers(config);
 }
 
-constexpr ConfigKeys kKeys = {.head_dim = "", .norm_eps = "layer_norm_eps"};
+constexpr ConfigKeys kKeys = {.norm_eps = "layer_norm_eps"};
 constexpr ConfigDefaults cohere_defaults(double theta) {
   return {.max_position_embeddings = 8192,
           .norm_eps = 1e-5,

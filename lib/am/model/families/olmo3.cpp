@@ -26,7 +26,6 @@ const Family kOlmo3 = {
     .model_type = "olmo3",
     .description = "OLMo 3 decoder: OLMo 2's, full attention in every fourth layer",
     .layer_class = "transformers.models.olmo3.modeling_olmo3.Olmo3DecoderLayer",
-    .keys = {.head_dim = ""},
     .defaults = {.max_position_embeddings = 2048,
                  .norm_eps = 1e-5,
                  .rope_theta = kTheta,
