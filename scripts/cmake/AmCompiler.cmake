@@ -36,6 +36,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     -Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
     # Warns if a precompiled header could not be used, which would only make the build slow.
     -Winvalid-pch)
+  if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+    # False positives for functions of temporary objects, such as JsonField::value(), that return a
+    # reference to something that outlives the temporary.
+    target_compile_options(am_compile_options INTERFACE -Wno-dangling-reference)
+  endif()
 endif()
 if(AM_WERROR)
   target_compile_options(am_compile_options INTERFACE -Werror)
