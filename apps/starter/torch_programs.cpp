@@ -128,7 +128,7 @@ fs::path torch_program(const std::string& name) {
   if (kWithoutTorch && errno == ENOENT) {
     throw Error(
         ErrorKind::kRuntime,
-        cat(name, " is not installed: these are the tools that need no libtorch"),
+        cat(name, " is not installed: this installation has only the tools that need no libtorch"),
         "to train plans and to read the values of tensors, install automesh-train, or build "
         "automesh with libtorch: scripts/setup && scripts/build in its source folder");
   }

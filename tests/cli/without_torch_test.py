@@ -6,7 +6,7 @@ import unittest
 
 from run_support import BIN, DATA, RunTest, plan_text
 
-MISSING = "am-run-rank is not installed: these are the tools that need no libtorch"
+MISSING = "am-run-rank is not installed: this installation has only the tools that need no libtorch"
 HELP = "build automesh with libtorch: scripts/setup && scripts/build"
 CHECKPOINT = DATA / "dcp" / "fsdp4"
 

@@ -42,7 +42,7 @@ TEST_CASE("edges of backward ranges move to the begin of autograd's events") {
   // Both edges are inside events.
   CHECK(copied(backward(7, "\"ts\": 105.250, \"dur\": 5214406330390.000")) ==
         backward(7, "\"ts\": 100.000, \"dur\": 5214406330377.646"));
-  // The end is behind all events, or between two of them.
+  // The end is between two events, so it does not move.
   CHECK(copied(backward(7, "\"ts\": 105.250, \"dur\": 6.500")) ==
         backward(7, "\"ts\": 100.000, \"dur\": 11.750"));
   // Events of another thread do not count, and a range without events stays.

@@ -38,8 +38,8 @@ struct KernelEntry {
 };
 constexpr size_t kNameBegins = offsetof(KernelEntry, type) + 1;
 
-// Closes the descriptors from `first` on that the open folder kOwnDescriptors lists, except
-// `folder` itself. Returns whether it closed any.
+// Closes all descriptors that are at least `first`, except `folder`, and returns whether it closed
+// any. `folder` is a descriptor of kOwnDescriptors, which lists the open descriptors.
 bool close_entries(int folder, int first) {
   bool closed = false;
   alignas(KernelEntry) std::array<char, 4096> buffer;

@@ -75,8 +75,10 @@ void require_all_parts(const frameworks::NameMap& names, const FilledTensor& ten
     const frameworks::RowMap& rows = each.place.rows;
     const int64_t wanted_rows = rows.is_whole() ? tensor.shape[tensor.in_front] : rows.rows();
     if (!same_rest || each.hub->shape.front() != wanted_rows || each.hub->dtype != tensor.dtype) {
-      fail(cat(tensor.name, " has parts with different shapes or dtypes: ", each.hub->name, " ",
-               shape_text(each.hub->shape)));
+      fail(cat(tensor.name, " of shape ", shape_text(tensor.shape), " and dtype ",
+               formats::torch_name(tensor.dtype), " cannot be assembled: its part ", each.hub->name,
+               " has the shape ", shape_text(each.hub->shape), " and dtype ",
+               formats::torch_name(each.hub->dtype)));
     }
   }
 }

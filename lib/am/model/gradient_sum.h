@@ -3,10 +3,11 @@
 // The loss is divided by the number of labels in the global batch, so gradients are sums over
 // ranks. A gradient is summed over exactly those ranks that compute different parts of it. The tp
 // ranks compute different parts if a parameter is replicated, but each rank applies the parameter
-// only to some tokens (sequence parallelism) or to some heads. In all other cases no sum is needed:
-// a sharded parameter belongs to one rank, and a replicated parameter that is applied to all tokens
-// has equal gradients on all ranks. If a needed sum is missing, the replicas diverge. A superfluous
-// sum multiplies the gradient by the number of tp ranks.
+// only to some tokens (sequence parallelism), only to some heads, or, as a part of a LoRA adapter,
+// together with its shard of a matrix. In all other cases no sum is needed: a sharded parameter
+// belongs to one rank, and all other replicated parameters have equal gradients on all ranks. If a
+// needed sum is missing, the replicas diverge. A superfluous sum multiplies the gradient by the
+// number of tp ranks.
 #pragma once
 
 #include <optional>

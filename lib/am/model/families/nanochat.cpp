@@ -1,5 +1,5 @@
-// nanochat: the Llama decoder with norms without weights, also over rotated query and key heads, a
-// plain MLP, and a softcap of the logits.
+// nanochat: the Llama decoder with a plain MLP, a softcap of the logits, and norms without weights.
+// Query and key heads are normed too, after the rotation.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
