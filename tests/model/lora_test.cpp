@@ -10,6 +10,7 @@
 #include "am/base/text.h"
 #include "am/model/inventory.h"
 #include "am/model/tp_plan.h"
+#include "family_cases.h"
 #include "support/published_model.h"
 
 namespace am::model {
@@ -121,6 +122,24 @@ TEST_CASE("a target without a module that can have an adapter is named, with the
       find_bad_targets(describe(test::model_of("llama-3.2-1b")), {4, 1.0, {"lm_head"}});
   REQUIRE(tied.size() == 1);
   CHECK(tied[0].why == "has the embedding's weight");
+}
+
+TEST_CASE("modules to save have a weight and no adapter") {
+  // Returns "MODULE WHY" for an entry of modules_to_save; empty if the entry is legal.
+  const auto problem = [](const ModelConfig& config, const std::string& entry) {
+    const LoraConfig lora{4, 1.0, {"q_proj"}, 0.0, {entry}};
+    const auto bad = find_bad_saved(with_lora(describe(config), lora), lora);
+    return bad.empty() ? std::string() : cat(bad[0].matched.value_or("nothing"), " ", bad[0].why);
+  };
+  const ModelConfig tied = test::model_of("llama-3.2-1b");
+  CHECK(problem(tied, "embed_tokens").empty());
+  CHECK(problem(tied, "lm_head") == "lm_head has the embedding's weight");
+  CHECK(problem(tied, "*") == "model.layers.0.self_attn.q_proj has an adapter");
+  CHECK(problem(tied, "absent") == "nothing ");
+  const ModelConfig olmo = test::config_of(std::string(
+      R"({"model_type": "olmo", "hidden_size": 64, "intermediate_size": 96, "vocab_size": 100,
+          "num_hidden_layers": 2, "num_attention_heads": 4})"));
+  CHECK(problem(olmo, "model.norm") == "model.norm has no weight");
 }
 
 TEST_CASE("tp cuts A as W's columns and B as W's rows; what stays whole sums its gradient") {

@@ -148,7 +148,7 @@ std::vector<BadTarget> find_bad_saved(const DecoderSpec& spec, const LoraConfig&
       if (!matches_name(entry, name)) return;
       const bool fits = module.stored && !module.adapter;
       good = good || fits;
-      if (fits) return;
+      if (fits || found.why == "has an adapter") return;
       found.matched = name;
       found.why = module.adapter               ? "has an adapter"
                   : module.role == Role::kHead ? "has the embedding's weight"
