@@ -69,7 +69,8 @@ constexpr std::array<Description, 40> kFaults = {{
     {Fault::kUncheckedId, "unchecked_id",
      "a batch of the third step has an id outside the vocabulary, which the host does not check"},
     {Fault::kSlowRank, "slow_rank", "the last rank sleeps for 20 ms in each step"},
-    {Fault::kSlowData, "slow_data", "the last rank needs 20 ms more to read each micro-batch"},
+    {Fault::kSlowData, "slow_data",
+     "the last data-parallel rank needs 20 ms more to read each micro-batch"},
     {Fault::kSlowDisk, "slow_disk", "the last rank needs 200 ms more to write a checkpoint"},
 }};
 

@@ -90,7 +90,9 @@ class LegacyReader {
 
   std::span<const std::byte> take_storage(std::string_view key) {
     const auto found = storages_.find(key);
-    if (found == storages_.end()) fail(cat("storage ", key, " has data, but no tensor uses it"));
+    if (found == storages_.end()) {
+      fail(cat("storage ", key, " has data, but no tensor uses it, or the data is there twice"));
+    }
     const Storage storage = found->second;
     storages_.erase(found);
     if (bytes_.size() - position_ < sizeof(int64_t))

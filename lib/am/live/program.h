@@ -45,7 +45,8 @@ struct ProgramOptions {
   int64_t first_step = 0;
   int64_t max_steps = 0;  // 0: unknown
   InterpreterStack stack;
-  // Returns the recent collectives as a JSON text, or null; may be empty. Called by another thread.
+  // Returns the recent collectives as a JSON text, or null. Called by another thread. The function
+  // may be empty.
   std::function<const char*()> collectives;
   std::function<void(const std::string& line)> log;  // may be empty
   std::function<bool()> waiting;                     // see am_live_options::waiting; may be empty

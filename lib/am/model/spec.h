@@ -254,7 +254,7 @@ struct LayerSpec {
   bool operator==(const LayerSpec&) const = default;
 };
 
-// Names of the modules that every decoder has.
+// Names of the modules around a decoder's layers, and of the list of layers.
 struct ModuleNames {
   std::string_view embedding = "model.embed_tokens";
   std::string_view positions = "";       // embedding of learned positions; empty: there is none

@@ -1,9 +1,9 @@
 // Data parallelism over parameter groups: decides when each group is gathered, freed and reduced.
 //
-// FSDP2, HSDP, Megatron-FSDP and DDP differ in their mesh, in DataParallelOptions, and in their
-// groups: units that are gathered and freed one by one (sharded_units.h), or buckets that all stay
-// gathered during a step's passes (GradientBuckets of data_parallel.cpp). strategy.cpp sets the
-// options.
+// FSDP2, HSDP, Megatron-FSDP, megatron and DDP differ in their mesh, in DataParallelOptions, and in
+// their groups: units that are gathered and freed one by one (sharded_units.h), or buckets that all
+// stay gathered during a step's passes (GradientBuckets of data_parallel.cpp). strategy.cpp sets
+// the options.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,9 +37,9 @@ struct DataParallelOptions {
   std::vector<bool> reshard_after_forward;
   // Parameters of each bucket, as indices into Layout::parameters; empty: no buckets, parameters
   // are gathered and gradients reduced unit by unit. The gradients of a bucket are reduced in one
-  // message: with overlap_reduction as soon as the last of them is computed, except for experts;
-  // otherwise after backward. The full parameters of all buckets are in memory from the first
-  // unit's forward until backward is over.
+  // message: as soon as the last of them is computed, or after backward if overlap_reduction is
+  // false or the bucket is of experts. The full parameters of all buckets are in memory from the
+  // first unit's forward until backward is over.
   std::vector<std::vector<int>> buckets;
   // Number of ranks over which parameters are resharded after forward (PyTorch's
   // reshard_after_forward = N); 0: all ranks of the shard group.

@@ -1,6 +1,7 @@
-// Units whose full parameters exist only while they are needed: FSDP2, HSDP, and Megatron-FSDP
-// without disable_bucketing. ShardedUnits also manages the parameters that FSDP ignores, which stay
-// unsharded.
+// Units that are gathered and freed one by one: FSDP2, HSDP, megatron, and Megatron-FSDP without
+// disable_bucketing. Their full parameters exist only while they are needed, except at level 0 of
+// megatron and Megatron-FSDP, where ranks store full parameters. ShardedUnits also manages the
+// parameters that FSDP ignores, which stay unsharded.
 //
 // A unit is gathered before its forward. After forward, it is freed, or kept until backward. If it
 // was freed, it is gathered again before its backward. After backward, its gradients are reduced.

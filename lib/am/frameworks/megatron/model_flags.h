@@ -11,7 +11,8 @@ namespace am::frameworks {
 // Returns the sizes of the model in the arguments, for compare_model().
 std::vector<Geometry> megatron_geometry(const Source& source);
 
-// Returns the arguments that the import did not use, with "--" and the reason.
+// Returns the arguments that the import did not use, each with its name, which begins with "--",
+// and the reason.
 std::vector<Ignored> megatron_ignored(const Source& source);
 
 }  // namespace am::frameworks
