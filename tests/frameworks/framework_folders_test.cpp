@@ -231,6 +231,8 @@ TEST_CASE("the Trainer's folders: numbered optimizer states get the names of the
   write_file_atomically(folder.path / "optimizer.pt", "no archive");
   const auto weights = open_tensor_source(folder.path);
   CHECK_THAT(weights->note(), Catch::Contains("optimizer.pt beside the weights cannot be read"));
+  REQUIRE(weights->damage().size() == 1);
+  CHECK(weights->damage()[0].where == "optimizer.pt");
   CHECK(weights->optimizer_tensors().empty());
   CHECK(weights->tensors().size() == source->tensors().size());
 }
@@ -260,9 +262,11 @@ TEST_CASE("shards of PyTorch's Hugging Face writer") {
   fs::remove(folder.path / "shard-00003-model-00001-of-00001.safetensors");
   // If the last file is missing, only the shapes in config.json reveal the missing rows.
   fs::rename(second, folder.path / "second");
-  CHECK(open_tensor_source(folder.path)
-            ->note()
-            .find("is [15, 16] in these files and [30, 16] according to") != std::string::npos);
+  const std::string why = "is [15, 16] in these files and [30, 16] according to config.json";
+  CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains(why));
+  const auto damaged = open_tensor_source(folder.path, stored::OnDamage::kReport);
+  REQUIRE_FALSE(damaged->damage().empty());
+  CHECK(damaged->damage()[0].what.find(why) != std::string::npos);
   fs::rename(folder.path / "second", second);
   fs::remove(first);
   CHECK_THROWS_AS(open_tensor_source(folder.path), Error);

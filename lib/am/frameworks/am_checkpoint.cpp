@@ -50,8 +50,14 @@ struct am_checkpoint {
 
   explicit am_checkpoint(const char* path) : source(am::frameworks::open_tensor_source(path)) {
     format = source->format();
+    for (const am::stored::StoredProblem& problem : source->damage()) {
+      throw Error(ErrorKind::kFormat, am::cat(path, ": ", problem.where, " ", problem.what));
+    }
     for (const bool is_state : {false, true}) {
       for (const auto& stored : is_state ? source->optimizer_tensors() : source->tensors()) {
+        if (!am::is_utf8(stored.name)) {
+          throw Error(ErrorKind::kFormat, am::cat(path, ": the name of a tensor is not UTF-8"));
+        }
         index_of.emplace(stored.name, static_cast<int64_t>(tensors.size()));
         tensors.push_back({&stored, am::formats::torch_name(stored.dtype), is_state});
       }

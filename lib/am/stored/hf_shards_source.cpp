@@ -61,7 +61,7 @@ class HfShardsSource : public TensorSource {
     }
     std::sort(tensors_.begin(), tensors_.end(),
               [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
-    if (config.config) compare(*config.config);
+    if (config.config) compare(*config.config, damage);
   }
 
   std::string format() const override { return "dcp-huggingface"; }
@@ -196,16 +196,35 @@ class HfShardsSource : public TensorSource {
     }
   }
 
-  void compare(const model::ModelConfig& config) {
+  // Compares shapes with those of the config, because the number of files is stored nowhere. A
+  // tensor that is smaller is damaged: the file of the last rank is missing. A larger tensor is
+  // mentioned in note().
+  void compare(const model::ModelConfig& config, OnDamage damage) {
     for (const model::ParameterSpec& parameter : model::build_inventory(config).parameters) {
       const StoredTensor* stored = find(parameter.name);
       if (stored == nullptr || stored->shape == parameter.shape) continue;
-      note_ =
-          cat(stored->name, " is ", shape_text(stored->shape), " in these files and ",
-              shape_text(parameter.shape), " according to ", config_file_.filename().string(),
-              ": the file of the last rank may be missing, or files of an earlier save may remain");
-      return;
+      const std::string shapes =
+          cat("is ", shape_text(stored->shape), " in these files and ", shape_text(parameter.shape),
+              " according to ", config_file_.filename().string());
+      if (is_smaller(stored->shape, parameter.shape)) {
+        const std::string what = cat(shapes, ": the file of the last rank is missing");
+        if (damage == OnDamage::kRefuse) {
+          throw Error(ErrorKind::kFormat, cat(folder_.string(), ": ", stored->name, " ", what),
+                      "fetch all files of the folder");
+        }
+        damage_.push_back({stored->name, what});
+      } else if (note_.empty()) {
+        note_ = cat(stored->name, " ", shapes, ": files of an earlier save may remain");
+      }
     }
+  }
+
+  static bool is_smaller(const Shape& stored, const Shape& wanted) {
+    if (stored.size() != wanted.size()) return false;
+    for (size_t dim = 0; dim < stored.size(); ++dim) {
+      if (stored[dim] < wanted[dim]) return true;
+    }
+    return false;
   }
 
   fs::path folder_;

@@ -222,6 +222,7 @@ std::unique_ptr<stored::TensorSource> with_numbered_states(
     states = std::make_unique<NumberedStates>(std::move(stored), numbered);
   } catch (const Error& error) {
     paired.note = cat(name, " beside the weights cannot be read: ", error.what());
+    paired.damage.push_back({name, cat("cannot be read: ", error.what())});
   }
   return pair_up(std::move(paired), std::move(weights), std::move(states));
 }
