@@ -34,6 +34,14 @@ std::string problem_of(std::string text, const std::string& old, const std::stri
 
 }  // namespace
 
+TEST_CASE("an index without its files or tensors is an error, not an empty checkpoint") {
+  const std::string text = to_json_text(ShardIndex{});
+  CHECK(problem_of(text, "tensors", "tensors") == "none");
+  CHECK(problem_of(text, "tensors", "tensorz").find("the index has no \"tensors\"") !=
+        std::string::npos);
+  CHECK(problem_of(text, "files", "filez").find("the index has no \"files\"") != std::string::npos);
+}
+
 TEST_CASE("ranks' indices become one, which is kept") {
   std::vector<ShardIndex> parts = {of_rank(0), of_rank(1)};
   const ShardIndex index = merge(parts);

@@ -23,7 +23,7 @@ class IndexReader {
       : json_(text, file), visit_(visit) {}
 
   ShardIndex read() {
-    bool known = false;
+    bool known = false, has_files = false, has_tensors = false;
     // Position of the value of "tensors" if this key precedes "files"; the value is then read last,
     // because its check needs "files".
     std::optional<JsonCursor> passed_over;
@@ -40,8 +40,10 @@ class IndexReader {
       } else if (key == "save") {
         index_.save_id = json_.text();
       } else if (key == "files") {
+        has_files = true;
         for (json_.begin_array(); json_.next_item();) read_file();
       } else if (key == "tensors") {
+        has_tensors = true;
         if (index_.files.empty()) {
           passed_over = json_;
           json_.skip();
@@ -54,6 +56,9 @@ class IndexReader {
     }
     json_.end();
     if (!known) json_.fail("it is not an index of an am-run checkpoint");
+    if (!has_files || !has_tensors) {
+      json_.fail(cat("the index has no \"", has_files ? "tensors" : "files", "\""));
+    }
     if (passed_over) {
       json_ = *passed_over;
       read_tensors();
