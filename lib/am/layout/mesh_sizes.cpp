@@ -101,7 +101,9 @@ class Resolver {
     found_.error(
         "mesh.world", span("world_size"),
         "neither world_size nor dp_size is given, so the number of ranks is unknown",
-        cat("add world_size to [mesh]: a multiple of tp_size * cp_size * pp_size = ", replica()));
+        cat("set mesh.world_size, or give am-plan --world-size: a multiple of tp_size * cp_size * "
+            "pp_size = ",
+            replica()));
   }
 
   // Sets dp_, which stays 0 if it cannot be determined. A dp_size that contradicts the world size

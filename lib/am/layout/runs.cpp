@@ -48,8 +48,8 @@ class PlanLimits {
   PlanLimits(const config::Plan& plan, const model::ModelConfig* model)
       : plan_(plan), model_(model) {}
 
-  void add(bool asked, const std::string& key, const char* what, const char* help) {
-    if (asked) limits_.push_back({plan_.span(key), what, help});
+  void add(bool asked, const std::string& key, const char* what, std::string help) {
+    if (asked) limits_.push_back({plan_.span(key), what, std::move(help)});
   }
   std::vector<Limit> take() { return std::move(limits_); }
   const config::Plan& plan() const { return plan_; }
@@ -96,11 +96,12 @@ void add_limits(const config::MegatronConfig& config, PlanLimits& limits) {
   limits.add(etp > 1 && limits.has_experts(), "strategy.etp_size", "tensor parallelism of experts",
              "etp_size = 1");
   const auto mode = config.activation_checkpointing;
-  const char* modules_key = config.recompute_modules.empty() ? "strategy.activation_checkpointing"
-                                                             : "strategy.recompute_modules";
+  const bool named = !config.recompute_modules.empty();
   limits.add(mode != ActivationCheckpointing::kOff && mode != ActivationCheckpointing::kFull,
-             modules_key, "Megatron's recomputation of single modules",
-             "activation_checkpointing = \"full\" or \"off\"");
+             named ? "strategy.recompute_modules" : "strategy.activation_checkpointing",
+             "Megatron's recomputation of single modules",
+             cat(named ? "remove recompute_modules, and set " : "",
+                 "activation_checkpointing = \"full\" or false"));
   limits.add(mode == ActivationCheckpointing::kFull &&
                  (config.recompute_method == "block" || config.recompute_num_layers > 1),
              "strategy.recompute_num_layers", "recomputation of some layers, or of groups of them",
