@@ -244,6 +244,18 @@ downcast_bf16: 'no'
   CHECK(in.ignored.size() == 1);
 }
 
+TEST_CASE("accelerate: sizes state the number of ranks if num_processes is absent", "[exchange]") {
+  const Imported in = imported(framework("accelerate"), R"(distributed_type: FSDP
+fsdp_config:
+  fsdp_version: 2
+parallelism_config:
+  parallelism_config_dp_shard_size: 4
+  parallelism_config_tp_size: 2
+)");
+  CHECK(in.plan.mesh.world_size == 8);
+  CHECK(in.plan.mesh.tp_size == 2);
+}
+
 TEST_CASE("deepspeed: stages, batches and what they make of dp", "[exchange]") {
   const Framework& deepspeed = framework("deepspeed");
   const test::ValidPlan plan = valid(

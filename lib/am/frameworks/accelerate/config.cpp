@@ -230,7 +230,7 @@ void read_fsdp(PlanBuilder& builder, Sharding sharding) {
 void read_mesh(PlanBuilder& builder, bool fsdp, Sharding sharding) {
   Source& source = builder.source();
   constexpr const char* kWorld = "num_processes";
-  const int64_t world = source.has(kWorld) ? source.size(kWorld, 1) : 1;
+  int64_t world = source.has(kWorld) ? source.size(kWorld, 1) : 1;
   const int64_t nodes = source.size("num_machines", 1);
   const std::string prefix = "parallelism_config.parallelism_config_";
   const auto size = [&](const char* name) { return source.size(prefix + name, 1); };
@@ -241,8 +241,11 @@ void read_mesh(PlanBuilder& builder, bool fsdp, Sharding sharding) {
   // FSDP1's hybrid strategies shard within a node and replicate across nodes.
   if (sharding == Sharding::kHybrid || sharding == Sharding::kHybridKeeps) replicas = nodes;
   const int64_t model = saturating_product({tp, cp, replicas});
-  const int64_t shards =
-      source.has(prefix + "dp_shard_size") && fsdp ? size("dp_shard_size") : world / model;
+  const bool sized = fsdp && source.has(prefix + "dp_shard_size");
+  if (!source.has(kWorld)) {  // the sizes then state the number of ranks
+    world = saturating_product({model, sized ? size("dp_shard_size") : 1});
+  }
+  const int64_t shards = sized ? size("dp_shard_size") : world / model;
   if (shards < 1 || saturating_product({model, shards}) != world) {
     source.refuse(kWorld,
                   cat(kWorld, " = ", world, ", but the product of the mesh sizes in the file is ",
