@@ -17,6 +17,7 @@
 #include "am/cluster/hardware.h"
 #include "am/config/model_names.h"
 #include "am/config/write.h"
+#include "am/layout/runs.h"
 #include "am/model/config.h"
 #include "am/predict/search/least_gpus.h"
 #include "am/predict/search/search.h"
@@ -150,6 +151,9 @@ int init(const InitOptions& options, const am_apps::Output& output) {
   auto model = model::load_config(folder, found);
   auto gpu = cluster::find_gpu(options.gpu, ".", {}, found);
   if (!model || !gpu) return am_apps::refuse(found, output);
+
+  layout::check_runnable(*model, found);
+  if (!found.ok()) return am_apps::refuse(found, output);
 
   predict::SearchRequest request{.model = *std::move(model)};
   request.model_path = base->model.path;

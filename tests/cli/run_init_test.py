@@ -81,6 +81,10 @@ class Init(RunTest):
     def test_what_is_refused(self):
         taken = self.path / "taken.toml"
         taken.write_text("# mine\n")
+        link = self.path / "link.toml"
+        link.symlink_to("absent.toml")
+        sizes = {"hidden_size": 64, "intermediate_size": 96, "num_hidden_layers": 2, "num_attention_heads": 4, "vocab_size": 100}
+        (self.path / "config.json").write_text(json.dumps({"model_type": "olmo", **sizes}))
         for arguments, status, message in (
             (("--model", "llama-3.1-9b", "--gpus", 8), 1, 'did you mean "llama-3.1-8b"?'),
             (("--model", "llama-3.1-8b", "--gpus", 8, "--gpu", "h101"), 1, "h100"),
@@ -88,10 +92,13 @@ class Init(RunTest):
             (("--model", "llama-3.1-8b"), 2, "--gpus"),
             (("--model", "llama-3.1-8b", "--gpus", 8, "--purpose", "distil"), 2, "finetune"),
             (("--model", "llama-3.1-8b", "--gpus", 8, "-o", taken), 2, "--force"),
+            (("--model", "llama-3.1-8b", "--gpus", 8, "-o", link), 2, "--force"),
+            (("--model", ".", "--gpus", 8), 1, 'model_type "olmo" can be planned'),
         ):
             with self.subTest(arguments=arguments):
                 self.assertIn(message, self.init(*arguments, status=status).stderr)
         self.assertEqual(taken.read_text(), "# mine\n")
+        self.assertTrue(link.is_symlink())
 
 
 if __name__ == "__main__":
