@@ -13,6 +13,8 @@
 namespace am_plan::lsp {
 namespace {
 
+constexpr size_t kMostTried = 32;  // number of edits that one request tries
+
 using am::config::FieldSpec;
 
 // Returns the field to which `key` refers in a help text: `key` is a full name, a key of `section`,
@@ -140,6 +142,9 @@ std::vector<Fix> fixes_in(const Document& document, const am::Diagnostics& found
     propose_assignments(document, outline, finding, fixes);
     propose_respelling(document, finding, fixes);
   }
+  // Each edit costs a check of the whole document, so that a range with many findings would block
+  // the server.
+  if (fixes.size() > kMostTried) fixes.resize(kMostTried);
   for (Fix& fix : fixes) try_out(document, found, fix);
   std::erase_if(fixes, [](const Fix& fix) { return fix.mends.empty(); });
   return fixes;
