@@ -39,7 +39,10 @@ void SharedOptions::require_free_outputs() const {
 }
 
 void add_option(CLI::App& command, const Option& option, std::string& text) {
-  declare(command, option, text);
+  // An unset variable of the shell makes an empty value, which must not count as no option.
+  declare(command, option, text).check([](const std::string& value) {
+    return value.empty() ? std::string("the value is empty") : std::string();
+  });
 }
 
 void add_option(CLI::App& command, const Option& option, std::vector<std::string>& texts) {

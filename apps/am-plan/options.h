@@ -66,6 +66,7 @@ struct Option {
   std::vector<std::string> choices = {};  // legal values; empty: any value is legal
 };
 
+// The option's value must not be empty.
 void add_option(CLI::App& command, const Option& option, std::string& text);
 // Adds an option that takes one or more values.
 void add_option(CLI::App& command, const Option& option, std::vector<std::string>& texts);

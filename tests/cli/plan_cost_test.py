@@ -82,6 +82,8 @@ class CostTest(PlanCase):
         limited = self.json("job", plan, "--set", "train.max_tokens=15000000000000", "--set", "train.max_steps=100000000000")
         self.assertEqual(limited["tokens"], 15e12)
         self.am_plan("job", plan, "--set", "train.max_steps=0", status=2)
+        for option in ("--tokens", "--price"):  # an unset variable of the shell
+            self.am_plan("job", plan, option, "", status=2)
         self.am_plan("job", plan, "--tokens", "1e300", status=2)
         for wrong in ("0", "-1", "many", "1Q", "1e400"):
             self.assertIn("is not a positive number", self.am_plan("job", plan, f"--tokens={wrong}", status=2).err)
