@@ -9,8 +9,8 @@
 // Kinds:
 //   synthetic  endless arithmetic progressions, which a model can learn
 //   text       tokenized files, in memory as 2 or 4 bytes per token; a document is the "text" of an
-//              object (JSON Lines, JSON array) or row (Parquet), in other formats the whole file;
-//              eod_token, if set, follows each document
+//              object (JSON Lines, JSON array) or row (Parquet), in other formats the whole file.
+//              If eod_token is set, it follows each document
 //   tokens     headerless little-endian integers, or shards of llm.c, modded-nanogpt and NeMo
 //              AutoModel's NanogptDataset, memory-mapped
 //   megatron   a .bin/.idx pair (either name, or the common prefix), memory-mapped
