@@ -58,7 +58,7 @@ TEST_CASE("a token is read from a file that is its owner's alone") {
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
   CHECK(Token::read(file).text() == token.text());
   fs::permissions(file, fs::perms::group_read, fs::perm_options::add);
-  CHECK_THROWS_WITH(Token::read(file), Catch::Contains("other users can read"));
+  CHECK_THROWS_WITH(Token::read(file), Catch::Contains("other users may access"));
   fs::permissions(file, fs::perms::group_read, fs::perm_options::remove);
   write_file_atomically(file, "no token");
   fs::permissions(file, fs::perms::owner_read | fs::perms::owner_write);
