@@ -17,6 +17,7 @@
 #include "am/cluster/hardware.h"
 #include "am/config/model_names.h"
 #include "am/config/write.h"
+#include "am/data/paths.h"
 #include "am/layout/runs.h"
 #include "am/model/config.h"
 #include "am/predict/search/least_gpus.h"
@@ -173,6 +174,11 @@ int init(const InitOptions& options, const am_apps::Output& output) {
   if (result.layouts.empty()) refuse(options, request, calibration, result);
   const std::string text = comment_above(options, result, *gpu) +
                            config::to_explained_toml(result.layouts.front().plan, options.file());
+  try {
+    for (const std::string& path : options.data) data::expand_path(path);
+  } catch (const Error& error) {
+    std::cerr << "warning: " << error.what() << "\n";
+  }
   if (options.data.empty()) {
     std::cerr << "note: the plan has synthetic data; name your files with --data, or set data.kind "
                  "and data.path\n";

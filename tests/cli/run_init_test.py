@@ -73,6 +73,10 @@ class Init(RunTest):
         self.assertEqual(plan["data"]["path"], ["../text.txt"])
         self.assertNotIn(str(self.path), (self.path / "jobs" / "plan.toml").read_text())
 
+    def test_absent_data_are_reported(self):
+        said = self.init("--model", "quickstart", "--gpus", 2, "--data", "absent.txt", "-o", "plan.toml").stderr
+        self.assertIn("warning: absent.txt", said)
+
     def test_a_schema_beside_the_plan_is_named(self):
         subprocess.run([BIN / "am-plan", "schema", "-o", "plan.schema.json"], cwd=self.path, timeout=60, check=True)
         self.init("--model", "quickstart", "--gpus", 2, "-o", "plan.toml")
