@@ -16,3 +16,5 @@ inline Matchers::StringContainsMatcher Contains(const std::string& part) {
 }
 
 }  // namespace Catch
+
+using Catch::Approx;
