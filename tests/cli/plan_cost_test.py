@@ -274,6 +274,10 @@ class CostTest(PlanCase):
             self.assertNotIn(link, text)
         self.assertGreaterEqual(text.count("<svg"), 5)
         self.am_plan("report", plan, "-o", "/nonexistent/x.html", status=2)
+        said = "(assumed: cluster.gpu is not set)"
+        self.assertIn(said, text)
+        self.json("report", plan, "-o", page, "--set", "cluster.gpu=h100-sxm", "--force")
+        self.assertNotIn(said, page.read_text())
 
     @long_search
     def test_search_looks_where_the_rules_allow_it(self):

@@ -24,6 +24,10 @@ class GenerateTest(unittest.TestCase):
                 self.assertEqual(json.loads(done.stdout)["results"][0]["tokens"], recorded["tokens"])
         self.assertGreaterEqual(len(families), 10)
 
+    def test_the_answer_is_separated_from_the_prompt(self):
+        shown = run_tool("am-repl", DATA / "hf" / "llama", "-c", 'generate "ABC" --temperature 0 --tokens 3').out
+        self.assertTrue(shown.startswith("ABC▸"), shown)
+
     def test_a_small_top_p_leaves_the_likeliest_token(self):
         recorded = GREEDY["llama"]
         text = f'generate "{recorded["prompt"]}" --temperature 1 --tokens {len(recorded["tokens"])}'

@@ -179,6 +179,7 @@ std::string time_section(const predict::Prediction& prediction) {
       cat("<p>", format_step_time(t.seconds), " per step", between(prediction), "; ",
           format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s per GPU, MFU ",
           format_fixed(100.0 * prediction.mfu, 1), " % of ", prediction.assumptions.gpu.name,
+          prediction.assumptions.gpu_is_assumed ? " (assumed: cluster.gpu is not set)" : "",
           ", run by ", prediction.workload.implementation->name, " in ",
           name_of(prediction.workload.format), ".",
           prediction.basis.empty() ? "" : cat(" ", prediction.basis, "."), "</p>\n");
