@@ -152,34 +152,11 @@ bool string_may_follow(char c) {
   return std::string_view("\n=[{,.").find(c) != std::string_view::npos;
 }
 
-// Checks the number of dots in keys, because dotted keys nest tables without limit, and the
-// functions that process tables are recursive. The TOML library limits the nesting of braces and
-// brackets itself.
-bool keys_are_shallow(std::string_view text, const std::string& file, Diagnostics& found) {
-  int dots = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    const char c = text[i];
-    if (c == '"' || c == '\'') {
-      i = skip_string(text, i) - 1;
-    } else if (c == '#') {
-      i = std::min(text.find('\n', i), text.size()) - 1;
-    } else if (c == '.') {
-      ++dots;
-    } else if (std::string_view("\n=,{}[]").find(c) != std::string_view::npos) {
-      dots = 0;
-    }
-    if (dots <= kDeepest) continue;
-    const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<int64_t>(i), '\n');
-    found.error("plan.syntax", Span{file, static_cast<int>(line), 1, 1, {}},
-                cat("this key has more than ", kDeepest, " parts"));
-    return false;
-  }
-  return true;
-}
-
-// Checks that a text is ASCII outside of strings and comments, as TOML requires. Reports other
-// characters more clearly than the library does. A byte order mark may precede the text.
-bool is_ascii_outside_strings(std::string_view text, const std::string& file, Diagnostics& found) {
+// Calls `keep_on` with the offset of each character outside of strings and comments, a comment's
+// `#` included, until it returns false. Returns the offset of the character at which it did, or the
+// size of the text. A byte order mark may precede the text.
+template <typename KeepOn>
+size_t walk_outside_strings(std::string_view text, const KeepOn& keep_on) {
   size_t i = starts_with(text, "\xEF\xBB\xBF") ? 3 : 0;
   char before = '\n';
   while (i < text.size()) {
@@ -190,14 +167,33 @@ bool is_ascii_outside_strings(std::string_view text, const std::string& file, Di
       continue;
     }
     if (c != ' ' && c != '\t' && c != '\r') before = c;
-    if (c == '#') {
-      i = std::min(text.find('\n', i), text.size());
-    } else if (is_ascii(c)) {
-      ++i;
-    } else {
-      break;
-    }
+    if (!keep_on(i)) return i;
+    i = c == '#' ? std::min(text.find('\n', i), text.size()) : i + 1;
   }
+  return text.size();
+}
+
+// Checks the number of dots in keys, because dotted keys nest tables without limit, and the
+// functions that process tables are recursive. The TOML library limits the nesting of braces and
+// brackets itself.
+bool keys_are_shallow(std::string_view text, const std::string& file, Diagnostics& found) {
+  int dots = 0;
+  const size_t end = walk_outside_strings(text, [&](size_t i) {
+    if (text[i] == '.') return ++dots <= kDeepest;
+    if (std::string_view("\n=,{}[]").find(text[i]) != std::string_view::npos) dots = 0;
+    return true;
+  });
+  if (end == text.size()) return true;
+  const auto line = 1 + std::count(text.begin(), text.begin() + static_cast<int64_t>(end), '\n');
+  found.error("plan.syntax", Span{file, static_cast<int>(line), 1, 1, {}},
+              cat("this key has more than ", kDeepest, " parts"));
+  return false;
+}
+
+// Checks that a text is ASCII outside of strings and comments, as TOML requires. Reports other
+// characters more clearly than the library does. A byte order mark may precede the text.
+bool is_ascii_outside_strings(std::string_view text, const std::string& file, Diagnostics& found) {
+  const size_t i = walk_outside_strings(text, [&](size_t at) { return is_ascii(text[at]); });
   if (i >= text.size()) return true;
   const size_t newline = i == 0 ? std::string_view::npos : text.rfind('\n', i - 1);
   const size_t begin = newline == std::string_view::npos ? 0 : newline + 1;
