@@ -21,8 +21,7 @@ std::optional<int64_t> integer_of(std::string_view word) {
   digits.erase(std::remove(digits.begin(), digits.end(), '_'), digits.end());
   std::string_view rest = digits;
   if (rest.size() > 1 && rest.front() == '+') rest.remove_prefix(1);
-  const size_t sign = word.find_first_not_of("+-");
-  if (sign > 1 || word[sign] < '0' || word[sign] > '9') return std::nullopt;
+  if (word.substr(word.find_first_not_of("+-"), 1) == "_") return std::nullopt;
   if (rest.substr(0, 2) == "0x") {
     int64_t value = 0;
     const auto [end, status] =
@@ -40,10 +39,7 @@ std::optional<double> number_of(std::string_view word) {
   if (is_one_of(word, {"-.inf", "-.Inf", "-inf"})) return -std::numeric_limits<double>::infinity();
   if (is_one_of(word, {".nan", ".NaN", "nan"})) return std::nan("");
   if (word.find_first_of("0123456789") == std::string_view::npos) return std::nullopt;
-  const bool plus = word.front() == '+';
-  if (plus) word.remove_prefix(1);
-  const bool negative = word.front() == '-';
-  if (plus && negative) return std::nullopt;
+  if (word.front() == '+') word.remove_prefix(1);
   double value = 0.0;
   const auto [end, status] = std::from_chars(word.data(), word.data() + word.size(), value);
   if (end != word.data() + word.size()) return std::nullopt;
@@ -51,7 +47,7 @@ std::optional<double> number_of(std::string_view word) {
     const size_t exponent = word.find_first_of("eE");
     const bool tiny = exponent != std::string_view::npos && word.substr(exponent + 1, 1) == "-";
     value = tiny ? 0.0 : std::numeric_limits<double>::infinity();
-    if (negative) value = -value;
+    if (word.front() == '-') value = -value;
   }
   return status == std::errc::invalid_argument ? std::nullopt : std::optional(value);
 }
@@ -66,8 +62,10 @@ std::optional<Value> plain_value(std::string_view word, const Span& span) {
   if (is_one_of(word, {"false", "False", "FALSE", "no", "No", "NO", "off", "Off", "OFF"})) {
     return value_of(false, span);
   }
-  if (const auto value = integer_of(word)) return value_of(*value, span);
-  if (const auto value = number_of(word)) return value_of(*value, span);
+  if (word.find_first_not_of("+-") <= 1) {  // a number has at most one sign
+    if (const auto value = integer_of(word)) return value_of(*value, span);
+    if (const auto value = number_of(word)) return value_of(*value, span);
+  }
   return value_of(std::string(word), span);
 }
 
