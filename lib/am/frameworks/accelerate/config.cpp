@@ -241,11 +241,12 @@ void read_mesh(PlanBuilder& builder, bool fsdp, Sharding sharding) {
   // FSDP1's hybrid strategies shard within a node and replicate across nodes.
   if (sharding == Sharding::kHybrid || sharding == Sharding::kHybridKeeps) replicas = nodes;
   const int64_t model = saturating_product({tp, cp, replicas});
-  const bool sized = fsdp && source.has(prefix + "dp_shard_size");
+  int64_t shards = world / model;
+  if (fsdp && source.has(prefix + "dp_shard_size")) shards = size("dp_shard_size");
   if (!source.has(kWorld)) {  // the sizes then state the number of ranks
-    world = saturating_product({model, sized ? size("dp_shard_size") : 1});
+    shards = std::max<int64_t>(1, shards);
+    world = saturating_product({model, shards});
   }
-  const int64_t shards = sized ? size("dp_shard_size") : world / model;
   if (shards < 1 || saturating_product({model, shards}) != world) {
     source.refuse(kWorld,
                   cat(kWorld, " = ", world, ", but the product of the mesh sizes in the file is ",
