@@ -143,18 +143,20 @@ std::vector<BadTarget> find_bad_saved(const DecoderSpec& spec, const LoraConfig&
   std::vector<BadTarget> bad;
   for (const std::string& entry : lora.modules_to_save) {
     BadTarget found{.target = entry, .matched = {}};
-    bool good = false;
+    bool good = false, adapted = false;
     for_each_module(spec, [&](const ModuleSpec& module, const std::string& name) {
-      if (!matches_name(entry, name)) return;
-      const bool fits = module.stored && !module.adapter;
-      good = good || fits;
-      if (fits || found.why == "has an adapter") return;
+      if (adapted || !matches_name(entry, name)) return;
+      adapted = module.adapter.has_value();
+      if (!adapted && module.stored) {
+        good = true;
+        return;
+      }
       found.matched = name;
-      found.why = module.adapter               ? "has an adapter"
+      found.why = adapted                      ? "has an adapter"
                   : module.role == Role::kHead ? "has the embedding's weight"
                                                : "has no weight";
     });
-    if (!good || found.why == "has an adapter") bad.push_back(std::move(found));
+    if (!good || adapted) bad.push_back(std::move(found));
   }
   return bad;
 }
