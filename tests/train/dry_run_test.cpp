@@ -27,6 +27,18 @@ struct Seen {
   Counts counts;
 };
 
+// Switches oneDNN off, and restores the previous setting on destruction.
+class WithoutOneDnn {
+ public:
+  WithoutOneDnn() { at::globalContext().setUserEnabledMkldnn(false); }
+  ~WithoutOneDnn() { at::globalContext().setUserEnabledMkldnn(before_); }
+  WithoutOneDnn(const WithoutOneDnn&) = delete;
+  WithoutOneDnn& operator=(const WithoutOneDnn&) = delete;
+
+ private:
+  bool before_ = at::globalContext().userEnabledMkldnn();
+};
+
 // Returns each rank's peak memory over two real steps, and its collectives in the second step.
 std::map<int64_t, Seen> real_step(const config::Plan& plan, int64_t ranks) {
   std::map<int64_t, Seen> seen;
@@ -76,8 +88,7 @@ config::Plan plan_of(const test::LayoutCase& layout) {
 TEST_CASE("a dry run is a step without its contents") {
   // On some processors, oneDNN's products have scratch memory, which a dry run does not report and
   // which moves the peak to another tensor.
-  const bool mkldnn = at::globalContext().userEnabledMkldnn();
-  at::globalContext().setUserEnabledMkldnn(false);
+  const WithoutOneDnn products_of_aten;
   const std::vector<test::LayoutCase> layouts = {
       {"one rank", 1, "[mesh]\nworld_size = 1\n"},
       {"fsdp2 on 2", 2, "[mesh]\nworld_size = 2\n"},
@@ -116,7 +127,6 @@ TEST_CASE("a dry run is a step without its contents") {
             (tensor_parallel ? 0.8 : 0.9999) * measured - workspace);
     }
   }
-  at::globalContext().setUserEnabledMkldnn(mkldnn);
 }
 
 TEST_CASE("rounds that repeat are multiplied as if each were gone through") {
