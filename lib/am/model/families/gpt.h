@@ -1,4 +1,4 @@
-// Names that GPT, GPT-J, CodeGen and GPT-BigCode have in common.
+// Names that decoders of the GPT line have in common.
 #pragma once
 
 #include <string_view>
@@ -6,6 +6,12 @@
 #include "am/model/family.h"
 
 namespace am::model {
+
+// Names of the modules of GPT-2, GPT-Neo and GPT-BigCode.
+inline constexpr ModuleNames kGptNames = {.embedding = "transformer.wte",
+                                          .positions = "transformer.wpe",
+                                          .layers = "transformer.h",
+                                          .norm = "transformer.ln_f"};
 
 // Returns the names of GPT-2's config keys. The keys of hidden size, heads and layers may also have
 // Llama's names. `width` is the name of the key for the MLP's width, and may be empty.

@@ -1,6 +1,7 @@
 // GPT-2: learned positions, LayerNorm, a plain MLP, and weights stored [in, out].
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
+#include "am/model/families/gpt.h"
 
 namespace am::model {
 namespace {
@@ -54,10 +55,7 @@ const Family kGpt2 = {
     .rotary = false,
     .norm = NormKind::kLayer,
     .pads_embedding = false,
-    .names = {.embedding = "transformer.wte",
-              .positions = "transformer.wpe",
-              .layers = "transformer.h",
-              .norm = "transformer.ln_f"},
+    .names = kGptNames,
     .read_config = read_config,
     .describe_layer = describe_layer,
 };

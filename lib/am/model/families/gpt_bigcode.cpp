@@ -48,10 +48,7 @@ const Family kGptBigcode = {
     .rotary = false,
     .norm = NormKind::kLayer,
     .pads_embedding = false,
-    .names = {.embedding = "transformer.wte",
-              .positions = "transformer.wpe",
-              .layers = "transformer.h",
-              .norm = "transformer.ln_f"},
+    .names = kGptNames,
     .read_config = read_config,
     .describe_layer = describe_layer,
 };

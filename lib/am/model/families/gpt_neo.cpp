@@ -6,6 +6,7 @@
 #include "am/base/text.h"
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
+#include "am/model/families/gpt.h"
 
 namespace am::model {
 namespace {
@@ -93,10 +94,7 @@ const Family kGptNeo = {
     .rotary = false,
     .norm = NormKind::kLayer,
     .pads_embedding = false,
-    .names = {.embedding = "transformer.wte",
-              .positions = "transformer.wpe",
-              .layers = "transformer.h",
-              .norm = "transformer.ln_f"},
+    .names = kGptNames,
     .read_config = read_config,
     .describe_layer = describe_layer,
 };

@@ -62,41 +62,35 @@ constexpr ConfigKeys kKeys = {.intermediate_size = "",
                               .norm_eps = "layer_norm_epsilon"};
 constexpr ModuleNames kNames = {
     .embedding = "backbone.embeddings", .layers = "backbone.layers", .norm = "backbone.norm_f"};
-constexpr ConfigDefaults kDefaults = {.norm_eps = 1e-5,
-                                      .initializer_range = 0.1,
-                                      .tie_word_embeddings = true,
-                                      .pad_token_id = 0,
-                                      .intermediate_ratio = 1};
+
+// Returns a family whose layers are the mixers of the first Mamba.
+constexpr Family first_generation(std::string_view model_type, std::string_view description,
+                                  std::string_view layer_class) {
+  return {.model_type = model_type,
+          .description = description,
+          .layer_class = layer_class,
+          .keys = kKeys,
+          .defaults = {.norm_eps = 1e-5,
+                       .initializer_range = 0.1,
+                       .tie_word_embeddings = true,
+                       .pad_token_id = 0,
+                       .intermediate_ratio = 1},
+          .runs = false,
+          .rotary = false,
+          .pads_embedding = false,
+          .names = kNames,
+          .read_config = read_config,
+          .describe_layer = describe_layer};
+}
 
 }  // namespace
 
-const Family kMamba = {
-    .model_type = "mamba",
-    .description = "Mamba decoder: one mixer per layer, no attention",
-    .layer_class = "transformers.models.mamba.modeling_mamba.MambaBlock",
-    .keys = kKeys,
-    .defaults = kDefaults,
-    .runs = false,
-    .rotary = false,
-    .pads_embedding = false,
-    .names = kNames,
-    .read_config = read_config,
-    .describe_layer = describe_layer,
-};
+const Family kMamba = first_generation("mamba", "Mamba decoder: one mixer per layer, no attention",
+                                       "transformers.models.mamba.modeling_mamba.MambaBlock");
 
-const Family kFalconMamba = {
-    .model_type = "falcon_mamba",
-    .description = "Falcon-Mamba decoder: Mamba's",
-    .layer_class = "transformers.models.falcon_mamba.modeling_falcon_mamba.FalconMambaBlock",
-    .keys = kKeys,
-    .defaults = kDefaults,
-    .runs = false,
-    .rotary = false,
-    .pads_embedding = false,
-    .names = kNames,
-    .read_config = read_config,
-    .describe_layer = describe_layer,
-};
+constinit const Family kFalconMamba =
+    first_generation("falcon_mamba", "Falcon-Mamba decoder: Mamba's",
+                     "transformers.models.falcon_mamba.modeling_falcon_mamba.FalconMambaBlock");
 
 const Family kMamba2 = {
     .model_type = "mamba2",
