@@ -6,7 +6,6 @@
 #include <vector>
 
 #include "am/base/error.h"
-#include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/config/backend.h"
 #include "am/frameworks/words.h"
@@ -195,12 +194,7 @@ int write_files(const FilesOptions& options, const std::vector<std::string>& set
   am_apps::print_diagnostics(found, options.job.output);
   const ClusterJob cluster = cluster_job(options, *job, sets);
   const std::string text = options.slurm ? slurm_file(cluster) : jobset_file(cluster, options);
-  if (options.output.empty()) {
-    am_apps::print_file(text);
-  } else {
-    require_free_path(options.output, options.force);
-    write_file_atomically(options.output, text);
-  }
+  am_apps::write_or_print(text, options.output, options.force);
   return am_apps::kFine;
 }
 

@@ -10,7 +10,6 @@
 #include <string_view>
 #include <vector>
 
-#include "am/base/file.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/base/units.h"
@@ -183,12 +182,7 @@ int init(const InitOptions& options, const am_apps::Output& output) {
     std::cerr << "note: the plan has synthetic data; name your files with --data, or set data.kind "
                  "and data.path\n";
   }
-  if (options.output.empty()) {
-    am_apps::print_file(text);
-  } else {
-    require_free_path(options.output, options.force);
-    write_file_atomically(options.output, text);
-  }
+  am_apps::write_or_print(text, options.output, options.force);
   return am_apps::kFine;
 }
 

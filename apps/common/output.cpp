@@ -6,6 +6,7 @@
 #include <exception>
 #include <iostream>
 
+#include "am/base/file.h"
 #include "am/base/first_line.h"
 #include "am/base/text.h"
 #include "am/term/caret.h"
@@ -52,6 +53,12 @@ void print_file(const std::string& text) {
   std::cout.flush();
   const bool written = std::fwrite(text.data(), 1, text.size(), stdout) == text.size();
   if (std::fflush(stdout) != 0 || !written) std::cout.setstate(std::ios::badbit);
+}
+
+void write_or_print(const std::string& text, const std::string& file, bool force) {
+  if (file.empty()) return print_file(text);
+  am::require_free_path(file, force);
+  am::write_file_atomically(file, text);
 }
 
 void print(const am::Json& json) {

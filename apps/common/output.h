@@ -37,6 +37,9 @@ void print(const am::Json& json);
 // Prints text that the user may redirect into a file. Writes the text unchanged if stdout is not a
 // terminal; otherwise prints it as print() does.
 void print_file(const std::string& text);
+// Writes text to a file, or prints it if `file` is empty. Throws Error(kUsage) if the file exists
+// and `force` is false, and Error(kIo) if it cannot be written.
+void write_or_print(const std::string& text, const std::string& file, bool force);
 // Prints diagnostics to stderr in the style of a compiler, with the line of the plan that each
 // cites.
 void print_diagnostics(const am::Diagnostics& found, const Output& output);
