@@ -88,15 +88,18 @@ TEST_CASE("megatron: arguments and a pipeline's layout", "[exchange]") {
 }
 
 TEST_CASE("megatron: the sharding strategy applies only with Megatron's FSDP", "[exchange]") {
-  const auto level = [](const std::string& flags) {
-    const Imported in = imported(
-        framework("megatron"),
-        cat("--num-layers 2 --bf16 --data-parallel-sharding-strategy optim_grads_params ", flags));
-    return std::get<config::MegatronFSDPConfig>(in.plan.strategy).zero_dp_strategy;
+  const auto strategy = [](const std::string& flags) {
+    return imported(framework("megatron"),
+                    cat("--num-layers 2 --bf16 --data-parallel-sharding-strategy "
+                        "optim_grads_params ",
+                        flags))
+        .plan.strategy;
   };
-  CHECK(level("--use-megatron-fsdp") == 3);
-  CHECK(level("--use-distributed-optimizer") == 1);
-  CHECK(level("") == 0);
+  const config::DistributedConfig fsdp = strategy("--use-megatron-fsdp");
+  CHECK(std::get<config::MegatronFSDPConfig>(fsdp).zero_dp_strategy == 3);
+  const config::DistributedConfig sharded = strategy("--use-distributed-optimizer");
+  CHECK(std::get<config::MegatronConfig>(sharded).zero == 1);
+  CHECK(std::get<config::MegatronConfig>(strategy("")).zero == 0);
 }
 
 TEST_CASE("megatron: what is exported for fsdp2 depends on what Megatron has", "[exchange]") {

@@ -62,13 +62,20 @@ TEST_CASE("megatron: --bf16 reduces in float32 and keeps float32 weights", "[exc
   CHECK(reduced_in("--bf16 --use-torch-fsdp2") == "bfloat16");
 }
 
-TEST_CASE("megatron: whole states on each rank are level 0 of megatron_fsdp, not ddp in bfloat16",
-          "[exchange]") {
-  const Imported in = imported(framework("megatron"), "--num-layers 2 --bf16");
-  CHECK(megatron_fsdp(in).zero_dp_strategy == 0);
-  CHECK(megatron_fsdp(in).preserve_fp32_weights);
-  CHECK(std::holds_alternative<config::DDPConfig>(
-      imported(framework("megatron"), "--num-layers 2").plan.strategy));
+TEST_CASE("megatron: a job without FSDP is the strategy megatron", "[exchange]") {
+  const auto zero = [](const char* flags) {
+    const Imported in = imported(framework("megatron"), cat("--num-layers 2 ", flags));
+    CAPTURE(flags);
+    CHECK(in.lost.empty());
+    REQUIRE(std::holds_alternative<config::MegatronConfig>(in.plan.strategy));
+    return std::get<config::MegatronConfig>(in.plan.strategy).zero;
+  };
+  CHECK(zero("") == 0);
+  CHECK(zero("--bf16") == 0);
+  CHECK(zero("--bf16 --use-distributed-optimizer") == 1);
+  CHECK(zero("--bf16 --use-distributed-optimizer --tensor-model-parallel-size 2") == 1);
+  // Megatron reads the sharding strategy only with its FSDP.
+  CHECK(zero("--bf16 --data-parallel-sharding-strategy optim_grads_params") == 0);
 }
 
 TEST_CASE("megatron: dtypes of Megatron-FSDP and of the optimizer", "[exchange]") {

@@ -96,4 +96,8 @@ const Implementation* find_implementation(std::string_view name) {
 
 const Implementation& automesh_implementation() { return table().front(); }
 
+bool runs_megatron(const Implementation& implementation) {
+  return !implementation.states_in_storage || &implementation == &automesh_implementation();
+}
+
 }  // namespace am::cluster

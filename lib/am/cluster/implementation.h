@@ -54,5 +54,8 @@ std::vector<std::string> implementation_names();
 // Returns the implementation with this name; null if the name is unknown.
 const Implementation* find_implementation(std::string_view name);
 const Implementation& automesh_implementation();
+// Returns whether the implementation has the strategy megatron: automesh, and all that have
+// Megatron's optimizer.
+bool runs_megatron(const Implementation& implementation);
 
 }  // namespace am::cluster

@@ -220,13 +220,10 @@ void check_implementation(const RuleContext& context, Diagnostics& found) {
   if (megatron(context) == nullptr) return;
   const std::string& name = context.plan.cluster.implementation;
   const cluster::Implementation* who = cluster::find_implementation(name);
-  const auto has_it = [](const cluster::Implementation& one) {
-    return !one.states_in_storage || &one == &cluster::automesh_implementation();
-  };
-  if (who == nullptr || has_it(*who)) return;
+  if (who == nullptr || cluster::runs_megatron(*who)) return;
   std::vector<std::string> legal;
   for (const cluster::Implementation& one : cluster::implementations()) {
-    if (has_it(one)) legal.push_back(cat("\"", one.name, "\""));
+    if (cluster::runs_megatron(one)) legal.push_back(cat("\"", one.name, "\""));
   }
   found.error("strategy.implementation", context.plan.span("cluster.implementation"),
               cat("implementation = \"", name, "\" has no distributed optimizer of Megatron"),

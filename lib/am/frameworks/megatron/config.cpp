@@ -132,12 +132,12 @@ class Writer {
     }
   }
 
-  // With a distributed optimizer, writes the number of its instances even if it is 1: the import
-  // then knows that the plan's strategy is megatron, and not a level of megatron_fsdp.
   void add_distributed_optimizer(const config::MegatronConfig& config) {
     if (config.zero > 0) {
       flag("use-distributed-optimizer");
-      flag("num-distributed-optimizer-instances", shape_.mesh.dp_replicate);
+      if (shape_.mesh.dp_replicate > 1) {
+        flag("num-distributed-optimizer-instances", shape_.mesh.dp_replicate);
+      }
     }
     if (config.zero > 1) {
       out_.lost.push_back({"strategy.zero", "2",

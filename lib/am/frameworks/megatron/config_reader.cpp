@@ -44,31 +44,7 @@ class Reader {
     megatron_fsdp_ = flag("use-megatron-fsdp") || flag("use-custom-fsdp");
     if (megatron_fsdp_) return "megatron_fsdp";
     distributed_optimizer_ = flag("use-distributed-optimizer");
-    if (needs_megatron()) return "megatron";
-    // megatron_fsdp with zero_dp_strategy = 1 shards optimizer states, as Megatron's distributed
-    // optimizer does.
-    if (distributed_optimizer_) return "megatron_fsdp";
-    // megatron_fsdp with zero_dp_strategy = 0 shards nothing, like Megatron's DDP. Unlike the
-    // strategy ddp, it supports tensor parallelism and a float32 copy of 16-bit weights.
-    return compute_dtype() == "float32" && tp_ * cp_ == 1 ? "ddp" : "megatron_fsdp";
-  }
-
-  // Whether the flags set an option that, without FSDP, only the strategy megatron has: a pipeline,
-  // sequence parallelism, the number of optimizer instances, a tensor-parallel size of experts that
-  // differs from tp, FP8 or FP4, or recomputation of some modules, some layers or groups of layers.
-  bool needs_megatron() {
-    if (pp_ > 1 || (tp_ > 1 && flag("sequence-parallel")) || narrow_products()) return true;
-    if (source_.has("num-distributed-optimizer-instances") && distributed_optimizer_) return true;
-    if (source_.has("expert-tensor-parallel-size") &&
-        source_.size("expert-tensor-parallel-size", tp_) != tp_) {
-      return true;
-    }
-    const std::string granularity = source_.text("recompute-granularity").value_or("");
-    if (granularity == "selective" || flag("recompute-activations")) {
-      return source_.has("recompute-modules");
-    }
-    return granularity == "full" && (source_.text("recompute-method") == "block" ||
-                                     source_.integer("recompute-num-layers").value_or(1) != 1);
+    return "megatron";
   }
 
   std::string compute_dtype() {
@@ -132,15 +108,14 @@ class Reader {
     if (source_.has("expert-tensor-parallel-size")) {
       builder.copy("expert-tensor-parallel-size", "strategy.etp_size");
     }
+    source_.skip("data-parallel-sharding-strategy");  // Megatron reads it only with its FSDP
     switched("overlap-grad-reduce", "strategy.overlap_grad_reduce");
     switched("overlap-param-gather", "strategy.overlap_param_gather");
   }
 
   void read_zero(PlanBuilder& builder) {
     constexpr const char* kKey = "data-parallel-sharding-strategy";
-    std::string named = source_.text(kKey).value_or("no_shard");
-    // Megatron uses this flag only with its FSDP.
-    if (!megatron_fsdp_) named = distributed_optimizer_ ? "optim" : "no_shard";
+    const std::string named = source_.text(kKey).value_or("no_shard");
     const auto* at = std::find(kMegatronSharding.begin(), kMegatronSharding.end(), named);
     if (at == kMegatronSharding.end()) {
       source_.refuse(kKey, cat("unknown sharding \"", named, "\""),

@@ -73,8 +73,8 @@ std::vector<config::DistributedConfig> searched_strategies(const SearchRequest& 
     }
   }
   if (every || name == "ddp") all.emplace_back(options_of<config::DDPConfig>(base));
-  const bool has_optimizer = !request.implementation->states_in_storage;
-  if (name == "megatron" || (every && has_optimizer)) add_megatron(base, request.model, all);
+  const bool runs_megatron = cluster::runs_megatron(*request.implementation);
+  if (name == "megatron" || (every && runs_megatron)) add_megatron(base, request.model, all);
   vary_recipes(request.recipes, all);
   return all;
 }
