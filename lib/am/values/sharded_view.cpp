@@ -372,8 +372,7 @@ std::string ShardedView::note() const {
 // Under sequence parallelism, the ranks of a tp group compute sections of a text that must have
 // equal lengths.
 int64_t ShardedView::length_multiple() const {
-  const auto* fsdp2 = std::get_if<config::FSDP2Config>(&plan_.strategy);
-  return fsdp2 != nullptr && fsdp2->sequence_parallel ? mesh().sizes().tp : 1;
+  return config::sequence_parallel(plan_.strategy) ? mesh().sizes().tp : 1;
 }
 
 void ShardedView::export_hf(const std::filesystem::path& folder, const HubExport& options,
