@@ -119,7 +119,11 @@ class EscapesTest(PlanCase):
 
     def test_a_page_and_a_picture_have_no_markup_of_a_file(self):
         model = self.model(model_type="<script>alert(1)</script>" + EVIL)
-        plan = self.evil_plan("[mesh]\nworld_size = 4\npp_size = 2\n", model)
+        (self.folder / "x<script>alert(1)").mkdir()
+        cluster = self.folder / "x<script>alert(1).toml"
+        cluster.write_text('architecture = "hopper"\nmemory_gb = 80.0\nbf16_tflops = 989.0\n')
+        plan = self.evil_plan("[mesh]\nworld_size = 4\npp_size = 2\n"
+                              f"[cluster]\ngpu = {json.dumps(str(cluster))}\n", model)
         self.assert_clean("report", plan, "-o", "page.html")
         self.assert_clean("schedule", plan, "--svg", "line.svg", "--trace", "trace.json")
         for name in ("page.html", "line.svg", "trace.json"):

@@ -91,15 +91,23 @@ std::string mesh_picture(const ReportInput& input) {
   const mesh::MeshLayout& mesh = input.layout.mesh;
   const int64_t node = std::max<int64_t>(1, input.plan.mesh.ranks_per_node);
   const int64_t shown = std::min(mesh.world_size(), kMostRanks);
-  const int64_t columns = std::min<int64_t>(32, std::max<int64_t>(node, 32 / node * node));
+  // A node is a block of squares, in one row if it has at most kMostColumns ranks.
+  constexpr int64_t kMostColumns = 32;
+  int64_t node_columns = std::min(node, kMostColumns);
+  while (node % node_columns != 0) --node_columns;
+  const int64_t node_rows = node / node_columns;
+  const int64_t nodes_in_row = kMostColumns / node_columns;
+  const auto place = [](int64_t cells, int64_t nodes_before) {
+    return static_cast<double>(cells) * kCell + static_cast<double>(nodes_before) * 8;
+  };
   std::string body;
   for (int64_t rank = 0; rank < shown; ++rank) {
     const auto at = mesh.coordinate(rank);
-    const int64_t row = rank / columns;
-    const int64_t column = rank % columns;
-    const int64_t nodes_before = column / node;
-    const double x = static_cast<double>(column) * kCell + static_cast<double>(nodes_before) * 8;
-    const double y = static_cast<double>(row) * kCell;
+    const int64_t across = rank / node % nodes_in_row;
+    const int64_t down = rank / node / nodes_in_row;
+    const int64_t local = rank % node;
+    const double x = place(across * node_columns + local % node_columns, across);
+    const double y = place(down * node_rows + local / node_columns, node_rows > 1 ? down : 0);
     std::string title = cat("rank ", rank, ", node ", rank / node);
     for (size_t i = 0; i < mesh::kAxes.size(); ++i) {
       if (mesh.sizes().size(mesh::kAxes[i]) > 1) {
@@ -109,14 +117,16 @@ std::string mesh_picture(const ReportInput& input) {
     body += rect(x, y, kCell - 3, kCell - 3, kColours[static_cast<size_t>(at[0]) % kColours.size()],
                  title);
   }
-  const double rows = std::ceil(static_cast<double>(shown) / static_cast<double>(columns));
   std::string note = "<p>Squares are ranks, blocks are nodes, colours are indices along pp.";
   if (shown < mesh.world_size()) {
     note += cat(" The first ", shown, " of ", mesh.world_size(), " ranks.");
   }
-  const int64_t gaps = columns / node;
-  const double width = static_cast<double>(columns) * kCell + static_cast<double>(gaps) * 8;
-  return svg(width, rows * kCell, body) + note + "</p>\n";
+  const int64_t nodes = (shown + node - 1) / node;
+  const int64_t across = std::min(nodes, nodes_in_row);
+  const int64_t down = (nodes + nodes_in_row - 1) / nodes_in_row;
+  return svg(place(across * node_columns, across),
+             place(down * node_rows, node_rows > 1 ? down : 0), body) +
+         note + "</p>\n";
 }
 
 std::string mesh_table(const ReportInput& input) {
@@ -175,14 +185,14 @@ std::string time_section(const predict::Prediction& prediction) {
                                    {"dp", t.dp},
                                    {"optimizer", t.optimizer},
                                    {"fixed", t.fixed}};
-  std::string text =
-      cat("<p>", format_step_time(t.seconds), " per step", between(prediction), "; ",
-          format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s per GPU, MFU ",
-          format_fixed(100.0 * prediction.mfu, 1), " % of ", prediction.assumptions.gpu.name,
-          prediction.assumptions.gpu_is_assumed ? " (assumed: cluster.gpu is not set)" : "",
-          ", run by ", prediction.workload.implementation->name, " in ",
-          name_of(prediction.workload.format), ".",
-          prediction.basis.empty() ? "" : cat(" ", prediction.basis, "."), "</p>\n");
+  std::string text = cat(
+      "<p>", format_step_time(t.seconds), " per step", between(prediction), "; ",
+      format_short_count(prediction.tokens_per_second_per_gpu), " tokens/s per GPU, MFU ",
+      format_fixed(100.0 * prediction.mfu, 1), " % of ", escaped(prediction.assumptions.gpu.name),
+      prediction.assumptions.gpu_is_assumed ? " (assumed: cluster.gpu is not set)" : "",
+      ", run by ", prediction.workload.implementation->name, " in ",
+      name_of(prediction.workload.format), ".",
+      prediction.basis.empty() ? "" : cat(" ", prediction.basis, "."), "</p>\n");
   text += stacked({{"step", parts}}, [](double seconds) { return format_step_time(seconds); });
   if (prediction.nearest.empty()) return text;
   text += "<table><tr><th>nearest measured runs<th>GPU<th>ranks<th>measured<th>predicted</tr>\n";

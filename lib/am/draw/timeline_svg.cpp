@@ -75,8 +75,8 @@ class SvgWriter {
     std::string foot = cat("bubble ", format_fixed(100.0 * timeline_.bubble_fraction, 1),
                            " %, makespan ", format_general(timeline_.makespan, 6));
     if (horizon_ < timeline_.makespan) {
-      foot += cat("; drawn up to ", format_general(horizon_, 6), ", the first ", kMostDrawnPasses,
-                  " passes");
+      foot += cat("; drawn up to ", format_general(horizon_, 6), ", at most the first ",
+                  kMostDrawnPasses, " passes");
     }
     text(kMargin, height - 16.0, foot, "");
     return out_ + "</svg>\n";
