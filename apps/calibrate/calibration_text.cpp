@@ -51,6 +51,15 @@ std::string to_toml(const Calibration& calibration) {
     text += am::cat("\n[implementation.", name, "]\ncompute = ", number(factors.compute),
                     "\nhost = ", number(factors.host), "\n");
   }
+  for (const auto& [section, scale] : am::predict::kErrorScales) {
+    text += am::cat(
+        "\n# 90 % quantile of |log(predicted / measured)| of held-out runs, and factors by "
+        "kind of run\n[",
+        section, "]\nbase = ", number((calibration.*scale).base), "\n");
+    for (const auto& [kind, factor] : (calibration.*scale).factors) {
+      text += am::cat("\"", kind, "\" = ", number(factor), "\n");
+    }
+  }
   if (!calibration.constants.sites.empty()) {
     text += "\n# factor of kernel launch time, by site (cluster of published runs)\n[sites]\n";
     for (const auto& [name, factor] : calibration.constants.sites) {

@@ -5,6 +5,9 @@
 #include <map>
 #include <utility>
 
+#include "am/predict/time/evidence.h"
+#include "calibrate/error_scale_fit.h"
+
 namespace am_calibrate {
 namespace {
 
@@ -17,20 +20,32 @@ double quantile(std::vector<double> values, double share) {
   return values[below] + (values[above] - values[below]) * (at - static_cast<double>(below));
 }
 
-// Sets the number of runs, and the errors that cross-validation with `fit_to` finds: over folds of
-// layouts (time_median, time_90) and over sources (the members with `unseen`).
-void set_held_out(const RunList& runs, const FitFunction& fit_to, Calibration& calibration) {
+// Sets the errors of the cross-validations with `fit_to`, and their quantiles in the calibration.
+void set_held_out(const RunList& runs, const FitFunction& fit_to, Fitted& fitted) {
   const auto sizes = [](std::vector<double> errors) {
     for (double& error : errors) error = std::abs(error);
     return errors;
   };
+  Calibration& calibration = fitted.calibration;
   calibration.runs = static_cast<double>(runs.size());
-  const auto folds = sizes(held_out_errors(runs, fold_of_layout, fit_to));
-  calibration.time_median = quantile(folds, 0.5);
-  calibration.time_90 = quantile(folds, 0.9);
-  const auto sources = sizes(held_out_errors(runs, source_of, fit_to));
-  calibration.time_median_unseen = quantile(sources, 0.5);
-  calibration.time_90_unseen = quantile(sources, 0.9);
+  fitted.of_layouts = held_out_errors(runs, fold_of_layout, fit_to);
+  calibration.time_median = quantile(sizes(fitted.of_layouts), 0.5);
+  calibration.time_90 = quantile(sizes(fitted.of_layouts), 0.9);
+  fitted.of_sources = held_out_errors(runs, source_of, fit_to);
+  calibration.time_median_unseen = quantile(sizes(fitted.of_sources), 0.5);
+  calibration.time_90_unseen = quantile(sizes(fitted.of_sources), 0.9);
+}
+
+// Returns the scale of the errors of all runs but functional tests.
+ErrorScale scale_without_tests(const RunList& runs, const std::vector<double>& errors) {
+  RunList others;
+  std::vector<double> errors_of_others;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i]->test_job) continue;
+    others.push_back(runs[i]);
+    errors_of_others.push_back(errors[i]);
+  }
+  return fit_error_scale(others, errors_of_others, kinds_of_new);
 }
 
 }  // namespace
@@ -64,6 +79,10 @@ std::string fold_of_layout(const MeasuredRun& run) {
 
 std::string source_of(const MeasuredRun& run) { return run.source; }
 
+std::string product_of_run(const MeasuredRun& run) {
+  return std::string(am::predict::product_of(run.gpu));
+}
+
 ErrorSummary summary(const std::vector<double>& log_errors) {
   std::vector<double> sizes;
   double sum = 0.0;
@@ -80,20 +99,25 @@ ErrorSummary summary(const std::vector<double>& log_errors) {
   return result;
 }
 
-Calibration calibrate(const MeasuredRuns& runs) {
-  const RunList list = timed(runs);
-  Calibration calibration;
-  calibration.constants = fit(list);
-  set_held_out(list, again(calibration.constants), calibration);
-  return calibration;
+Fitted calibrate(const RunList& runs) {
+  Fitted fitted;
+  Calibration& calibration = fitted.calibration;
+  calibration.constants = fit(runs);
+  const FitFunction fit_to = again(calibration.constants);
+  set_held_out(runs, fit_to, fitted);
+  calibration.errors_of_layouts = fit_error_scale(runs, fitted.of_layouts, kinds_of);
+  calibration.errors_of_sources = scale_without_tests(runs, fitted.of_sources);
+  calibration.errors_of_gpus =
+      scale_without_tests(runs, held_out_errors(runs, product_of_run, fit_to));
+  return fitted;
 }
 
-Calibration calibrate_gpus(const MeasuredRuns& runs) {
-  const RunList list = timed(runs);
-  Calibration calibration = am::predict::default_calibration();
-  calibration.constants = fit_gpus(list, calibration.constants);
-  set_held_out(list, again_of_gpus(), calibration);
-  return calibration;
+Fitted calibrate_gpus(const RunList& runs) {
+  Fitted fitted;
+  fitted.calibration = am::predict::default_calibration();
+  fitted.calibration.constants = fit_gpus(runs, fitted.calibration.constants);
+  set_held_out(runs, again_of_gpus(), fitted);
+  return fitted;
 }
 
 FitFunction again(const CostConstants& start) {

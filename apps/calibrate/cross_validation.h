@@ -29,9 +29,11 @@ std::vector<double> held_out_errors(const RunList& runs,
                                     const std::function<std::string(const MeasuredRun&)>& part,
                                     const FitFunction& fit_to);
 // Functions to pass as `part`. fold_of_layout() distributes the layouts over five folds;
-// source_of() makes one fold of all runs that one source (a publication, for example) reports.
+// source_of() makes one fold of all runs that one source (a publication, for example) reports;
+// product_of_run() makes one fold of all runs on one GPU product.
 std::string fold_of_layout(const MeasuredRun& run);
 std::string source_of(const MeasuredRun& run);
+std::string product_of_run(const MeasuredRun& run);
 
 // Statistics of |predicted / measured - 1| over runs.
 struct ErrorSummary {
@@ -40,10 +42,17 @@ struct ErrorSummary {
 };
 ErrorSummary summary(const std::vector<double>& log_errors);
 
-// Return constants fitted to the runs, with error statistics from held_out_errors(). calibrate()
-// fits all constants. calibrate_gpus() keeps the built-in constants and fits only the factors of
+// A fit, and the errors of its cross-validations, log(predicted / measured seconds) of each run.
+struct Fitted {
+  Calibration calibration;
+  std::vector<double> of_layouts;  // by fold_of_layout()
+  std::vector<double> of_sources;  // by source_of()
+};
+
+// Return constants fitted to `runs`, which all have a step time. calibrate() fits all constants and
+// the sizes of errors. calibrate_gpus() keeps the built-in constants and fits only the factors of
 // the GPUs that occur in the runs, so that a few runs of one's own cluster suffice.
-Calibration calibrate(const MeasuredRuns& runs);
-Calibration calibrate_gpus(const MeasuredRuns& runs);
+Fitted calibrate(const RunList& runs);
+Fitted calibrate_gpus(const RunList& runs);
 
 }  // namespace am_calibrate

@@ -13,6 +13,7 @@
 #include "am/term/table.h"
 #include "calibrate/calibration_text.h"
 #include "calibrate/cross_validation.h"
+#include "calibrate/error_scale_fit.h"
 #include "calibrate/fit.h"
 #include "calibrate/measured_memory.h"
 #include "common/command_line.h"
@@ -31,11 +32,13 @@ struct Options {
 struct Line {
   std::string name;
   ErrorSummary errors;
+  double inside = 0.0;  // fraction of the runs whose time was inside the predicted interval
 };
 
 struct Section {
   std::string title;
   std::vector<Line> lines;
+  bool has_intervals = false;  // whether Line::inside is set
 };
 
 std::string percent(double share) { return am::format_fixed(100.0 * share, 1); }
@@ -95,14 +98,20 @@ std::pair<int, int> wrong_verdicts(const MeasuredRuns& runs) {
 }
 
 std::string to_text(const Section& section, const am::term::Style& style) {
-  am::term::Table table({{section.title},
-                         {"runs", am::term::Align::kRight},
-                         {"median %", am::term::Align::kRight},
-                         {"mean %", am::term::Align::kRight},
-                         {"9 in 10 %", am::term::Align::kRight}});
+  constexpr auto kRight = am::term::Align::kRight;
+  std::vector<am::term::Column> columns = {{section.title},
+                                           {"runs", kRight},
+                                           {"median %", kRight},
+                                           {"mean %", kRight},
+                                           {"9 in 10 %", kRight}};
+  if (section.has_intervals) columns.push_back({"inside %", kRight});
+  am::term::Table table(columns);
   for (const Line& line : section.lines) {
-    table.add({line.name.substr(0, 48), am::cat(line.errors.runs), percent(line.errors.median),
-               percent(line.errors.mean), percent(line.errors.nine_in_ten)});
+    std::vector<am::term::Cell> cells = {line.name.substr(0, 48), am::cat(line.errors.runs),
+                                         percent(line.errors.median), percent(line.errors.mean),
+                                         percent(line.errors.nine_in_ten)};
+    if (section.has_intervals) cells.emplace_back(percent(line.inside));
+    table.add(cells);
   }
   return table.text(style) + "\n";
 }
@@ -123,13 +132,53 @@ std::optional<MeasuredRuns> read_runs(const Options& options, am::Diagnostics& f
   return found.ok() ? std::optional(std::move(runs)) : std::nullopt;
 }
 
-std::vector<Section> fitted_sections(const RunList& runs, const CostConstants& constants,
-                                     const FitFunction& fit_to) {
-  return {by_part("step time, fitted", runs, log_errors(runs, constants), kind_of),
-          by_part("step time, 5-fold cross-validation over layouts", runs,
-                  held_out_errors(runs, fold_of_layout, fit_to), kind_of),
-          by_part("step time, cross-validation leaving one source out", runs,
-                  held_out_errors(runs, source_of, fit_to), source_of)};
+// Returns a section of the report: a line for each kind (kinds_of()) that has
+// at least nine runs, and last a line for all runs. The intervals are those of scales that were
+// fitted without the runs of the same `part`.
+Section by_kind(std::string title, const RunList& runs, const std::vector<double>& errors,
+                const std::function<std::string(const MeasuredRun&)>& part, const Kinds& kinds) {
+  constexpr size_t kFewest = 9;
+  const std::vector<bool> inside = inside_interval(runs, errors, part, kinds);
+  std::map<std::string, std::vector<size_t>> members;
+  std::vector<size_t> all;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    for (const std::string& kind : kinds_of(*runs[i])) members[kind].push_back(i);
+    all.push_back(i);
+  }
+  Section section{.title = std::move(title), .lines = {}, .has_intervals = true};
+  const auto add = [&](const std::string& name, const std::vector<size_t>& indices) {
+    std::vector<double> own;
+    double count = 0.0;
+    for (const size_t i : indices) {
+      own.push_back(errors[i]);
+      count += inside[i] ? 1.0 : 0.0;
+    }
+    section.lines.push_back({name, summary(own), count / static_cast<double>(indices.size())});
+  };
+  for (const auto& [kind, indices] : members) {
+    if (indices.size() >= kFewest) add(kind, indices);
+  }
+  add("all", all);
+  return section;
+}
+
+std::vector<Section> fitted_sections(const RunList& runs, const Fitted& fitted) {
+  RunList serious;
+  std::vector<double> errors_of_serious;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i]->test_job) continue;
+    serious.push_back(runs[i]);
+    errors_of_serious.push_back(fitted.of_sources[i]);
+  }
+  return {
+      by_part("step time, fitted", runs, log_errors(runs, fitted.calibration.constants), kind_of),
+      by_part("step time, 5-fold cross-validation over layouts", runs, fitted.of_layouts, kind_of),
+      by_kind("cross-validation over layouts, by kind of run", runs, fitted.of_layouts,
+              fold_of_layout, kinds_of),
+      by_part("step time, cross-validation leaving one source out", runs, fitted.of_sources,
+              source_of),
+      by_kind("leaving one source out, by kind, without test jobs", serious, errors_of_serious,
+              source_of, kinds_of_new)};
 }
 
 int run(const Options& options, const am_apps::Output& output) {
@@ -150,12 +199,11 @@ int run(const Options& options, const am_apps::Output& output) {
                                log_errors(list, constants), kind_of));
   } else {
     const bool own = !options.rows.empty();
-    const Calibration calibration = own ? calibrate_gpus(*runs) : calibrate(*runs);
+    const Fitted fitted = own ? calibrate_gpus(list) : calibrate(list);
     if (!options.output.empty()) {
-      am::write_file_atomically(options.output, to_toml(calibration));
+      am::write_file_atomically(options.output, to_toml(fitted.calibration));
     }
-    sections = fitted_sections(list, calibration.constants,
-                               own ? again_of_gpus() : again(calibration.constants));
+    sections = fitted_sections(list, fitted);
   }
   sections.push_back(memory_section(*runs));
   const auto [impossible, fitting] = wrong_verdicts(*runs);

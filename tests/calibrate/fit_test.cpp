@@ -2,6 +2,7 @@
 // built-in runs.
 #include "calibrate/fit.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <filesystem>
@@ -12,6 +13,7 @@
 #include "am/predict/time/step_time.h"
 #include "calibrate/calibration_text.h"
 #include "calibrate/cross_validation.h"
+#include "calibrate/error_scale_fit.h"
 #include "calibrate/measured_memory.h"
 
 using namespace am;
@@ -94,12 +96,36 @@ std::optional<Calibration> read_back(const Calibration& calibration) {
   return read;
 }
 
+TEST_CASE("the scale of errors is their quantile by kind of run") {
+  std::vector<MeasuredRun> made;
+  std::vector<double> errors;
+  // Errors are uniform: up to 10 % on an A100, up to 40 % on a B200.
+  for (int i = 0; i < 200; ++i) {
+    const bool fast = i % 2 == 0;
+    made.emplace_back();
+    made.back().gpu.name = fast ? "a100-sxm" : "b200-sxm";
+    made.back().gpu.architecture = fast ? "ampere" : "blackwell";
+    made.back().group = std::to_string(i / 2);
+    errors.push_back((fast ? 0.1 : 0.4) * (i / 2 + 1) / 100.0 * (i % 4 < 2 ? 1.0 : -1.0));
+  }
+  RunList runs;
+  for (const MeasuredRun& run : made) runs.push_back(&run);
+  const ErrorScale scale = fit_error_scale(runs, errors, kinds_of);
+  CHECK(scale.of(kinds_of(made[0])) == Approx(0.093).epsilon(0.1));
+  CHECK(scale.of(kinds_of(made[1])) == Approx(0.372).epsilon(0.1));
+  const std::vector<bool> inside = inside_interval(runs, errors, fold_of_layout, kinds_of);
+  const auto count = std::count(inside.begin(), inside.end(), true);
+  CHECK(count > 0.85 * 200);
+  CHECK(count < 0.97 * 200);
+}
+
 TEST_CASE("a calibration survives its file") {
   Calibration calibration;
   calibration.constants.values[static_cast<size_t>(Constant::kGemmHopper)] = 0.66;
   calibration.constants.implementations["nemo"] = {0.9, 1.2};
   calibration.constants.sites["ours"] = 1.5;
   calibration.runs = 12;
+  calibration.errors_of_sources = {0.25, {{"experts", 1.5}, {"test job", 2.0}}};
   calibration.time_90 = 0.25;
   const auto read = read_back(calibration);
   REQUIRE(read.has_value());
@@ -108,6 +134,8 @@ TEST_CASE("a calibration survives its file") {
   CHECK(read->constants.of("nemo").host == 1.2);
   CHECK(read->constants.at("ours") == 1.5);
   CHECK(read->runs == 12);
+  CHECK(read->errors_of_sources.of({"experts", "unknown"}) == Approx(0.375));
+  CHECK(read->errors_of_sources.factors == calibration.errors_of_sources.factors);
   CHECK(read->time_90 == 0.25);
 }
 

@@ -279,7 +279,7 @@ TEST_CASE("a prediction has an interval and the runs that are nearest") {
   CHECK(prediction->tokens_per_second_per_gpu == Approx(6667.0).epsilon(0.2));
 }
 
-TEST_CASE("an interval needs runs of that GPU and of that kind of model") {
+TEST_CASE("an interval is wider for a GPU or an implementation without measured runs") {
   const auto predicted = [](const std::string& cluster, const std::string& model) {
     const auto plan = plan_of("[mesh]\nworld_size = 8\n[cluster]\n" + cluster, model);
     Diagnostics found;
@@ -304,11 +304,41 @@ TEST_CASE("an interval needs runs of that GPU and of that kind of model") {
   const Prediction elsewhere =
       predicted("gpu = \"mi300x\"\nimplementation = \"nemo\"\n", "llama-3.1-8b");
   CHECK_FALSE(elsewhere.interval.has_value());
-  CHECK_THAT(elsewhere.basis, Catch::Contains("on mi300x was measured"));
+  CHECK_THAT(elsewhere.basis, Catch::Contains("architecture of mi300x was measured"));
+
+  // No run on an H800 was measured, but runs on other Hopper GPUs were.
+  const Prediction sibling =
+      predicted("gpu = \"h800-sxm\"\nimplementation = \"nemo\"\n", "llama-3.1-8b");
+  REQUIRE(sibling.interval.has_value());
+  CHECK(width(sibling) > width(known));
+  CHECK_THAT(sibling.basis, Catch::Contains("on h800-sxm was measured"));
 
   const Prediction experts =
       predicted("gpu = \"h100-sxm\"\nimplementation = \"maxtext\"\n", "mixtral-8x7b-v0.1");
   CHECK_THAT(experts.basis, Catch::Contains("with experts"));
+
+  // Errors of models with experts, and errors on new GPUs, are larger.
+  const auto nemo = [&](const char* gpu, const char* model) {
+    return width(predicted(cat("gpu = \"", gpu, "\"\nimplementation = \"nemo\"\n"), model));
+  };
+  CHECK(nemo("h100-sxm", "mixtral-8x7b-v0.1") > 1.2 * nemo("h100-sxm", "llama-3.1-8b"));
+  CHECK(nemo("gb200", "llama-3.1-8b") > 1.2 * nemo("h100-sxm", "llama-3.1-8b"));
+}
+
+TEST_CASE("matrix products are slower on a Blackwell GPU with a lower power limit") {
+  Diagnostics found;
+  auto gpu = cluster::find_gpu("gb300", {}, {}, found);
+  REQUIRE(gpu.has_value());
+  const auto plan = plan_of("[mesh]\nworld_size = 8\n[cluster]\ngpu = \"gb300\"\n", "llama-3.1-8b");
+  const auto model = model_of("llama-3.1-8b");
+  const Workload workload = workload_of(plan, model, layout_of(plan, model));
+  const auto products = [&](double watts) {
+    gpu->watts = watts;
+    return estimate_step_time(workload, *gpu, default_calibration().constants).products;
+  };
+  CHECK(products(1000.0) > 1.1 * products(1400.0));
+  // Without a known limit, the rate is that of a B200's watts per FLOP/s.
+  CHECK(products(0.0) == Approx(products(1000.0 / 2250e12 * gpu->bf16_flops)));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ struct NumberKey {
   bool required;
 };
 
-constexpr std::array<NumberKey, 11> kNumbers = {{
+constexpr std::array<NumberKey, 12> kNumbers = {{
     {"bf16_tflops", &Gpu::bf16_flops, kTera, true},
     {"fp8_tflops", &Gpu::fp8_flops, kTera, false},
     {"fp4_tflops", &Gpu::fp4_flops, kTera, false},
@@ -38,6 +38,7 @@ constexpr std::array<NumberKey, 11> kNumbers = {{
     {"gpus_per_node", &Gpu::gpus_per_node, 1.0, false},
     {"nic_gbit_per_s", &Gpu::nic_bandwidth, kGigabit, true},
     {"host_gb_per_s", &Gpu::host_bandwidth, kGiga, false},
+    {"watts", &Gpu::watts, 1.0, false},
 }};
 
 class GpuReader {

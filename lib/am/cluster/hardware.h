@@ -46,6 +46,7 @@ struct Gpu {
   double gpus_per_node = 8.0;
   double nic_bandwidth = 0.0;  // the GPU's share of the node's network bandwidth: bytes per second
   double host_bandwidth = 32e9;  // bytes per second between GPU and host memory, in one direction
+  double watts = 0.0;            // power limit of the GPU; 0: unknown
 
   GpuGeneration generation() const;
   // Whether the GPU has bfloat16 units. If not, bf16_flops is its peak in float16.

@@ -33,6 +33,8 @@ constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
     {"half_input", 150.0, 0.7, "input width at which a matrix product reaches half of that share"},
     {"half_expert_tokens", 500.0, 0.7,
      "tokens of one expert at which its products reach half of that share"},
+    {"power_blackwell", 0.3, 0.5,
+     "exponent of the watts per peak FLOP/s in a Blackwell GPU's rate of matrix products"},
     {"misaligned", 1.39, 0.2,
      "time factor of a matrix product whose width is not a multiple of 64"},
     {"attention", 0.55, 0.3, "attention's rate, as a share of matrix products' rate"},
@@ -92,6 +94,20 @@ class CalibrationReader {
     for (const auto& [name, reading] : kSections) {
       if (section.key != name || !section.value.is_table()) continue;
       for (const config::Member& member : section.value.members) (this->*reading)(member);
+      return;
+    }
+    for (const auto& [name, scale] : kErrorScales) {
+      if (section.key != name || !section.value.is_table()) continue;
+      calibration_.*scale = {};
+      for (const config::Member& member : section.value.members) {
+        const auto value = positive(member);
+        if (!value) continue;
+        if (member.key == "base") {
+          (calibration_.*scale).base = *value;
+        } else {
+          (calibration_.*scale).factors[member.key] = *value;
+        }
+      }
       return;
     }
     unknown(section);

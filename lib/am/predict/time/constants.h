@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "am/base/diagnostic.h"
+#include "am/predict/time/error_scale.h"
 
 namespace am::predict {
 
@@ -34,6 +35,9 @@ enum class Constant {
   kHalfOutput,
   kHalfInput,
   kHalfExpertTokens,
+  // The rate of matmuls on a Blackwell GPU is proportional to this power of its watts per peak
+  // FLOP/s, because its clock falls at the power limit.
+  kPowerBlackwell,
   kMisaligned,  // factor of the time of a matmul whose widths are not multiples of 64
   // FLOP/s of attention as a fraction of the FLOP/s of matmuls.
   kAttention,
@@ -121,9 +125,17 @@ struct Calibration {
   // predictions for implementations without measured runs use these members.
   double time_median = 0.1, time_90 = 0.3;
   double time_median_unseen = 0.15, time_90_unseen = 0.5;
+  // Errors of held-out runs by kind, for intervals. Held out together: runs of some layouts; all
+  // runs of a source; all runs on a GPU product. A calibration of one's own GPUs uses time_90.
+  ErrorScale errors_of_layouts, errors_of_sources, errors_of_gpus;
   double memory_90 = 0.15;  // 90 % quantile of the error of predicted memory
   double runs = 0;          // number of runs in the fit
 };
+// Members of Calibration by the names of their sections in constants.toml.
+inline constexpr std::array<std::pair<std::string_view, ErrorScale Calibration::*>, 3>
+    kErrorScales = {{{"errors_of_layouts", &Calibration::errors_of_layouts},
+                     {"errors_of_sources", &Calibration::errors_of_sources},
+                     {"errors_of_gpus", &Calibration::errors_of_gpus}}};
 // Members of Calibration by their keys in the section [held_out] of constants.toml.
 inline constexpr std::array<std::pair<std::string_view, double Calibration::*>, 6> kHeldOut = {{
     {"runs", &Calibration::runs},

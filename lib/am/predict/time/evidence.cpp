@@ -7,21 +7,6 @@
 namespace am::predict {
 namespace {
 
-bool has_experts(const Workload& workload) {
-  const auto& layers = workload.model.layers;
-  return std::any_of(layers.begin(), layers.end(), [](const LayerGroup& group) {
-    return group.profile.feed_forward.experts > 0;
-  });
-}
-
-// Returns the product name of a GPU, for example "h100" for "h100-sxm" and "h100-sxm-96g-500w":
-// kernels reach about the same fraction of the peak on GPUs of one product. "h100-pcie" is a
-// product of its own, because of its power limit.
-std::string_view product_of(const cluster::Gpu& gpu) {
-  const std::string_view name = gpu.name;
-  return ends_with(name, "-pcie") ? name : name.substr(0, name.find('-'));
-}
-
 template <typename Measured>
 Evidence evidence(const MeasuredRuns& runs, const Workload& workload, const cluster::Gpu* gpu,
                   const Measured& is_measured) {
@@ -34,11 +19,17 @@ Evidence evidence(const MeasuredRuns& runs, const Workload& workload, const clus
     found.of_implementation += same_who ? 1 : 0;
     found.on_gpu += same_place ? 1 : 0;
     found.of_this += same_who && same_place ? 1 : 0;
+    found.of_architecture += gpu == nullptr || run.gpu.architecture == gpu->architecture ? 1 : 0;
   }
   return found;
 }
 
 }  // namespace
+
+std::string_view product_of(const cluster::Gpu& gpu) {
+  const std::string_view name = gpu.name;
+  return ends_with(name, "-pcie") ? name : name.substr(0, name.find('-'));
+}
 
 Evidence timed_evidence(const MeasuredRuns& runs, const Workload& workload,
                         const cluster::Gpu& gpu) {

@@ -20,7 +20,13 @@ struct Evidence {
   int of_this = 0;            // runs of this implementation, GPU product and kind of model
   int on_gpu = 0;             // runs of this GPU product and kind of model, any implementation
   int of_implementation = 0;  // runs of this implementation, any GPU and any kind of model
+  int of_architecture = 0;    // runs on GPUs of this architecture
 };
+
+// Returns the product name of a GPU, for example "h100" for "h100-sxm" and "h100-sxm-96g-500w":
+// kernels reach about the same fraction of the peak on GPUs of one product. "h100-pcie" is a
+// product of its own, because of its power limit.
+std::string_view product_of(const cluster::Gpu& gpu);
 
 // Counts the runs with a measured step time that resemble `workload` on `gpu`.
 Evidence timed_evidence(const MeasuredRuns& runs, const Workload& workload,

@@ -19,6 +19,13 @@ void add_launching(double floor, Pass& pass) {
   pass.launching = at_least(work, floor) - work;
 }
 
+// Returns the watts per peak FLOP/s of a GPU, divided by those of a B200 SXM; 1 if the GPU's power
+// limit is not known.
+double relative_power(const cluster::Gpu& gpu) {
+  constexpr double kOfB200 = 1000.0 / 2250e12;
+  return gpu.watts > 0.0 ? gpu.watts / gpu.bf16_flops / kOfB200 : 1.0;
+}
+
 bool is_aligned(double width) { return std::fmod(width, 64.0) == 0.0; }
 
 }  // namespace
@@ -70,6 +77,11 @@ void PassTimes::set_rates() {
     rate_ = c(Constant::kGemmBlackwellFp4) * gpu_.fp4_flops;
   } else if (workload_.format >= ComputeFormat::kFp8 && gpu_.fp8_flops > 0.0) {
     rate_ = c(blackwell ? Constant::kGemmBlackwellFp8 : Constant::kGemmHopperFp8) * gpu_.fp8_flops;
+  }
+  if (blackwell) {
+    const double power = std::pow(relative_power(gpu_), c(Constant::kPowerBlackwell));
+    rate_ *= power;
+    bf16_rate_ *= power;
   }
   attention_rate_ =
       bf16_rate_ * c(blackwell ? Constant::kAttentionBlackwell : Constant::kAttention);

@@ -65,14 +65,25 @@ void set_interval(const MeasuredRuns& runs, Prediction& prediction) {
   const bool fitted = calibration.constants.implementations.contains(workload.implementation->name);
   const std::string_view who = workload.implementation->name;
   const std::string& gpu = prediction.assumptions.gpu.name;
+  const double seconds = prediction.time.seconds;
+  const auto set = [&](double spread) {
+    prediction.interval = Interval{seconds * std::exp(-spread), seconds * std::exp(spread)};
+  };
+  const std::vector<std::string> kinds = kinds_of(workload, prediction.assumptions.gpu);
   bool known = own_calibration || fitted;
   if (!own_calibration) {
     const Evidence evidence = timed_evidence(runs, workload, prediction.assumptions.gpu);
     known = fitted && evidence.of_this > 0;
-    if (evidence.on_gpu == 0) {
-      prediction.basis = cat("No run of ", kind_of_model(workload), " on ", gpu,
+    if (evidence.of_architecture == 0) {
+      prediction.basis = cat("No run on a GPU of the architecture of ", gpu,
                              " was measured: the error of this prediction is not known");
       return;
+    }
+    if (evidence.on_gpu == 0) {
+      prediction.basis = cat("No run of ", kind_of_model(workload), " on ", gpu,
+                             " was measured: the interval is as wide as errors for GPUs whose runs "
+                             "were not used to fit the time model");
+      return set(calibration.errors_of_gpus.of(kinds));
     }
     if (!known && evidence.of_implementation > 0) {
       prediction.basis = cat("No run of ", who, " with ", kind_of_model(workload), " on ", gpu,
@@ -85,9 +96,9 @@ void set_interval(const MeasuredRuns& runs, Prediction& prediction) {
                            " was measured: the interval is as wide as errors for publications "
                            "whose runs were not used to fit the time model");
   }
-  const double spread = known ? calibration.time_90 : calibration.time_90_unseen;
-  const double seconds = prediction.time.seconds;
-  prediction.interval = Interval{seconds * std::exp(-spread), seconds * std::exp(spread)};
+  set(own_calibration ? calibration.time_90
+      : known         ? calibration.errors_of_layouts.of(kinds)
+                      : calibration.errors_of_sources.of(kinds));
 }
 
 }  // namespace

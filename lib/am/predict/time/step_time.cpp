@@ -298,7 +298,8 @@ class Model {
   }
 
   void finish() {
-    const double ranks_per_node = workload_.ranks_per_node > 0.0 ? workload_.ranks_per_node : 8.0;
+    const double ranks_per_node =
+        workload_.ranks_per_node > 0.0 ? workload_.ranks_per_node : gpu_.gpus_per_node;
     const double nodes = std::max(1.0, workload_.world() / ranks_per_node);
     const double slower = c(Constant::kJitter) * std::log2(nodes);
     double sum =

@@ -152,6 +152,13 @@ ComputeFormat compute_format(const config::Plan& plan) {
   return wide ? ComputeFormat::kFp32 : ComputeFormat::kBf16;
 }
 
+bool has_experts(const Workload& workload) {
+  const auto& layers = workload.model.layers;
+  return std::any_of(layers.begin(), layers.end(), [](const LayerGroup& group) {
+    return group.profile.feed_forward.experts > 0;
+  });
+}
+
 double local_vocabulary(const Workload& workload) {
   if (!workload.implementation->pads_vocabulary) return workload.model.vocabulary / workload.tp;
   constexpr double kUnit = 128.0;

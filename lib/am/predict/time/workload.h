@@ -135,6 +135,9 @@ Workload workload_of(const config::Plan& plan, const model::ModelConfig& config,
 void fill_workload(Workload& workload, const config::Plan& plan, const layout::Layout& layout,
                    const mesh::MeshSizes& mesh);
 
+// Returns whether the model has a layer with experts.
+bool has_experts(const Workload& workload);
+
 // Returns the number format in which the plan's layers compute their matmuls.
 ComputeFormat compute_format(const config::Plan& plan);
 

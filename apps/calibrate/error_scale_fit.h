@@ -1,0 +1,37 @@
+// Fits the size of prediction errors by kind of run (predict::ErrorScale) to the errors of held-out
+// runs.
+//
+//   const auto errors = held_out_errors(runs, fold_of_layout, again(constants));
+//   calibration.errors_of_layouts = fit_error_scale(runs, errors, kinds_of);
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "am/predict/time/error_scale.h"
+#include "calibrate/fit.h"
+
+namespace am_calibrate {
+
+using am::predict::ErrorScale;
+
+// Returns kinds of a run. kinds_of(): all of predict::kinds_of(), and kTestJob for a functional
+// test. kinds_of_new(): those that a run of a new source has in common with measured runs:
+// architecture, number format and experts.
+using Kinds = std::function<std::vector<std::string>(const MeasuredRun&)>;
+std::vector<std::string> kinds_of(const MeasuredRun& run);
+std::vector<std::string> kinds_of_new(const MeasuredRun& run);
+
+// Returns the scale that minimizes the pinball loss at the quantile 0.9 of log|errors|, plus the
+// squared logarithms of the factors. `errors`: log(predicted / measured seconds) of each run.
+ErrorScale fit_error_scale(const RunList& runs, const std::vector<double>& errors,
+                           const Kinds& kinds);
+
+// Returns for each run whether its error is inside the interval of a scale that was fitted without
+// the runs of its `part`, as held_out_errors() divides them.
+std::vector<bool> inside_interval(const RunList& runs, const std::vector<double>& errors,
+                                  const std::function<std::string(const MeasuredRun&)>& part,
+                                  const Kinds& kinds);
+
+}  // namespace am_calibrate
