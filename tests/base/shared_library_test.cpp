@@ -3,6 +3,8 @@
 #include <catch2/catch.hpp>
 
 #include "am/base/error.h"
+#include "am/base/text.h"
+#include "support/folders.h"
 
 namespace {
 
@@ -26,7 +28,7 @@ TEST_CASE("a library that cannot be opened says why, and so does a symbol that i
   CHECK_THAT(none.problem, Catch::Contains("/nowhere/libmine.so"));
   CHECK(am::find_symbol(none, "good") == nullptr);
 
-  const std::string library = AM_TEST_PLUGINS "/tp_plan.so";
+  const std::string library = am::cat(am::test::kPluginFolder, "/tp_plan.so");
   CHECK(am::load_symbol(library, "good") == am::find_symbol(am::open_library(library), "good"));
   CHECK_THROWS_WITH(am::load_symbol(library, "absent"),
                     Catch::Contains("no function \"absent\"") && Catch::Contains(library));

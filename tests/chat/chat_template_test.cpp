@@ -9,6 +9,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "support/folders.h"
 
 using namespace am;
 using namespace am::chat;
@@ -16,7 +17,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::string kData = std::string(AM_TEST_DATA) + "/chat/";
+const std::string kData = std::string(am::test::kDataFolder) + "/chat/";
 
 ChatRequest request_of(const Json& chat) {
   ChatRequest out;

@@ -9,6 +9,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "support/folders.h"
 
 using namespace am;
 using namespace am::chat;
@@ -53,7 +54,7 @@ void check_limit(const std::string& source, const std::string& limit) {
 }  // namespace
 
 TEST_CASE("every construct has jinja2's text and spans, or is an error as there") {
-  const std::string file = std::string(AM_TEST_DATA) + "/chat/cases.json";
+  const std::string file = std::string(am::test::kDataFolder) + "/chat/cases.json";
   const Json data = parse_json_object(read_file(file), file);
   RenderOptions options;
   options.now = data["now"].get<int64_t>();

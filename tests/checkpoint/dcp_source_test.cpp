@@ -16,13 +16,14 @@
 #include "am/frameworks/open_weights.h"
 #include "am/tensor/dtype.h"
 #include "am/tensor/redistribute.h"
+#include "support/folders.h"
 
 namespace am::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kDcpData = fs::path(AM_TEST_DATA) / "dcp";
+const fs::path kDcpData = fs::path(test::kDataFolder) / "dcp";
 
 at::Tensor expected_tensor(const Json& json) {
   const auto dtype = tensor::parse_dtype(json["dtype"].get<std::string>());

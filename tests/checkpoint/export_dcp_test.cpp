@@ -14,6 +14,7 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/checkpoint/weights.h"
 #include "am/frameworks/open_weights.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 namespace am::checkpoint {
@@ -21,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kModels = fs::path(AM_TEST_DATA) / "hf";
+const fs::path kModels = fs::path(test::kDataFolder) / "hf";
 
 bool bit_equal(const at::Tensor& a, const at::Tensor& b) {
   return a.scalar_type() == b.scalar_type() && a.sizes() == b.sizes() &&
@@ -109,7 +110,8 @@ TEST_CASE("an export converts on its way, and takes an optimizer's state along")
   check_same_tensors(*frameworks::open_tensor_source(temporary / "half"), *source, at::kBFloat16);
   CHECK_THAT(read_file(temporary / "half" / "config.json"), Catch::Contains("bfloat16"));
 
-  const auto trained = frameworks::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "fsdp2");
+  const auto trained =
+      frameworks::open_tensor_source(fs::path(test::kDataFolder) / "dcp" / "fsdp2");
   export_dcp(temporary / "alone", *trained, {});
   CHECK(frameworks::open_tensor_source(temporary / "alone")->optimizer_tensors().empty());
   export_dcp(temporary / "all", *trained, {.optimizer = true});
@@ -157,7 +159,8 @@ TEST_CASE("what a framework has no place for is named, and nothing is left") {
   CHECK_THAT(export_error(*open_model("llama-bias"), {.table = &frameworks::torchtitan_table()}),
              Catch::Contains("has no name for") &&
                  Catch::Contains("model.layers.0.self_attn.q_proj.bias"));
-  const auto no_config = frameworks::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "fsdp2");
+  const auto no_config =
+      frameworks::open_tensor_source(fs::path(test::kDataFolder) / "dcp" / "fsdp2");
   CHECK_THAT(export_error(*no_config, {.table = &frameworks::olmo_table()}),
              Catch::Contains("config.json"));
   const auto source = open_model("llama");
@@ -174,7 +177,7 @@ TEST_CASE("what a framework has no place for is named, and nothing is left") {
 
 TEST_CASE("torchtitan's checkpoint is exported to Hugging Face's files") {
   const TemporaryFolder temporary;
-  const fs::path titan = fs::path(AM_TEST_DATA) / "frameworks" / "torchtitan";
+  const fs::path titan = fs::path(test::kDataFolder) / "frameworks" / "torchtitan";
   export_hf(temporary / "hub", *frameworks::open_tensor_source(titan / "step-2"));
   const auto exported = frameworks::open_tensor_source(temporary / "hub");
   const auto expected = frameworks::open_tensor_source(titan / "expected.safetensors");

@@ -16,6 +16,7 @@
 #include "am/formats/torch_archive.h"
 #include "am/frameworks/open_weights.h"
 #include "am/frameworks/optimizer_settings.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 namespace am::checkpoint {
@@ -25,7 +26,7 @@ namespace fs = std::filesystem;
 
 using Source = std::unique_ptr<stored::TensorSource>;
 
-const fs::path kFolders = fs::path(AM_TEST_DATA) / "frameworks";
+const fs::path kFolders = fs::path(test::kDataFolder) / "frameworks";
 
 const frameworks::NameTable* const kDcp = nullptr;
 const frameworks::NameTable* const kTitan = &frameworks::torchtitan_table();
@@ -230,7 +231,7 @@ TEST_CASE("torchtitan's trainer finds the states that its loader requires") {
 }
 
 TEST_CASE("what has no optimizer states for a framework is named") {
-  const Source weights = open(fs::path(AM_TEST_DATA) / "hf" / "llama" / "model.safetensors");
+  const Source weights = open(fs::path(test::kDataFolder) / "hf" / "llama" / "model.safetensors");
   for (const auto* table : {kDcp, kTitan}) {
     CHECK_THAT(export_error(*weights, table), Catch::Contains("holds no optimizer states"));
   }

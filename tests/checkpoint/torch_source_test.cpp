@@ -16,6 +16,7 @@
 #include "am/base/text.h"
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 namespace am::checkpoint {
@@ -33,13 +34,13 @@ struct TorchFile {
   TorchFile& operator=(const TorchFile&) = delete;
 };
 
-const fs::path kPlainFile = fs::path(AM_TEST_DATA) / "dcp" / "plain.pt";
+const fs::path kPlainFile = fs::path(test::kDataFolder) / "dcp" / "plain.pt";
 
 }  // namespace
 
 TEST_CASE("tensors of a file of torch.save, of today's format and the one before") {
   const std::string name = GENERATE("plain.pt", "legacy.pt");
-  const auto source = frameworks::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / name);
+  const auto source = frameworks::open_tensor_source(fs::path(test::kDataFolder) / "dcp" / name);
   CHECK(source->format() == (name == "plain.pt" ? "torch" : "torch-legacy"));
   const at::Tensor embedding = at::arange(6, at::kFloat).view({2, 3});
   CHECK(at::equal(checkpoint::read_all(*source, "embed.weight"), embedding));
@@ -55,7 +56,8 @@ TEST_CASE("tensors of a file of torch.save, of today's format and the one before
 }
 
 TEST_CASE("the model of a trainer's file, and the state beside it") {
-  const auto source = frameworks::open_tensor_source(fs::path(AM_TEST_DATA) / "dcp" / "trainer.pt");
+  const auto source =
+      frameworks::open_tensor_source(fs::path(test::kDataFolder) / "dcp" / "trainer.pt");
   std::vector<std::string> names;
   for (const auto& each : source->tensors()) names.push_back(each.name);
   CHECK(names == std::vector<std::string>{"0.bias", "0.weight"});
@@ -133,7 +135,7 @@ TEST_CASE("folders of pytorch_model.bin, in one file and in several") {
 TEST_CASE("optimizer states that have their parameters' names need no numbers") {
   const TemporaryFolder temp;
   for (const char* name : {"config.json", "model.safetensors"}) {
-    fs::copy_file(fs::path(AM_TEST_DATA) / "hf" / "llama" / name, temp / name);
+    fs::copy_file(fs::path(test::kDataFolder) / "hf" / "llama" / name, temp / name);
   }
   const std::string norm = "model.norm.weight";
   const at::Tensor moment = at::arange(4, at::kFloat);
@@ -202,7 +204,7 @@ TEST_CASE("files of torch.save that are not read") {
 }
 
 TEST_CASE("files of the older format that lie") {
-  const std::string bytes = read_file(fs::path(AM_TEST_DATA) / "dcp" / "legacy.pt");
+  const std::string bytes = read_file(fs::path(test::kDataFolder) / "dcp" / "legacy.pt");
   const auto problem = [](const std::string& changed) {
     const TorchFile file(changed);
     try {

@@ -14,6 +14,7 @@
 #include "am/compat/hf_tp_plan.h"
 #include "am/model/family.h"
 #include "am/model/layer_class.h"
+#include "support/folders.h"
 
 namespace {
 
@@ -25,14 +26,14 @@ using am::model::ModelConfig;
 using am::model::TpStyle;
 
 Json read(const std::string& name) {
-  return Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/tp/", name)));
+  return Json::parse(am::read_file(am::cat(am::test::kDataFolder, "/tp/", name)));
 }
 
 // Returns small random configs of a family from tests/data/families.
 std::vector<ModelConfig> configs_of(const std::string& family) {
   std::vector<ModelConfig> configs;
   const Json file =
-      Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/families/", family, ".json")));
+      Json::parse(am::read_file(am::cat(am::test::kDataFolder, "/families/", family, ".json")));
   for (const Json& one : file["cases"]) {
     am::Diagnostics found;
     auto config = am::model::parse_config(one["config"].dump(), "config.json", found);

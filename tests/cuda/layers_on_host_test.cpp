@@ -9,6 +9,7 @@
 #include "am/model/inventory.h"
 #include "am/nn/decoder.h"
 #include "cuda/host_kernels.h"
+#include "support/folders.h"
 
 namespace am::nn {
 namespace {
@@ -54,7 +55,7 @@ TEST_CASE("layers by GPU kernels equal layers by the host's kernels") {
                                       "deepseek_v3", "gpt_oss", "mixtral");
   INFO(family);
   Diagnostics found;
-  const auto config = model::load_config(cat(AM_TEST_DATA, "/hf/", family), found);
+  const auto config = model::load_config(cat(test::kDataFolder, "/hf/", family), found);
   REQUIRE(config.has_value());
   const auto inventory = model::build_inventory(*config);
   Decoder decoder(*config, inventory);

@@ -5,6 +5,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 using namespace am;
@@ -95,7 +96,7 @@ TEST_CASE("eod_token is an id, or a token by its name") {
   CHECK_FALSE(eod_token_id(plan_of("")));
   CHECK(eod_token_id(plan_of("[data]\neod_token = 7\n")) == 7);
   const std::string tokenizer =
-      cat("[data]\ntokenizer = \"", AM_TEST_DATA, "/tokenizers/gpt2.json\"\neod_token = ");
+      cat("[data]\ntokenizer = \"", am::test::kDataFolder, "/tokenizers/gpt2.json\"\neod_token = ");
   CHECK(eod_token_id(plan_of(tokenizer + "\"<|endoftext|>\"\n")) == 0);
   CHECK(data_specs(plan_of(tokenizer + "\"<|end|>\"\n"), 600).front().eod_token == 520);
   try {

@@ -10,6 +10,7 @@
 #include "am/data/json_lines.h"
 #include "am/data/prepared.h"
 #include "am/data/token_source.h"
+#include "support/folders.h"
 #include "support/message_of.h"
 #include "support/parquet_bytes.h"
 #include "support/temporary_folder.h"
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kTables = fs::path(AM_TEST_DATA) / "parquet";
+const fs::path kTables = fs::path(test::kDataFolder) / "parquet";
 
 // Chat template that prints every key of messages and tools.
 constexpr const char* kShowsAll =
@@ -68,7 +69,8 @@ std::string message_about(const std::string& name, const Call& call) {
 
 struct ChatModel {
   ChatModel() {
-    fs::copy_file(fs::path(AM_TEST_DATA) / "tokenizers" / "smollm.json", folder / "tokenizer.json");
+    fs::copy_file(fs::path(test::kDataFolder) / "tokenizers" / "smollm.json",
+                  folder / "tokenizer.json");
     write_file_atomically(folder / "chat_template.jinja", kShowsAll);
   }
   TemporaryFolder folder;

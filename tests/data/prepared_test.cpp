@@ -10,6 +10,7 @@
 #include "am/base/text.h"
 #include "am/data/mapped_tokens.h"
 #include "am/data/samples.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 namespace am::data {
@@ -76,7 +77,7 @@ TEST_CASE("tokens of other files or of another tokenizer are not used") {
   SECTION("documents end otherwise") { corpus.spec.eod_token.reset(); }
   SECTION("a file is missing") { corpus.spec.paths.pop_back(); }
   SECTION("another tokenizer") {
-    corpus.spec.tokenizer = cat(AM_TEST_DATA, "/tokenizers/gpt2.json");
+    corpus.spec.tokenizer = cat(test::kDataFolder, "/tokenizers/gpt2.json");
     corpus.spec.vocab_size = 100'000;
   }
   CHECK(open_prepared_text(corpus.spec) == nullptr);

@@ -7,6 +7,8 @@
 #include <string>
 #include <vector>
 
+#include "support/folders.h"
+
 namespace am::data {
 namespace {
 
@@ -33,7 +35,7 @@ TEST_CASE("a stream of bytes shows whole characters") {
 TEST_CASE("the pieces of a stream are the text of all ids") {
   std::mt19937 random(7);
   for (const auto& entry :
-       std::filesystem::directory_iterator(std::string(AM_TEST_DATA) + "/tokenizers/kinds")) {
+       std::filesystem::directory_iterator(std::string(test::kDataFolder) + "/tokenizers/kinds")) {
     if (entry.path().filename() == "cases.json") continue;
     const auto tokenizer = make_tokenizer(entry.path().string());
     INFO(entry.path().string());

@@ -12,6 +12,7 @@
 #include "am/data/tokenizer.h"
 #include "am/data/tokenizer/base64.h"
 #include "am/data/tokenizer/charsmap.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 using namespace am;
@@ -21,7 +22,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kKinds = fs::path(AM_TEST_DATA) / "tokenizers" / "kinds";
+const fs::path kKinds = fs::path(am::test::kDataFolder) / "tokenizers" / "kinds";
 
 std::string error_of(const std::string& content, const std::string& file) {
   try {

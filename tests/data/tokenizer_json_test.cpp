@@ -11,6 +11,7 @@
 #include "am/data/tokenizer.h"
 #include "am/data/tokenizer/bpe_merges.h"
 #include "am/data/tokenizer/unicode.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 using namespace am;
@@ -18,7 +19,7 @@ using namespace am::data;
 
 namespace {
 
-const std::filesystem::path kFolder = std::filesystem::path(AM_TEST_DATA) / "tokenizers";
+const std::filesystem::path kFolder = std::filesystem::path(am::test::kDataFolder) / "tokenizers";
 
 // Returns a tokenizer.json of five tokens, of which each test changes a property.
 Json small_json() {

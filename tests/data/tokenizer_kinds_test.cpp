@@ -10,6 +10,7 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/data/tokenizer.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 using namespace am;
@@ -19,7 +20,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kKindFolder = fs::path(AM_TEST_DATA) / "tokenizers" / "kinds";
+const fs::path kKindFolder = fs::path(am::test::kDataFolder) / "tokenizers" / "kinds";
 
 const Json& cases() {
   static const Json all = Json::parse(read_file(kKindFolder / "cases.json"));

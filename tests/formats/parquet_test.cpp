@@ -7,6 +7,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/formats/parquet/table.h"
+#include "support/folders.h"
 #include "support/message_of.h"
 #include "support/parquet_bytes.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-const fs::path kFolder = fs::path(AM_TEST_DATA) / "parquet";
+const fs::path kFolder = fs::path(test::kDataFolder) / "parquet";
 
 // Returns the rows of a file as lines of JSON, with these columns; with all columns if `names` is
 // empty.

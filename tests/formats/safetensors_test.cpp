@@ -7,6 +7,7 @@
 
 #include "am/base/error.h"
 #include "am/base/text.h"
+#include "support/folders.h"
 
 using namespace am;
 using namespace am::formats;
@@ -250,7 +251,7 @@ TEST_CASE("a missing file is an input error, not a format error") {
 }
 
 TEST_CASE("files that safetensors' own writer made are read") {
-  const fs::path path = fs::path(AM_TEST_DATA) / "hf/llama/model.safetensors";
+  const fs::path path = fs::path(am::test::kDataFolder) / "hf/llama/model.safetensors";
   const SafetensorsFile file = SafetensorsFile::open(path);
   CHECK(file.entries().size() > 10);
   CHECK(file.find("model.embed_tokens.weight") != nullptr);

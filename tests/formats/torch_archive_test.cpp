@@ -11,6 +11,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/formats/zip_records.h"
+#include "support/folders.h"
 
 using namespace am;
 using namespace am::formats;
@@ -18,7 +19,7 @@ using namespace am::formats;
 namespace {
 
 std::string plain_pt() {
-  return read_file(std::filesystem::path(AM_TEST_DATA) / "dcp" / "plain.pt");
+  return read_file(std::filesystem::path(am::test::kDataFolder) / "dcp" / "plain.pt");
 }
 
 std::span<const std::byte> archive_bytes(const std::string& text) {
@@ -180,7 +181,8 @@ TEST_CASE("archives that two readers would read differently are refused") {
 }
 
 TEST_CASE("files of the older format are the same, and refused where they are cut off") {
-  const std::string bytes = read_file(std::filesystem::path(AM_TEST_DATA) / "dcp" / "legacy.pt");
+  const std::string bytes =
+      read_file(std::filesystem::path(am::test::kDataFolder) / "dcp" / "legacy.pt");
   const auto legacy = TorchArchive::read(archive_bytes(bytes), "f");
   const std::string today = plain_pt();
   const auto plain = TorchArchive::read(archive_bytes(today), "f");

@@ -12,6 +12,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/frameworks/open_weights.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 namespace am {
@@ -34,7 +35,7 @@ Checkpoint opened(const fs::path& path) {
 // Returns all checkpoints in tests/data that can be opened.
 std::vector<fs::path> checkpoints() {
   std::vector<fs::path> found;
-  for (const auto& entry : fs::recursive_directory_iterator(AM_TEST_DATA)) {
+  for (const auto& entry : fs::recursive_directory_iterator(test::kDataFolder)) {
     const fs::path& path = entry.path();
     const std::string ending = path.extension().string();
     const bool file = ending == ".safetensors" || ending == ".pt" || ending == ".bin";
@@ -109,7 +110,7 @@ TEST_CASE("am_checkpoint returns errors with messages") {
   CHECK(am_checkpoint_open("/no/such/folder") == nullptr);
   CHECK_THAT(am_checkpoint_error(), Catch::Contains("/no/such/folder"));
   const TemporaryFolder folder;
-  const fs::path model = fs::path(AM_TEST_DATA) / "hf" / "llama" / "model.safetensors";
+  const fs::path model = fs::path(test::kDataFolder) / "hf" / "llama" / "model.safetensors";
   const std::string bytes = read_file(model);
   for (const size_t size : {size_t{0}, size_t{7}, size_t{100}, bytes.size() - 1}) {
     const fs::path file = folder.path() / "model.safetensors";
@@ -147,7 +148,7 @@ TEST_CASE("am_checkpoint returns errors with messages") {
 TEST_CASE("am_checkpoint: a file that becomes shorter is an error of reading") {
   const TemporaryFolder folder;
   const fs::path file = folder.path() / "model.safetensors";
-  fs::copy_file(fs::path(AM_TEST_DATA) / "hf" / "llama" / "model.safetensors", file);
+  fs::copy_file(fs::path(test::kDataFolder) / "hf" / "llama" / "model.safetensors", file);
   const Checkpoint checkpoint = opened(file);
   fs::resize_file(file, 4096);
   int failures = 0;
@@ -168,7 +169,7 @@ TEST_CASE("am_checkpoint: a file that becomes shorter is an error of reading") {
 }
 
 TEST_CASE("am_checkpoint: threads read at the same time, and have errors of their own") {
-  const Checkpoint checkpoint = opened(fs::path(AM_TEST_DATA) / "dcp" / "fsdp4");
+  const Checkpoint checkpoint = opened(fs::path(test::kDataFolder) / "dcp" / "fsdp4");
   std::vector<std::thread> threads;
   std::vector<std::string> errors(4);
   for (size_t i = 0; i < errors.size(); ++i) {

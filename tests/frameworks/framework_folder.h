@@ -12,10 +12,12 @@
 #include "am/base/text.h"
 #include "am/frameworks/open_weights.h"
 #include "am/stored/tensor_source.h"
+#include "support/folders.h"
 
 namespace am::frameworks {
 
-inline const std::filesystem::path kFrameworks = std::filesystem::path(AM_TEST_DATA) / "frameworks";
+inline const std::filesystem::path kFrameworks =
+    std::filesystem::path(test::kDataFolder) / "frameworks";
 
 // Returns the stored bytes of a box, in row-major order.
 inline std::vector<std::byte> read_box(const stored::TensorSource& source, const std::string& name,

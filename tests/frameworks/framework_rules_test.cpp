@@ -10,6 +10,7 @@
 
 #include "am/base/file.h"
 #include "layout/plan_text.h"
+#include "support/folders.h"
 
 namespace {
 
@@ -277,7 +278,7 @@ std::string plan_text(const FixtureLine& layout) {
 TEST_CASE("verdicts are those of the frameworks' own validators") {
   for (const std::string name : {"torchtitan", "nemo-automodel"}) {
     const auto lines =
-        am::split(am::read_file(am::cat(AM_TEST_DATA, "/dialects/", name, ".csv")), '\n');
+        am::split(am::read_file(am::cat(am::test::kDataFolder, "/dialects/", name, ".csv")), '\n');
     const auto header = am::split(lines.front(), ',');
     int accepted = 0;
     int count = 0;

@@ -9,13 +9,14 @@
 
 #include "am/base/text.h"
 #include "am/model/inventory.h"
+#include "support/folders.h"
 
 namespace am::frameworks {
 namespace {
 
 model::ModelConfig config_of(const std::string& name) {
   Diagnostics found;
-  const auto config = model::load_config(cat(AM_SOURCE_DIR, "/plans/models/", name), found);
+  const auto config = model::load_config(cat(test::kSourceFolder, "/plans/models/", name), found);
   REQUIRE(config.has_value());
   return *config;
 }

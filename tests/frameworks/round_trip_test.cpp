@@ -5,6 +5,7 @@
 
 #include "am/job/plan_difference.h"
 #include "frameworks/exchange_support.h"
+#include "support/folders.h"
 
 using namespace am;
 using namespace am::frameworks;
@@ -126,11 +127,11 @@ bool must_survive(std::string_view framework, const std::string& key, const conf
 
 TEST_CASE("a pipeline's own schedule and its balance go to frameworks that have such",
           "[exchange]") {
-  const config::Plan plan =
-      test::plan_of("[mesh]\nworld_size = 2\npp_size = 2\n[pipeline]\nschedule = \"" AM_SOURCE_DIR
-                    "/tests/data/schedules/own.csv\"\nvirtual_stages = 2\nbalance = \"cost\"\n"
-                    "[train]\nglobal_batch_size = 4\n[strategy]\nbackend = \"gloo\"\n",
-                    "gemma-2-2b");
+  const config::Plan plan = test::plan_of(
+      cat("[mesh]\nworld_size = 2\npp_size = 2\n[pipeline]\nschedule = \"", test::kSourceFolder,
+          "/tests/data/schedules/own.csv\"\nvirtual_stages = 2\nbalance = \"cost\"\n"
+          "[train]\nglobal_batch_size = 4\n[strategy]\nbackend = \"gloo\"\n"),
+      "gemma-2-2b");
   const model::ModelConfig model = test::model_of("gemma-2-2b");
   const test::ValidPlan valid{plan, model, test::layout_of(plan, model)};
   for (const char* name : {"torchtitan", "nemo-automodel"}) {
@@ -210,7 +211,8 @@ TEST_CASE("the strategy megatron goes to Megatron and comes back", "[exchange]")
 
 TEST_CASE("every example plan comes back from every framework", "[exchange]") {
   int plans = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(cat(AM_SOURCE_DIR, "/plans"))) {
+  for (const auto& entry :
+       std::filesystem::directory_iterator(cat(test::kSourceFolder, "/plans"))) {
     if (entry.path().extension() != ".toml") continue;
     CAPTURE(entry.path());
     Diagnostics found;

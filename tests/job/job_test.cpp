@@ -9,6 +9,7 @@
 #include "am/base/error.h"
 #include "am/base/file.h"
 #include "am/base/text.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 namespace am::job {
@@ -17,7 +18,7 @@ using namespace rules;
 
 namespace {
 
-const std::filesystem::path kModels = std::filesystem::path(AM_SOURCE_DIR) / "plans/models";
+const std::filesystem::path kModels = std::filesystem::path(test::kSourceFolder) / "plans/models";
 
 class PlanFile {
  public:

@@ -10,6 +10,7 @@
 #include "am/model/family.h"
 #include "am/model/layer_profile.h"
 #include "am/rules/check.h"
+#include "support/folders.h"
 
 namespace am {
 
@@ -60,7 +61,7 @@ TEST_CASE("a small model and mesh stand for every model and mesh") {
       "quantize_base = \"nf4\"\n[mesh]\nworld_size = 16\ntp_size = 2\n",
   };
   int made = 0;
-  for (const auto& entry : fs::directory_iterator(cat(AM_SOURCE_DIR, "/plans/models"))) {
+  for (const auto& entry : fs::directory_iterator(cat(test::kSourceFolder, "/plans/models"))) {
     for (const std::string& keys : plans) {
       INFO(entry.path().filename().string() << "\n" << keys);
       Diagnostics found;
@@ -78,7 +79,8 @@ TEST_CASE("a small model and mesh stand for every model and mesh") {
 }
 
 TEST_CASE("key heads stay on the side of tp on which they were") {
-  const fs::path folder = cat(AM_SOURCE_DIR, "/plans/models/llama-3.1-8b");  // 32 heads, 8 for keys
+  const fs::path folder =
+      cat(test::kSourceFolder, "/plans/models/llama-3.1-8b");  // 32 heads, 8 for keys
   const auto key_heads_of_a_rank = [&](int64_t tp) {
     Diagnostics found;
     const auto proxy =
@@ -92,7 +94,7 @@ TEST_CASE("key heads stay on the side of tp on which they were") {
 }
 
 TEST_CASE("sequences that cp pads are padded in the proxy too") {
-  const fs::path folder = cat(AM_SOURCE_DIR, "/plans/models/llama-3.1-8b");
+  const fs::path folder = cat(test::kSourceFolder, "/plans/models/llama-3.1-8b");
   const auto pads = [&](int64_t seq_len, bool sequence_parallel) {
     Diagnostics found;
     const auto proxy = proxy_of(

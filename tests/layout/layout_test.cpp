@@ -8,6 +8,7 @@
 
 #include "am/layout/stages.h"
 #include "layout/plan_text.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 namespace {
@@ -229,7 +230,7 @@ TEST_CASE("an inline plan, a file and a registered name") {
 
 TEST_CASE("a plan from a shared library") {
   const std::string mesh = "[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\ntp_plan = \"";
-  const std::string library = AM_TEST_PLUGINS "/tp_plan.so:";
+  const std::string library = am::cat(am::test::kPluginFolder, "/tp_plan.so:");
   auto trusted = plan_of(mesh + library + "good\"\n");
   trusted.plugins = am::config::Plugins::kAllowed;
   const Layout layout = layout_of(trusted, model_of("llama-3.1-8b"));
@@ -251,7 +252,7 @@ TEST_CASE("a plugin is not even opened unless the reader of the plan allows it")
   const std::filesystem::path mark = folder.path() / "loaded";
   ::setenv("AM_TEST_MARK", mark.c_str(), 1);
   const std::string text = am::cat("[mesh]\nworld_size = 2\ntp_size = 2\n[strategy]\ntp_plan = \"",
-                                   AM_TEST_PLUGINS, "/leaves_a_file.so:feed_forward\"\n");
+                                   am::test::kPluginFolder, "/leaves_a_file.so:feed_forward\"\n");
   auto plan = plan_of(text);
   Diagnostics found;
   CHECK_FALSE(am::layout::select_tp_plan(plan, model_of("llama-3.1-8b"), found).has_value());

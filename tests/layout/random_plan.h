@@ -7,6 +7,7 @@
 #include "am/layout/layout.h"
 #include "am/rules/check.h"
 #include "layout/plan_text.h"
+#include "support/folders.h"
 
 namespace am::test {
 
@@ -47,7 +48,7 @@ class RandomPlans {
     config::Plan plan = default_plan(strategy);
     plan.file = "plan.toml";
     plan.model.path =
-        cat(AM_SOURCE_DIR, "/plans/models/",
+        cat(kSourceFolder, "/plans/models/",
             pick<std::string>({"llama-3.1-8b", "qwen3-8b", "llama-3.2-1b", "mixtral-8x7b-v0.1"}));
     plan.model.dtype = pick<std::string>({"float32", "float32", "bfloat16"});
     plan.model.seed = pick<int64_t>({0, 7});

@@ -12,6 +12,7 @@
 #include "am/model/family.h"
 #include "am/rules/check.h"
 #include "support/changed_config.h"
+#include "support/folders.h"
 
 namespace am::layout {
 using namespace rules;
@@ -37,8 +38,8 @@ std::set<std::string> families_that_run(bool runs) {
 }
 
 TEST_CASE("README names the families that run, and am-plan's manual those that are only planned") {
-  const std::string readme = read_file(cat(AM_SOURCE_DIR, "/README.md"));
-  const std::string manual = read_file(cat(AM_SOURCE_DIR, "/lib/docs/am-plan.md"));
+  const std::string readme = read_file(cat(test::kSourceFolder, "/README.md"));
+  const std::string manual = read_file(cat(test::kSourceFolder, "/lib/docs/am-plan.md"));
   const auto listed = [](const std::string& text, const std::string& begin) {
     const size_t at = text.find(begin);
     REQUIRE(at != std::string::npos);

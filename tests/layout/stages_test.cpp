@@ -8,6 +8,7 @@
 #include "am/predict/time/prediction.h"
 #include "am/rules/check.h"
 #include "layout/plan_text.h"
+#include "support/folders.h"
 
 using am::Diagnostics;
 using am::layout::stages_of_even_costs;
@@ -48,7 +49,7 @@ std::pair<double, double> best_by_trying(const std::vector<double>& costs, doubl
 
 // Schedule of two ranks with two stages each and four micro-batches. Rank 1 runs the first and the
 // last stage.
-const std::string kOwn = AM_SOURCE_DIR "/tests/data/schedules/own.csv";
+const std::string kOwn = am::cat(am::test::kSourceFolder, "/tests/data/schedules/own.csv");
 
 std::string own_plan(const std::string& keys) {
   return am::cat("[mesh]\nworld_size = 2\npp_size = 2\n[pipeline]\nschedule = \"", kOwn, "\"\n",

@@ -6,6 +6,7 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/model/family.h"
+#include "support/folders.h"
 
 namespace {
 
@@ -423,7 +424,7 @@ TEST_CASE("what is no config") {
 
 TEST_CASE("a folder stands for its config.json, and a missing file is named") {
   Diagnostics found;
-  const std::string folder = std::string(AM_SOURCE_DIR) + "/plans/models/llama-3.2-1b";
+  const std::string folder = std::string(am::test::kSourceFolder) + "/plans/models/llama-3.2-1b";
   const auto config = am::model::load_config(folder, found);
   REQUIRE(config.has_value());
   CHECK(config->file == folder + "/config.json");
@@ -436,7 +437,7 @@ TEST_CASE("configs that transformers itself wrote are read") {
   for (const char* name : {"llama", "llama-old-config", "mistral", "qwen2", "qwen3"}) {
     INFO(name);
     Diagnostics found;
-    const auto config = am::model::load_config(am::cat(AM_TEST_DATA, "/hf/", name), found);
+    const auto config = am::model::load_config(am::cat(am::test::kDataFolder, "/hf/", name), found);
     REQUIRE(config.has_value());
     CHECK(found.empty());
     CHECK(config->head_dim > 0);

@@ -8,6 +8,7 @@
 #include "am/model/config.h"
 #include "am/model/family.h"
 #include "am/model/inventory.h"
+#include "support/folders.h"
 #include "support/published_model.h"
 
 namespace {
@@ -48,7 +49,7 @@ TEST_CASE("MPT and BLOOM: what transformers' classes do not compute is an error"
   for (const auto& [family, changes, says] : cases) {
     INFO(family << " " << changes.dump());
     Json json = Json::parse(
-        am::read_file(am::cat(AM_SOURCE_DIR, "/tests/data/hf/", family, "/config.json")));
+        am::read_file(am::cat(am::test::kSourceFolder, "/tests/data/hf/", family, "/config.json")));
     CHECK(problems(json).empty());
     json.update(changes);
     const auto found = problems(json);
@@ -77,7 +78,7 @@ TEST_CASE("families that are only planned: structures that no block describes ar
   };
   for (const auto& [family, changes, says] : cases) {
     INFO(family << " " << changes.dump());
-    const std::string file = am::cat(AM_TEST_DATA, "/families/", family, ".json");
+    const std::string file = am::cat(am::test::kDataFolder, "/families/", family, ".json");
     Json json = Json::parse(am::read_file(file))["cases"][0]["config"];
     CHECK(problems(json).empty());
     json.update(changes);

@@ -13,6 +13,7 @@
 #include "am/model/layer_profile.h"
 #include "family_cases.h"
 #include "support/changed_config.h"
+#include "support/folders.h"
 #include "support/published_model.h"
 
 namespace {
@@ -29,7 +30,7 @@ using am::test::model_of;
 using Shapes = std::map<std::string, am::Shape>;
 
 Json fixture(std::string_view family) {
-  return Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/families/", family, ".json")));
+  return Json::parse(am::read_file(am::cat(am::test::kDataFolder, "/families/", family, ".json")));
 }
 
 // Expands the compact list of one model's parameters that
@@ -195,7 +196,7 @@ TEST_CASE("published configs of models with other mixers have their published pa
 }
 
 TEST_CASE("granitemoe ignores the key of granitemoeshared's width") {
-  const std::string file = am::cat(AM_TEST_DATA, "/families/granitemoe.json");
+  const std::string file = am::cat(am::test::kDataFolder, "/families/granitemoe.json");
   am::Json json = am::Json::parse(am::read_file(file))["cases"][0]["config"];
   const int64_t before = build_inventory(am::test::config_of(json)).total();
   json["shared_intermediate_size"] = "none";

@@ -11,6 +11,7 @@
 #include "am/base/text.h"
 #include "am/model/config.h"
 #include "am/model/family.h"
+#include "support/folders.h"
 
 namespace am::test {
 
@@ -26,7 +27,7 @@ inline model::ModelConfig config_of(const Json& json) { return config_of(json.du
 
 // Returns the family's 20 random configs.
 inline std::vector<model::ModelConfig> family_cases(std::string_view model_type) {
-  const std::string file = cat(AM_TEST_DATA, "/families/", model_type, ".json");
+  const std::string file = cat(kDataFolder, "/families/", model_type, ".json");
   std::vector<model::ModelConfig> configs;
   const Json saved = Json::parse(read_file(file));
   for (const Json& sample : saved["cases"]) {

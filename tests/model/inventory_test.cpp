@@ -8,6 +8,7 @@
 #include "am/base/text.h"
 #include "am/model/config.h"
 #include "am/model/flops.h"
+#include "support/folders.h"
 
 namespace {
 
@@ -17,7 +18,7 @@ using am::model::ModelConfig;
 using am::test::model_of;
 
 TEST_CASE("totals equal the published ones to the digit") {
-  std::ifstream csv(am::cat(AM_TEST_DATA, "/models/parameters.csv"));
+  std::ifstream csv(am::cat(am::test::kDataFolder, "/models/parameters.csv"));
   std::string line;
   REQUIRE(std::getline(csv, line));
   int models = 0;
@@ -44,7 +45,7 @@ TEST_CASE("names, order and shapes are transformers'") {
     const ModelConfig config = model_of(model);
     const Inventory inventory = build_inventory(config);
     const auto json =
-        am::Json::parse(am::read_file(am::cat(AM_TEST_DATA, "/names/", family, ".json")));
+        am::Json::parse(am::read_file(am::cat(am::test::kDataFolder, "/names/", family, ".json")));
     am::Json ours = am::Json::object();
     for (const auto& parameter : inventory.parameters) {
       const bool inner = parameter.layer > 0 && parameter.layer < config.num_hidden_layers - 1;

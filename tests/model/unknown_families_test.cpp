@@ -10,11 +10,12 @@
 #include "am/base/text.h"
 #include "am/model/config.h"
 #include "am/model/inventory.h"
+#include "support/folders.h"
 
 using namespace am;
 
 TEST_CASE("a model that is none of our families is counted exactly or refused") {
-  const Json all = Json::parse(read_file(cat(AM_TEST_DATA, "/unknown_families.json")));
+  const Json all = Json::parse(read_file(cat(am::test::kDataFolder, "/unknown_families.json")));
   REQUIRE(all.size() > 30);
   std::vector<std::string> counted;
   for (const auto& [model_type, entry] : all.items()) {

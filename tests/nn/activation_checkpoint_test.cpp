@@ -10,6 +10,7 @@
 #include "am/model/inventory.h"
 #include "am/nn/checkpoint.h"
 #include "am/nn/decoder.h"
+#include "support/folders.h"
 #include "support/live_bytes.h"
 
 namespace am {
@@ -25,7 +26,7 @@ struct Outcome {
 Outcome pass(const std::string& family, config::ActivationCheckpointing mode,
              std::optional<at::ScalarType> autocast) {
   Diagnostics found;
-  const auto config = model::load_config(cat(AM_TEST_DATA, "/hf/", family), found);
+  const auto config = model::load_config(cat(test::kDataFolder, "/hf/", family), found);
   REQUIRE(config.has_value());
   const auto inventory = model::build_inventory(*config);
   nn::Decoder decoder(*config, inventory);

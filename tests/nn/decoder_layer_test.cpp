@@ -11,6 +11,7 @@
 #include "am/model/inventory.h"
 #include "am/model/rope_config.h"
 #include "am/nn/decoder.h"
+#include "support/folders.h"
 
 namespace am::nn {
 namespace {
@@ -66,7 +67,7 @@ TEST_CASE("layers equal their equation in every mode of checkpointing") {
                "phi3", "qwen3", "deepseek_v2", "deepseek_v3", "gpt_oss", "mixtral", "qwen2_moe");
   INFO(family);
   Diagnostics found;
-  const auto config = model::load_config(cat(AM_TEST_DATA, "/hf/", family), found);
+  const auto config = model::load_config(cat(test::kDataFolder, "/hf/", family), found);
   REQUIRE(config.has_value());
   const auto inventory = model::build_inventory(*config);
   Decoder decoder(*config, inventory);

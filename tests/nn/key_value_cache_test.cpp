@@ -13,6 +13,7 @@
 #include "am/frameworks/open_weights.h"
 #include "am/nn/fused/device.h"
 #include "am/values/stored_view.h"
+#include "support/folders.h"
 
 namespace am::nn {
 namespace {
@@ -20,7 +21,7 @@ namespace {
 // A model of tests/data/hf on one rank.
 struct Model {
   explicit Model(const std::string& family)
-      : view(frameworks::open_tensor_source(std::string(AM_TEST_DATA) + "/hf/" + family +
+      : view(frameworks::open_tensor_source(std::string(test::kDataFolder) + "/hf/" + family +
                                             "/model.safetensors")) {}
 
   Decoder& decoder() { return view.runnable({}).stages().begin()->second->decoder(); }

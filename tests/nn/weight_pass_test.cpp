@@ -17,6 +17,7 @@
 #include "am/nn/decoder.h"
 #include "am/nn/fused/linear.h"
 #include "am/nn/fused/product.h"
+#include "support/folders.h"
 #include "support/live_bytes.h"
 
 namespace am {
@@ -39,7 +40,7 @@ class HalvedModel {
  public:
   HalvedModel(const std::string& family, const HalvesSetting& setting) {
     Diagnostics found;
-    config_ = model::load_config(cat(AM_TEST_DATA, "/hf/", family), found);
+    config_ = model::load_config(cat(test::kDataFolder, "/hf/", family), found);
     REQUIRE(config_.has_value());
     inventory_ = model::build_inventory(*config_);
     decoder_ = std::make_unique<nn::Decoder>(*config_, inventory_);

@@ -13,6 +13,7 @@
 #include "am/layout/tp_plugin.h"
 #include "am/model/layer_class.h"
 #include "am/train/trainer.h"
+#include "support/folders.h"
 #include "support/model_step.h"
 #include "support/rank_check.h"
 #include "support/temporary_folder.h"
@@ -21,7 +22,7 @@ namespace am::parallel {
 
 namespace {
 
-const std::string kPlugins = AM_TEST_PLUGINS "/torch_strategy.so:";
+const std::string kPlugins = cat(test::kPluginFolder, "/torch_strategy.so:");
 
 Parallelized keep_whole(const StrategyInput& input) {
   Parallelized made;
@@ -194,7 +195,7 @@ TEST_CASE("import_class_from_path: layers, strategies and plugins", "[parity]") 
   CHECK(strategy.name == "megatron_fsdp");
   CHECK(static_cast<bool>(strategy.strategy));
   const auto symbol = std::get<compat::ImportedSymbol>(
-      compat::import_class_from_path(AM_TEST_PLUGINS "/tp_plan.so:good"));
+      compat::import_class_from_path(cat(test::kPluginFolder, "/tp_plan.so:good")));
   CHECK_THAT(reinterpret_cast<const char* (*)()>(symbol.address)(), Catch::Contains("down_proj"));
   CHECK(symbol.symbol == "good");
   const auto [what, help] = error_of([] { compat::import_class_from_path("LamaDecoderLayer"); });

@@ -5,6 +5,7 @@
 
 #include "am/rules/check.h"
 #include "layout/plan_text.h"
+#include "support/folders.h"
 
 namespace {
 
@@ -14,7 +15,7 @@ using am::test::ids;
 
 struct RuleCase {
   const char* rule;
-  const char* fails;  // "|" separates lines
+  const char* fails;  // "|" separates lines; "SOURCE/" begins a path in the checkout
   const char* passes;
   const char* model = "llama-3.1-8b";
   Severity severity = Severity::kError;
@@ -335,7 +336,7 @@ constexpr RuleCase kCases[] = {
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|split_points = [4, 8, 20]"},
     {"pp.schedule_file", "[mesh]|world_size = 2|pp_size = 2|[pipeline]|schedule = \"no/such.csv\"",
      "[mesh]|world_size = 2|pp_size = 2|[pipeline]|virtual_stages = 2|schedule = "
-     "\"" AM_SOURCE_DIR "/tests/data/schedules/own.csv\""},
+     "\"SOURCE/tests/data/schedules/own.csv\""},
     {"pp.balance",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|balance = \"cost\"|split_points = [4, 8, 20]",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|balance = \"cost\"", "llama-3.1-8b", kWarning},
@@ -509,8 +510,12 @@ constexpr RuleCase kCases[] = {
 };
 
 Diagnostics check(const RuleCase& one, bool failing) {
-  am::config::Plan plan =
-      am::test::plan_of(am::test::toml(failing ? one.fails : one.passes), one.model);
+  std::string text = am::test::toml(failing ? one.fails : one.passes);
+  constexpr std::string_view kRoot = "SOURCE/";
+  if (const size_t at = text.find(kRoot); at != std::string::npos) {
+    text.replace(at, kRoot.size() - 1, am::test::kSourceFolder);
+  }
+  am::config::Plan plan = am::test::plan_of(text, one.model);
   // plan_of writes [model] itself.
   if (failing && one.rule == std::string_view("model.weights")) plan.model.weights = "no/weights";
   Diagnostics found;

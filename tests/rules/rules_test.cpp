@@ -7,6 +7,7 @@
 #include "am/frameworks/framework_rules.h"
 #include "am/rules/check.h"
 #include "layout/plan_text.h"
+#include "support/folders.h"
 
 namespace {
 
@@ -206,9 +207,10 @@ TEST_CASE("pipelines") {
 
 TEST_CASE("data, schedule and checkpoints") {
   const std::string mesh = "[mesh]\nworld_size = 1\n";
-  const std::string here = am::cat(AM_SOURCE_DIR, "/CMakeLists.txt");
+  const std::string here = am::cat(am::test::kSourceFolder, "/CMakeLists.txt");
   CHECK(check(am::cat(mesh, "[data]\nkind = \"text\"\npath = \"", here, "\"\n")).empty());
-  CHECK(check(am::cat(mesh, "[data]\nkind = \"text\"\npath = \"", AM_SOURCE_DIR, "/*.txt\"\n"))
+  CHECK(check(am::cat(mesh, "[data]\nkind = \"text\"\npath = \"", am::test::kSourceFolder,
+                      "/*.txt\"\n"))
             .empty());
   const auto missing = only("data.missing", mesh +
                                                 "[data]\nkind = \"tokens\"\n"

@@ -8,6 +8,7 @@
 #include "am/base/json.h"
 #include "am/rules/check.h"
 #include "layout/plan_text.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 namespace am {
@@ -29,7 +30,7 @@ std::vector<Diagnostic> findings(const std::filesystem::path& model, const std::
 }
 
 Json small_config() {
-  return Json::parse(read_file(cat(AM_SOURCE_DIR, "/plans/models/llama-3.1-8b/config.json")));
+  return Json::parse(read_file(cat(test::kSourceFolder, "/plans/models/llama-3.1-8b/config.json")));
 }
 
 }  // namespace

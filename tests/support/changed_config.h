@@ -7,6 +7,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/model/config.h"
+#include "support/folders.h"
 
 namespace am::test {
 
@@ -14,7 +15,7 @@ namespace am::test {
 // `from` is empty.
 inline model::ModelConfig changed_config(const std::string& family, const std::string& from = {},
                                          const std::string& to = {}) {
-  std::string text = read_file(cat(AM_TEST_DATA, "/hf/", family, "/config.json"));
+  std::string text = read_file(cat(kDataFolder, "/hf/", family, "/config.json"));
   const size_t at = text.find(from);
   REQUIRE(at != std::string::npos);
   text.replace(at, from.size(), to);

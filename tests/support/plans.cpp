@@ -10,6 +10,7 @@
 #include "am/job/job.h"
 #include "am/layout/runs.h"
 #include "am/rules/check.h"
+#include "support/folders.h"
 
 namespace am::test {
 
@@ -34,7 +35,7 @@ model::ModelConfig load_config(const config::Plan& plan) {
 
 }  // namespace
 
-std::string data_path(const std::string& name) { return cat(AM_TEST_DATA, "/", name); }
+std::string data_path(const std::string& name) { return cat(kDataFolder, "/", name); }
 
 std::vector<std::string> reference_models(const std::set<std::string>& without) {
   std::vector<std::string> names;

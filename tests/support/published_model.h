@@ -8,11 +8,12 @@
 #include "am/base/json.h"
 #include "am/base/text.h"
 #include "am/model/config.h"
+#include "support/folders.h"
 
 namespace am::test {
 
 inline std::string model_folder(const std::string& name) {
-  return cat(AM_SOURCE_DIR, "/plans/models/", name);
+  return cat(kSourceFolder, "/plans/models/", name);
 }
 
 inline Json model_json(const std::string& name) {

@@ -10,6 +10,7 @@
 #include "am/base/file.h"
 #include "am/base/text.h"
 #include "am/pipeline/schedule.h"
+#include "support/folders.h"
 
 namespace am::test {
 
@@ -21,7 +22,7 @@ struct PytorchOrder {
 
 inline std::vector<PytorchOrder> pytorch_orders(std::string_view name) {
   std::vector<PytorchOrder> orders;
-  const std::string text = read_file(cat(AM_TEST_DATA, "/schedules/", name, ".txt"));
+  const std::string text = read_file(cat(kDataFolder, "/schedules/", name, ".txt"));
   for (const std::string& line : split(text, '\n')) {
     if (line.empty() || line[0] == '#') continue;
     if (line[0] != '@') {

@@ -14,6 +14,7 @@
 #include "am/base/text.h"
 #include "am/model/family.h"
 #include "support/changed_config.h"
+#include "support/folders.h"
 #include "support/plans.h"
 #include "support/temporary_folder.h"
 
@@ -241,7 +242,8 @@ TEST_CASE("a parameter whose gradient is zero but for rounding is not a mistake 
 
 TEST_CASE("every mistake has its row, and one place in the code") {
   std::vector<std::string> sources;
-  for (const auto& entry : std::filesystem::recursive_directory_iterator(AM_SOURCE_DIR "/lib/am")) {
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(cat(test::kSourceFolder, "/lib/am"))) {
     const std::filesystem::path& file = entry.path();
     if (file.extension() != ".cpp" || file.stem() == "fault") continue;
     sources.push_back(read_file(file));

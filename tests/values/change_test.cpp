@@ -7,6 +7,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 #include "values/changed_file.h"
 #include "values/session_fixture.h"
@@ -17,7 +18,7 @@ using namespace inspect;
 
 namespace {
 
-const std::string kDcp = std::string(AM_TEST_DATA) + "/dcp/fsdp4";
+const std::string kDcp = std::string(am::test::kDataFolder) + "/dcp/fsdp4";
 
 at::Tensor stored_double(const std::string& name) {
   return checkpoint::read_all(*frameworks::open_tensor_source(kDcp), name).to(at::kDouble);

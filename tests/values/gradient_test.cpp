@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "am/base/file.h"
+#include "support/folders.h"
 #include "values/session_fixture.h"
 
 using namespace am;
@@ -13,7 +14,7 @@ using namespace am::values::test;
 namespace {
 
 Json fixture_json(const std::string& name) {
-  return Json::parse(read_file(std::string(AM_TEST_DATA) + "/" + name));
+  return Json::parse(read_file(std::string(am::test::kDataFolder) + "/" + name));
 }
 
 SessionOptions for_programs() {
@@ -47,7 +48,7 @@ void check_rows(const Json& rows, const Json& expected, double tolerance) {
 // Returns the plan of a training run of twenty steps. The fixtures contain PyTorch's results for
 // the same run.
 std::string loop_plan(const std::string& mesh, const std::string& strategy) {
-  const std::string data(AM_TEST_DATA);
+  const std::string data(am::test::kDataFolder);
   return cat(
       "[model]\npath = \"", data, "/loop/model\"\nweights = \"", data, "/loop/model\"\n[mesh]\n",
       mesh, "\n[strategy]\n", strategy,

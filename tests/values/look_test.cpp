@@ -6,6 +6,7 @@
 #include <catch2/catch.hpp>
 #include <cmath>
 
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 #include "values/changed_file.h"
 #include "values/session_fixture.h"
@@ -183,14 +184,14 @@ TEST_CASE("a slice, a glob of modules and several names are rows", "[inspect]") 
 }
 
 TEST_CASE("states are listed and read like parameters", "[inspect]") {
-  Session session = stored_session(std::string(AM_TEST_DATA) + "/dcp/fsdp4");
+  Session session = stored_session(std::string(am::test::kDataFolder) + "/dcp/fsdp4");
   CHECK(json_answer(session, "ls")["parameters"].size() == 5);
   CHECK(json_answer(session, "ls *exp_avg")["parameters"].size() == 5);
   CHECK(json_answer(session, "ls optim.state.up.weight")["parameters"].size() == 3);
   CHECK(json_answer(session, "show optim.state.up.weight.exp_avg")["shards"].size() == 4);
   const at::Tensor moment =
       checkpoint::read_all(
-          *frameworks::open_tensor_source(std::string(AM_TEST_DATA) + "/dcp/fsdp4"),
+          *frameworks::open_tensor_source(std::string(am::test::kDataFolder) + "/dcp/fsdp4"),
           "optim.state.up.weight.exp_avg")
           .to(at::kDouble);
   CHECK(json_answer(session, "norms optim.state.up.weight.exp_avg")["total"]["l1"].get<double>() ==

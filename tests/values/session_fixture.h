@@ -18,11 +18,12 @@
 #include "am/runtime/world.h"
 #include "am/values/sharded_view.h"
 #include "am/values/stored_view.h"
+#include "support/folders.h"
 
 namespace am::values::test {
 
 inline std::string fixture(const std::string& family) {
-  return std::string(AM_TEST_DATA) + "/hf/" + family;
+  return std::string(am::test::kDataFolder) + "/hf/" + family;
 }
 
 // Name of the file with the weights in the folder of a fixture.

@@ -114,7 +114,9 @@ TEST_CASE("a unit's experts are shown and gathered where they are", "[inspect]")
 }
 
 TEST_CASE("sequence parallelism answers as one rank, at any length of text", "[inspect]") {
-  const std::string strategy = std::string(kPlainFsdp2) + "\nsequence_parallel = true";
+  const std::string own =
+      GENERATE(std::string(kPlainFsdp2), "name = \"megatron\"\nparams_dtype = \"float32\"");
+  const std::string strategy = cat(own, "\nsequence_parallel = true");
   check_same_answers(2, "tp_size = 2", strategy);
   SessionOptions options;
   options.for_programs = true;

@@ -6,6 +6,7 @@
 #include "am/base/file.h"
 #include "am/checkpoint/checkpoint.h"
 #include "am/values/open_target.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 #include "values/session_fixture.h"
 
@@ -79,7 +80,7 @@ TEST_CASE("a plugin that a checkpoint's plan names is never loaded", "[inspect]"
   const TemporaryFolder temporary;
   const fs::path folder = temporary.path() / "step-7";
   write_checkpoint(folder, 7);
-  fs::copy_file(AM_TEST_PLUGINS "/leaves_a_file.so", folder / "libmine.so");
+  fs::copy_file(am::cat(am::test::kPluginFolder, "/leaves_a_file.so"), folder / "libmine.so");
   std::string text = read_file(folder / "plan.toml");
   const std::string written = "tp_plan = \"auto\"";
   REQUIRE(text.find(written) != std::string::npos);

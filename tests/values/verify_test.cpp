@@ -9,6 +9,7 @@
 
 #include "am/checkpoint/checkpoint.h"
 #include "am/run_folder/shard_index.h"
+#include "support/folders.h"
 #include "support/plans.h"
 #include "support/temporary_folder.h"
 #include "values/session_fixture.h"
@@ -129,7 +130,7 @@ TEST_CASE("verify finds the bytes of an am-run checkpoint that have changed", "[
 TEST_CASE("verify reads every slice of a folder of torch.distributed.checkpoint", "[inspect]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "fsdp4";
-  fs::copy(fs::path(AM_TEST_DATA) / "dcp" / "fsdp4", folder, fs::copy_options::recursive);
+  fs::copy(fs::path(am::test::kDataFolder) / "dcp" / "fsdp4", folder, fs::copy_options::recursive);
   {
     Session session = stored_session(folder.string());
     CHECK(problems_of(session).empty());

@@ -9,6 +9,7 @@
 #include <fstream>
 
 #include "am/launch/environment/port.h"
+#include "support/folders.h"
 #include "support/temporary_folder.h"
 
 using namespace am::launch;
@@ -95,7 +96,7 @@ TEST_CASE("the multi-process service is looked for in PATH") {
 }
 
 TEST_CASE("GPUs are asked from the driver's library") {
-  const GpuReport report = ask_nvml(AM_TEST_PLUGINS "/fake_nvml.so");
+  const GpuReport report = ask_nvml(am::cat(am::test::kPluginFolder, "/fake_nvml.so"));
   CHECK(report.problem.empty());
   CHECK(report.driver_version == "550.54.15");
   REQUIRE(report.gpus.size() == 2);
@@ -107,13 +108,14 @@ TEST_CASE("GPUs are asked from the driver's library") {
   CHECK_THAT(none.problem, Catch::Contains("cannot load"));
   CHECK(none.gpus.empty());
   // A library that is not NVML.
-  CHECK_THAT(ask_nvml(AM_TEST_PLUGINS "/fake_nccl.so").problem, Catch::Contains("nvmlInit_v2"));
+  CHECK_THAT(ask_nvml(am::cat(am::test::kPluginFolder, "/fake_nccl.so")).problem,
+             Catch::Contains("nvmlInit_v2"));
 }
 
 TEST_CASE("NCCL's version is asked from the first library that loads") {
   MachineSources sources;
   sources.nvml = "/nonexistent/libnvidia-ml.so.1";
-  sources.nccl = {"/nonexistent/libnccl.so.2", AM_TEST_PLUGINS "/fake_nccl.so"};
+  sources.nccl = {"/nonexistent/libnccl.so.2", am::cat(am::test::kPluginFolder, "/fake_nccl.so")};
   Machine machine = gather_machine({}, sources);
   CHECK(machine.nccl_version == 22703);
   CHECK(machine.nccl_problem.empty());
@@ -121,7 +123,7 @@ TEST_CASE("NCCL's version is asked from the first library that loads") {
   machine = gather_machine({}, sources);
   CHECK_FALSE(machine.nccl_version);
   CHECK_THAT(machine.nccl_problem, Catch::Contains("libnccl.so.2"));
-  sources.nccl = {AM_TEST_PLUGINS "/fake_nvml.so"};
+  sources.nccl = {am::cat(am::test::kPluginFolder, "/fake_nvml.so")};
   CHECK_THAT(gather_machine({}, sources).nccl_problem, Catch::Contains("does not report"));
 }
 
