@@ -48,9 +48,11 @@ std::vector<std::pair<std::string, int64_t>> by_module(const am::model::Inventor
   return modules;
 }
 
-// Whether the family's configs have a number of heads, and a limit of positions; Mamba's have none.
+// Whether the family's configs have a number or a width of heads, and a limit of positions; Mamba's
+// have none.
 bool has_heads(const am::model::ModelConfig& config) {
-  return !am::model::family_of(config).keys.heads.empty();
+  const am::model::ConfigKeys& keys = am::model::family_of(config).keys;
+  return !keys.heads.empty() || !keys.head_dim.empty();
 }
 bool has_positions(const am::model::ModelConfig& config) {
   return !am::model::family_of(config).keys.positions.empty();

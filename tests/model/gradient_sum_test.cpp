@@ -59,6 +59,9 @@ class RankWalk {
 
   Work of(const ParameterSpec& parameter) const {
     const auto style = style_of(parameter.layer, parameter.role);
+    const Work own_tokens = work({am::mesh::chunk(kTokens, kTp, rank_), {0, kHeads}});
+    const bool known = parameter.role != Role::kOther;
+    if (known && parameter.module_kind == ModuleKind::kExpert) return own_tokens;
     switch (parameter.role) {
       case Role::kQueryNorm:
       case Role::kSinks:
@@ -67,11 +70,7 @@ class RankWalk {
         return work(after(parameter.layer, Role::kKey));
       case Role::kRouter:
       case Role::kRouterCorrection:
-      case Role::kExpertGate:
-      case Role::kExpertUp:
-      case Role::kExpertGateUp:
-      case Role::kExpertDown:
-        return work({am::mesh::chunk(kTokens, kTp, rank_), {0, kHeads}});
+        return own_tokens;
       default:
         // The bias of a row-wise module is added after the sum over tp, to the hidden state between
         // modules.

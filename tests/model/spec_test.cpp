@@ -165,10 +165,12 @@ TEST_CASE("what reads the hidden state is as long as it, and so is what writes i
           if (over_hidden) CHECK(module.out == config.hidden_size);
           continue;
         }
-        const bool reads = module.from == Space::kHidden || module.from == Space::kRouted;
-        const bool writes = module.to == Space::kHidden || module.to == Space::kRouted;
-        if (reads) CHECK(module.in == config.hidden_size);
-        if (writes) CHECK(module.out == config.hidden_size);
+        const int64_t latent = config.moe.has_value() ? config.moe->latent_width : 0;
+        const int64_t of_row = latent > 0 ? latent : config.hidden_size;
+        if (module.from == Space::kHidden) CHECK(module.in == config.hidden_size);
+        if (module.to == Space::kHidden) CHECK(module.out == config.hidden_size);
+        if (module.from == Space::kRouted) CHECK(module.in == of_row);
+        if (module.to == Space::kRouted) CHECK(module.out == of_row);
       }
     }
   }

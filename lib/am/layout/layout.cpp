@@ -45,7 +45,7 @@ std::vector<mesh::DimSlice> dim_slices(const model::TpParameter& tp, int64_t ran
 }
 
 // Returns the dim of a routed expert's parameter along the expert's width; nothing for the bias of
-// its second matrix.
+// its second matrix, and for a matrix of all experts, whose rows of one expert are not a dim.
 std::optional<int> width_dim(const model::Inventory& inventory, const model::ParameterSpec& spec) {
   const std::vector<model::ModuleSpec>& modules = inventory.spec.layer(spec.layer).modules;
   const auto module =
@@ -54,6 +54,7 @@ std::optional<int> width_dim(const model::Inventory& inventory, const model::Par
   AM_ASSERT(module != modules.end(), cat(spec.name, " has no module"));
   const int first = module->stacked ? 1 : 0;
   const bool of_output = spec.role != model::Role::kExpertDown;
+  if (module->joined) return std::nullopt;
   if (spec.bias) return of_output ? std::optional(first) : std::nullopt;
   return first + (of_output == module->in_out ? 1 : 0);
 }

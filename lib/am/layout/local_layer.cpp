@@ -19,6 +19,7 @@ struct LocalWidths {
 
 LocalWidths widths(const model::ModuleSpec& module, const Shape& shape) {
   if (module.in == 0) return {as_double(shape.back()), 0.0};
+  if (module.joined) return {as_double(module.out), as_double(module.in)};
   const auto last = as_double(shape[shape.size() - 1]);
   const auto before = as_double(shape[shape.size() - 2]);
   return module.in_out ? LocalWidths{last, before} : LocalWidths{before, last};

@@ -67,6 +67,8 @@ struct MoeConfig {
   int64_t experts = 0;
   int64_t experts_per_token = 0;
   int64_t expert_width = 0;
+  // Width of a routed expert's input and output; 0: hidden_size.
+  int64_t latent_width = 0;
   int64_t shared_width = 0;  // total width of all shared experts; 0: no shared experts
   bool shared_gate = false;  // whether a scalar gate per token scales the shared experts' output
   bool corrects = true;      // whether a correction bias is added to the scores (LFM2-MoE)
@@ -111,6 +113,7 @@ struct ModelConfig {
   int64_t num_attention_heads = 0;
   int64_t num_key_value_heads = 0;
   int64_t head_dim = 0;
+  int64_t value_width = 0;  // width of a head's values; 0: head_dim
   int64_t max_position_embeddings = 0;
   double rms_norm_eps = 1e-6;
   double initializer_range = 0.02;
@@ -173,6 +176,8 @@ struct ModelConfig {
   std::optional<MlaConfig> mla;
   std::optional<MoeConfig> moe;
   std::optional<MixerConfig> mixer;
+  // For each layer: whether a dense MLP is all that it has (Nemotron-H); empty: no layer is one.
+  std::vector<bool> lone_mlps;
   // Number of multi-token-prediction layers, which follow the decoder layers and are used only in
   // training. `num_hidden_layers` and the inventory do not include them.
   int64_t mtp_layers = 0;

@@ -118,7 +118,9 @@ void read_sizes(ConfigReader& reader, const Family& family, bool class_sizes, Mo
     config.intermediate_size =
         size(keys.intermediate_size, kMaxIntermediate, defaults.intermediate_size);
   }
-  config.num_hidden_layers = size(keys.layers, kMaxLayers, defaults.layers);
+  if (!keys.layers.empty()) {
+    config.num_hidden_layers = size(keys.layers, kMaxLayers, defaults.layers);
+  }
   config.num_attention_heads = keys.heads.empty() ? 1 : size(keys.heads, kMaxHeads, defaults.heads);
 }
 

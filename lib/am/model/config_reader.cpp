@@ -123,6 +123,16 @@ ConfigReader ConfigReader::nested(std::string_view key) const {
   return reader;
 }
 
+ConfigReader ConfigReader::nested_or_empty(std::string_view key) {
+  static const Json kEmpty = Json::object();
+  const Json& value = raw(key);
+  if (value.is_object()) return nested(key);
+  if (!value.is_null()) wrong_type(key, "an object");
+  ConfigReader reader(kEmpty, text_, file_, found_);
+  reader.parent_ = full_name(key);
+  return reader;
+}
+
 Span ConfigReader::span(std::string_view key) const {
   const std::string_view top = parent_.empty() ? key : std::string_view(parent_);
   return find_json_key(text_, file_, top);

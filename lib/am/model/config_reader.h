@@ -44,6 +44,9 @@ class ConfigReader {
   // Returns a reader of the object under `key`. Its diagnostics point at `key`, and name the key
   // "inner" of the object as "key.inner".
   ConfigReader nested(std::string_view key) const;
+  // Like nested(), but the key may be absent or null, which is like an empty object. A value of
+  // another type adds an error of rule "model.type".
+  ConfigReader nested_or_empty(std::string_view key);
 
   Span span(std::string_view key) const;
   // Adds an error that points at `key`.

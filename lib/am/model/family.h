@@ -27,7 +27,7 @@ namespace am::model {
 struct ConfigKeys {
   std::string_view hidden_size = "hidden_size";
   std::string_view intermediate_size = "intermediate_size";
-  std::string_view layers = "num_hidden_layers";
+  std::string_view layers = "num_hidden_layers";   // empty string: read_config counts the layers
   std::string_view heads = "num_attention_heads";  // empty string: no layer has attention
   std::string_view key_value_heads = "num_key_value_heads";
   std::string_view head_dim = "head_dim";  // empty string: configs of the family have no such key

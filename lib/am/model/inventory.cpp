@@ -34,7 +34,7 @@ class Flattening {
 
  private:
   static bool is_one_by_one(const ModuleSpec& module) {
-    return module.kind == ModuleKind::kExpert && !module.stacked;
+    return module.kind == ModuleKind::kExpert && !module.stacked && !module.joined;
   }
 
   // Returns the index after the run of expert modules that starts at `first`. Only modules with one
@@ -51,6 +51,8 @@ class Flattening {
     Shape shape = {module.out};
     if (module.in > 0) shape.insert(module.in_out ? shape.begin() : shape.end(), module.in);
     Shape bias = {module.out};
+    shape.insert(shape.begin(), static_cast<size_t>(module.leading_ones), 1);
+    if (module.joined) shape.front() *= module.copies;
     if (module.stacked) {
       shape.insert(shape.begin(), module.copies);
       bias.insert(bias.begin(), module.copies);

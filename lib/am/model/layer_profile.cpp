@@ -49,6 +49,8 @@ FeedForwardProfile feed_forward_profile(const LayerSpec& layer) {
   feed_forward.experts = layer.router->experts;
   feed_forward.experts_per_token = layer.router->top_k;
   feed_forward.shared_gate = layer.has(Role::kSharedWeigher);
+  const int64_t input = out_of(layer, Role::kExpertDown);
+  if (input != layer.find(Role::kRouter)->in) feed_forward.latent_width = input;
   return feed_forward;
 }
 
@@ -117,13 +119,14 @@ double layer_matmul_parameters(const LayerProfile& profile, int64_t hidden_size)
   const auto hidden = static_cast<double>(hidden_size);
   const FeedForwardProfile& feed_forward = profile.feed_forward;
   const double matrices = feed_forward.gated ? 3.0 : 2.0;
-  const auto active_width = static_cast<double>(
-      feed_forward.dense_width + feed_forward.experts_per_token * feed_forward.expert_width +
-      feed_forward.shared_width);
+  const auto width = static_cast<double>(feed_forward.dense_width + feed_forward.shared_width);
+  const auto routed =
+      static_cast<double>(feed_forward.experts_per_token * feed_forward.expert_width) *
+      feed_forward.expert_input(hidden);
   const double router =
       static_cast<double>(feed_forward.experts) + (feed_forward.shared_gate ? 1.0 : 0.0);
   return attention_matmul_parameters(profile.attention, hidden) +
-         hidden * (matrices * active_width + router) + profile.other_weights;
+         hidden * (matrices * width + router) + matrices * routed + profile.other_weights;
 }
 
 }  // namespace am::model

@@ -46,8 +46,14 @@ struct FeedForwardProfile {
   int64_t experts = 0;      // number of routed experts; 0: none
   int64_t experts_per_token = 0;
   int64_t expert_width = 0;  // width of one routed expert
+  int64_t latent_width = 0;  // width of a routed expert's input and output; 0: the hidden size
   int64_t shared_width = 0;  // total width of all shared experts
   bool shared_gate = false;  // a scalar gate per token scales the shared experts' output
+
+  // Returns the width of a routed expert's input and output.
+  double expert_input(double hidden) const {
+    return latent_width > 0 ? static_cast<double>(latent_width) : hidden;
+  }
 
   bool operator==(const FeedForwardProfile&) const = default;
 };

@@ -37,7 +37,7 @@ int64_t ModuleSpec::bias_numel() const { return bias ? copies * out : 0; }
 
 int64_t ModuleSpec::tensors() const {
   const int64_t one = (stored ? 1 : 0) + (bias ? 1 : 0);
-  return stacked ? one : copies * one;
+  return stacked || joined ? one : copies * one;
 }
 
 bool multiplies_in_fp8(const ModuleSpec& module) {
@@ -73,7 +73,10 @@ double LayerSpec::other_weights() const {
   double weights = 0.0;
   for (const ModuleSpec& module : modules) {
     if (module.role == Role::kOther && module.in > 0) {
-      weights += static_cast<double>(module.weight_numel());
+      const bool taken = module.kind == ModuleKind::kExpert;
+      weights +=
+          static_cast<double>(module.weight_numel()) *
+          (taken ? static_cast<double>(router->top_k) / static_cast<double>(router->experts) : 1.0);
     }
   }
   return weights;

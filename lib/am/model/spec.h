@@ -146,6 +146,10 @@ struct ModuleSpec {
   // The weight has a leading dim [copies, ...]: the matrices of all experts are one tensor, or a
   // vector is stored as one row.
   bool stacked = false;
+  int64_t leading_ones = 0;  // number of leading dims of size 1 of a weight that is not stacked
+  // The matrices of all experts are one matrix: the rows of the first expert, then those of the
+  // next (DBRX).
+  bool joined = false;
   NormKind norm = NormKind::kRms;
   double eps = 0.0;
   Init init = Init::kNormal;
@@ -245,7 +249,9 @@ struct LayerSpec {
   const ModuleSpec* find(Role role) const;  // null if the layer has no such module
   bool has(Role role) const { return find(role) != nullptr; }
   int hidden_norms() const;  // returns the number of norms over the hidden state
-  // Returns the number of weights in matrices of role kOther.
+  // Whether the layer is one block after one norm, for example Mamba, or attention or an MLP alone.
+  bool single() const { return !parallel() && hidden_norms() == 1; }
+  // Returns the number of weights in matrices of role kOther that a token is multiplied with.
   double other_weights() const;
   bool parallel() const {
     return residual == Residual::kParallelOneNorm || residual == Residual::kParallelTwoNorms;

@@ -61,6 +61,8 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
     for (size_t m = 0; m < modules.size(); ++m) {
       if (!matches_module(rule.pattern, modules[m].name)) continue;
       matched.push_back(modules[m].name);
+      // Parts that only am-plan knows stay whole, even if their names are those of projections.
+      if (modules[m].role() == Role::kOther) continue;
       modules[m].style = rule.style;
       modules[m].rule = static_cast<int>(r);
     }

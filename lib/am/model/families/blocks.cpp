@@ -99,7 +99,8 @@ AttentionSpec attention_of(const ModelConfig& config, int64_t layer) {
   AttentionSpec attention;
   attention.heads = config.num_attention_heads;
   attention.key_heads = config.num_key_value_heads;
-  attention.qk_width = attention.v_width = config.head_dim;
+  attention.qk_width = config.head_dim;
+  attention.v_width = config.value_width > 0 ? config.value_width : config.head_dim;
   attention.window = window_of(config, layer);
   const double scalar = config.query_scalar.value_or(static_cast<double>(config.head_dim));
   attention.scale = config.attention_scale.value_or(1.0 / std::sqrt(scalar));
@@ -119,9 +120,12 @@ AttentionSpec attention_of(const ModelConfig& config, int64_t layer) {
   return attention;
 }
 
+// Adds gate, up and down projections; without a gate if the layer's feed-forward has none.
 void add_gated(const GatedNames& names, std::array<Role, 3> roles, std::string_view prefix,
                int64_t width, int64_t hidden, bool bias, LayerSpec& layer) {
-  layer.modules.push_back(matrix(roles[0], cat(prefix, ".", names.gate), width, hidden, bias));
+  if (layer.gated) {
+    layer.modules.push_back(matrix(roles[0], cat(prefix, ".", names.gate), width, hidden, bias));
+  }
   layer.modules.push_back(matrix(roles[1], cat(prefix, ".", names.up), width, hidden, bias));
   layer.modules.push_back(matrix(roles[2], cat(prefix, ".", names.down), hidden, width, bias));
 }
@@ -232,23 +236,25 @@ LayerSpec start_layer(const ModelConfig& config, int64_t layer) {
 
 void add_attention(const ModelConfig& config, LayerSpec& layer, const AttentionNames& names) {
   const int64_t hidden = config.hidden_size;
-  const int64_t query = config.num_attention_heads * config.head_dim;
-  const int64_t key_value = config.num_key_value_heads * config.head_dim;
-  const auto project = [&](Role role, std::string_view name, int64_t width) {
-    layer.modules.push_back(matrix(role, name, width, hidden, config.qkv_bias));
-    layer.modules.back().grain = config.head_dim;
+  const AttentionSpec& attention = layer.attention;
+  const int64_t query = attention.heads * attention.qk_width;
+  const int64_t key = attention.key_heads * attention.qk_width;
+  const auto project = [&](Role role, std::string_view name, int64_t heads, int64_t width) {
+    layer.modules.push_back(matrix(role, name, heads * width, hidden, config.qkv_bias));
+    layer.modules.back().grain = width;
   };
-  project(Role::kQuery, names.query, query);
-  project(Role::kKey, names.key, key_value);
-  project(Role::kValue, names.value, key_value);
-  layer.modules.push_back(matrix(Role::kAttentionOut, names.output, hidden, query, config.o_bias));
+  project(Role::kQuery, names.query, attention.heads, attention.qk_width);
+  project(Role::kKey, names.key, attention.key_heads, attention.qk_width);
+  project(Role::kValue, names.value, attention.key_heads, attention.v_width);
+  layer.modules.push_back(matrix(Role::kAttentionOut, names.output, hidden,
+                                 attention.heads * attention.v_width, config.o_bias));
   if (!config.qk_norm) return;
   const bool wide = layer.attention.norms_span_heads = config.qk_norm_spans_heads;
   layer.attention.norms_follow_rope = config.qk_norm_follows_rope;
   layer.modules.push_back(
       norm(config, Role::kQueryNorm, names.query_norm, wide ? query : config.head_dim));
   layer.modules.push_back(
-      norm(config, Role::kKeyNorm, names.key_norm, wide ? key_value : config.head_dim));
+      norm(config, Role::kKeyNorm, names.key_norm, wide ? key : config.head_dim));
 }
 
 ModuleSpec fused_attention(const ModelConfig& config, std::string_view name,
@@ -343,10 +349,17 @@ void add_experts(const ModelConfig& config, LayerSpec& layer, std::string_view n
                  const GatedNames& names) {
   const size_t first = layer.modules.size();
   add_gated(names, {Role::kExpertGate, Role::kExpertUp, Role::kExpertDown}, cat(name, ".*"),
-            config.moe->expert_width, config.hidden_size, false, layer);
+            config.moe->expert_width,
+            config.moe->latent_width > 0 ? config.moe->latent_width : config.hidden_size, false,
+            layer);
   for (size_t i = first; i < layer.modules.size(); ++i) {
     layer.modules[i].copies = config.moe->experts;
   }
+}
+
+void add_mixtral_experts(const ModelConfig& config, LayerSpec& layer) {
+  add_router(config, layer, "block_sparse_moe.gate");
+  add_experts(config, layer, "block_sparse_moe.experts", {.gate = "w1", .up = "w3", .down = "w2"});
 }
 
 void add_shared_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name) {
@@ -436,8 +449,7 @@ LayerSpec sandwich_layer(const ModelConfig& config, int64_t layer) {
 LayerSpec mixtral_layer(const ModelConfig& config, int64_t layer) {
   LayerSpec spec = start_layer(config, layer);
   add_attention(config, spec);
-  add_router(config, spec, "block_sparse_moe.gate");
-  add_experts(config, spec, "block_sparse_moe.experts", {.gate = "w1", .up = "w3", .down = "w2"});
+  add_mixtral_experts(config, spec);
   add_norms(config, spec, kLlamaNorms);
   return spec;
 }

@@ -84,6 +84,8 @@ struct MoeKeys {
 // experts describes a dense model, and config.moe stays empty.
 void read_moe(ConfigReader& reader, ModelConfig& config, const MoeKeys& keys,
               bool may_be_dense = false);
+// Reads Mixtral's keys of experts into config.moe.
+void read_mixtral_experts(ConfigReader& reader, ModelConfig& config);
 // Reads router_jitter_noise into config.moe.
 void read_jitter(ConfigReader& reader, ModelConfig& config);
 // Reads norm_topk_prob into config.moe. If the key is missing, its value is `fallback`.
@@ -147,8 +149,8 @@ struct AttentionNames {
   std::string_view query_norm = "self_attn.q_norm";
   std::string_view key_norm = "self_attn.k_norm";
 };
-// Adds the projections of queries, keys and values and the output projection. Also adds norms over
-// queries and keys if the config has them.
+// Adds the projections of queries, keys and values and the output projection, for the heads of
+// layer.attention. Also adds norms over queries and keys if the config has them.
 void add_attention(const ModelConfig& config, LayerSpec& layer, const AttentionNames& names = {});
 // Returns the module of one fused matrix for queries, keys and values. `fused` is the arrangement
 // of the matrix's rows, which is also set in `layer`.
@@ -174,12 +176,16 @@ struct GatedNames {
 void add_gated_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view name = "mlp",
                    const GatedNames& names = {});
 // add_router() adds the router. add_experts() adds routed experts with separate gate, up and down
-// matrices, for example "mlp.experts.7.gate_proj" if `name` is "mlp.experts".
+// matrices, for example "mlp.experts.7.gate_proj" if `name` is "mlp.experts". Without
+// config.gated_mlp they have no gate.
 void add_router(const ModelConfig& config, LayerSpec& layer, std::string_view name,
                 bool bias = false);
 void add_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name,
                  const GatedNames& names = {});
-// Adds the shared experts as one gated MLP, with biases if config.mlp_bias is set.
+// Adds Mixtral's router and experts.
+void add_mixtral_experts(const ModelConfig& config, LayerSpec& layer);
+// Adds the shared experts as one MLP, with a gate if config.gated_mlp and biases if config.mlp_bias
+// is set.
 void add_shared_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name);
 // Adds the shared experts as one matrix for gate and up, and a down projection.
 void add_fused_shared_experts(const ModelConfig& config, LayerSpec& layer, std::string_view gate_up,

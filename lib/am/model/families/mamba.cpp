@@ -9,8 +9,6 @@
 namespace am::model {
 namespace {
 
-constexpr int64_t kMaxHeads = int64_t{1} << 16;
-
 MixerConfig read_mixer(ConfigReader& reader, const ModelConfig& config, int64_t state) {
   MixerConfig mixer;
   mixer.state = reader.integer("state_size", 1, kMaxMixerSize).value_or(state);
@@ -34,8 +32,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 void read_second(ConfigReader& reader, ModelConfig& config) {
   config.hidden_norms = 1;
   MixerConfig mixer = read_mixer(reader, config, 128);
-  mixer.heads = reader.integer("num_heads", 1, kMaxHeads).value_or(128);
-  mixer.groups = reader.integer("n_groups", 1, kMaxHeads).value_or(8);
+  mixer.heads = reader.integer("num_heads", 1, kMaxMixerHeads).value_or(128);
+  mixer.groups = reader.integer("n_groups", 1, kMaxMixerHeads).value_or(8);
   mixer.norm = true;
   config.mixer = std::move(mixer);
 }
@@ -60,8 +58,6 @@ constexpr ConfigKeys kKeys = {.intermediate_size = "",
                               .head_dim = "",
                               .positions = "",
                               .norm_eps = "layer_norm_epsilon"};
-constexpr ModuleNames kNames = {
-    .embedding = "backbone.embeddings", .layers = "backbone.layers", .norm = "backbone.norm_f"};
 
 // Returns a family whose layers are the mixers of the first Mamba.
 constexpr Family first_generation(std::string_view model_type, std::string_view description,
@@ -78,7 +74,7 @@ constexpr Family first_generation(std::string_view model_type, std::string_view 
           .runs = false,
           .rotary = false,
           .pads_embedding = false,
-          .names = kNames,
+          .names = kMambaNames,
           .read_config = read_config,
           .describe_layer = describe_layer};
 }
@@ -104,7 +100,7 @@ const Family kMamba2 = {
     .runs = false,
     .rotary = false,
     .pads_embedding = false,
-    .names = kNames,
+    .names = kMambaNames,
     .read_config = read_second,
     .describe_layer = describe_second,
 };

@@ -9,8 +9,6 @@
 namespace am::model {
 namespace {
 
-constexpr int64_t kMaxHeads = int64_t{1} << 16;
-
 int64_t size_or(ConfigReader& reader, std::string_view key, int64_t fallback) {
   return reader.integer(key, 1, kMaxMixerSize).value_or(fallback);
 }
@@ -47,13 +45,19 @@ bool has_mixer(const ModelConfig& config, int64_t layer) {
   return config.mixer.has_value() && at < config.mixer->layers.size() && config.mixer->layers[at];
 }
 
-void read_delta_net(ConfigReader& reader, ModelConfig& config) {
+void read_delta_net(ConfigReader& reader, ModelConfig& config, const DeltaNetDefaults& defaults) {
+  const auto heads = [&](std::string_view key, int64_t fallback) {
+    return reader.integer(key, 1, kMaxMixerHeads).value_or(fallback);
+  };
   MixerConfig mixer;
   mixer.kernel = size_or(reader, "linear_conv_kernel_dim", 4);
-  mixer.key_width = size_or(reader, "linear_key_head_dim", 128);
-  mixer.width = size_or(reader, "linear_value_head_dim", 128);
-  mixer.key_heads = reader.integer("linear_num_key_heads", 1, kMaxHeads).value_or(16);
-  mixer.heads = reader.integer("linear_num_value_heads", 1, kMaxHeads).value_or(32);
+  mixer.key_heads = heads("linear_num_key_heads", defaults.key_heads);
+  mixer.heads = heads("linear_num_value_heads", defaults.heads);
+  const int64_t three_quarters = 3 * config.hidden_size / (4 * mixer.key_heads);
+  mixer.key_width = size_or(reader, "linear_key_head_dim",
+                            defaults.key_width > 0 ? defaults.key_width : three_quarters);
+  mixer.width = size_or(reader, "linear_value_head_dim",
+                        defaults.width > 0 ? defaults.width : 2 * mixer.key_width);
   config.mixer = std::move(mixer);
   const int64_t period = reader.integer("full_attention_interval", 1, kMostLayers).value_or(4);
   read_mixer_layers(reader, config, "layer_types", {"linear_attention"}, period);
@@ -67,8 +71,8 @@ int64_t read_mamba_rank(ConfigReader& reader, const ModelConfig& config, std::st
 
 void read_mamba2(ConfigReader& reader, ModelConfig& config) {
   MixerConfig mixer;
-  mixer.heads = reader.integer("mamba_n_heads", 1, kMaxHeads).value_or(128);
-  mixer.groups = reader.integer("mamba_n_groups", 1, kMaxHeads).value_or(1);
+  mixer.heads = reader.integer("mamba_n_heads", 1, kMaxMixerHeads).value_or(128);
+  mixer.groups = reader.integer("mamba_n_groups", 1, kMaxMixerHeads).value_or(1);
   mixer.state = size_or(reader, "mamba_d_state", 256);
   mixer.kernel = size_or(reader, "mamba_d_conv", 4);
   mixer.inner = size_or(reader, "mamba_expand", 2) * config.hidden_size;
@@ -86,6 +90,18 @@ LayerSpec start_mixer_layer(const ModelConfig& config, int64_t layer) {
   // the widths.
   spec.attention = {.qk_width = config.head_dim, .v_width = config.head_dim, .rope = -1};
   return spec;
+}
+
+void add_delta_net(const ModelConfig& config, LayerSpec& layer, std::string_view norm,
+                   std::string_view output) {
+  const MixerConfig& mixer = *config.mixer;
+  const int64_t values = mixer.heads * mixer.width;
+  const int64_t keys = mixer.key_heads * mixer.key_width;
+  layer.modules.push_back(other_vector("linear_attn", mixer.heads, "dt_bias"));
+  layer.modules.push_back(other_vector("linear_attn", mixer.heads, "A_log"));
+  add_convolution(layer, "linear_attn.conv1d", 2 * keys + values, mixer.kernel);
+  layer.modules.push_back(other_vector(norm, mixer.width));
+  layer.modules.push_back(other(output, config.hidden_size, values));
 }
 
 void add_gated_attention(const ModelConfig& config, LayerSpec& layer) {

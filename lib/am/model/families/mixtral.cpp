@@ -7,15 +7,7 @@ namespace {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_window(reader, config, 0);
-  read_moe(reader, config,
-           {.experts = {"num_local_experts", "num_experts"},
-            .default_experts = 8,
-            .experts_per_token = {"num_experts_per_tok"},
-            .default_experts_per_token = 2,
-            .width = "intermediate_size",
-            .default_width = 14336});
-  read_jitter(reader, config);
-  if (config.moe.has_value()) config.moe->normalise = true;
+  read_mixtral_experts(reader, config);
 }
 
 }  // namespace

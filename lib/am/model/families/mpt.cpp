@@ -43,7 +43,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.gated_mlp = false;
   require(reader, "expansion_ratio", kExpansion);
   require_boolean(reader, "no_bias", true, "no_bias = false is not supported");
-  if (reader.has("attn_config")) read_attention(reader.nested("attn_config"), config);
+  read_attention(reader.nested_or_empty("attn_config"), config);
 }
 
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {

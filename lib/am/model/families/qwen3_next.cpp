@@ -68,25 +68,13 @@ LayerSpec attention_layer(const ModelConfig& config, int64_t layer) {
   return spec;
 }
 
-// Adds the modules of linear attention that both versions have.
-void add_linear(const ModelConfig& config, LayerSpec& spec) {
-  const MixerConfig& mixer = *config.mixer;
-  const int64_t values = mixer.heads * mixer.width;
-  const int64_t keys = mixer.key_heads * mixer.key_width;
-  spec.modules.push_back(other_vector("linear_attn", mixer.heads, "dt_bias"));
-  spec.modules.push_back(other_vector("linear_attn", mixer.heads, "A_log"));
-  add_convolution(spec, "linear_attn.conv1d", 2 * keys + values, mixer.kernel);
-  spec.modules.push_back(other_vector("linear_attn.norm", mixer.width));
-  spec.modules.push_back(other("linear_attn.out_proj", config.hidden_size, values));
-}
-
 LayerSpec describe_next(const ModelConfig& config, int64_t layer) {
   if (!has_mixer(config, layer)) return attention_layer(config, layer);
   const MixerConfig& mixer = *config.mixer;
   const int64_t hidden = config.hidden_size;
   const int64_t width = mixer.key_heads * mixer.key_width + mixer.heads * mixer.width;
   LayerSpec spec = start_mixer_layer(config, layer);
-  add_linear(config, spec);
+  add_delta_net(config, spec);
   spec.modules.push_back(other("linear_attn.in_proj_qkvz", 2 * width, hidden));
   spec.modules.push_back(other("linear_attn.in_proj_ba", 2 * mixer.heads, hidden));
   add_rest(config, layer, spec);
@@ -100,7 +88,7 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   const int64_t values = mixer.heads * mixer.width;
   const int64_t keys = mixer.key_heads * mixer.key_width;
   LayerSpec spec = start_mixer_layer(config, layer);
-  add_linear(config, spec);
+  add_delta_net(config, spec);
   spec.modules.push_back(other("linear_attn.in_proj_qkv", 2 * keys + values, hidden));
   spec.modules.push_back(other("linear_attn.in_proj_z", values, hidden));
   spec.modules.push_back(other("linear_attn.in_proj_b", mixer.heads, hidden));

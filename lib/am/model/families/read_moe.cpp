@@ -62,6 +62,18 @@ void read_moe(ConfigReader& reader, ModelConfig& config, const MoeKeys& keys, bo
   config.moe = std::move(moe);
 }
 
+void read_mixtral_experts(ConfigReader& reader, ModelConfig& config) {
+  read_moe(reader, config,
+           {.experts = {"num_local_experts", "num_experts"},
+            .default_experts = 8,
+            .experts_per_token = {"num_experts_per_tok"},
+            .default_experts_per_token = 2,
+            .width = "intermediate_size",
+            .default_width = 14336});
+  read_jitter(reader, config);
+  if (config.moe.has_value()) config.moe->normalise = true;
+}
+
 void read_jitter(ConfigReader& reader, ModelConfig& config) {
   const double jitter = reader.number("router_jitter_noise", 0.0, 1.0).value_or(0.0);
   if (config.moe.has_value()) config.moe->jitter = jitter;

@@ -17,6 +17,12 @@ double again_bytes(const ExpertRows& rows, double of_row) {
   return std::min(rows.all - rows.kept, rows.even) * of_row;
 }
 
+// Returns the width of a token's row at its expert: hidden_size, or less if experts read low-rank
+// vectors.
+double row_width(const layout::LocalLayer& layer) {
+  return as_double(layer.spec().find(Role::kExpertDown)->out);
+}
+
 // Bytes that are live when experts' rows are exchanged between ranks (parallel/ep/). `first`: the
 // gradients of rows have arrived; they exist twice, in arrival order and sorted by expert. `last`:
 // the gradients of the experts' inputs are sent back. These gradients, the sent message and the
@@ -67,7 +73,7 @@ BackwardBytes stacked_backward(const ActivationContext& context, const layout::L
     return module.numel / experts / cut * p +
            transposed_copy(context, of_one / context.tokens * left);
   };
-  const double of_rows = all_rows.all * hidden * p;
+  const double of_rows = all_rows.all * row_width(layer) * p;
   const double all =
       hidden_bytes(context, hidden) + of_rows + again_bytes(all_rows, 2.0 * width * p);
   const double in_down = (rows - of_one) * 2.0 * width * p +
@@ -124,7 +130,7 @@ ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLa
   const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains ||
                       layer[Role::kExpertGateUp].trains;
   const double received = expert_rows(context, router).all;
-  const double rows = trains ? received * hidden * p : 0.0;
+  const double rows = trains ? received * row_width(layer) * p : 0.0;
   // If tp shards the shared experts, their output is a sum over ranks, and their gate scales it
   // after the sum.
   const double between = context.tokens / context.sequence_parts;
@@ -139,7 +145,7 @@ ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLa
 double combining_bytes(const ActivationContext& context, const layout::LocalLayer& layer,
                        double hidden) {
   const double p = context.product_bytes;
-  const double of_rows = expert_rows(context, *layer.spec().router).all * hidden * p;
+  const double of_rows = expert_rows(context, *layer.spec().router).all * row_width(layer) * p;
   const double input =
       layer.trained_readers(false) > 0.0 ? 0.0 : context.routed_tokens() * hidden * p;
   if (context.expert_ranks > 1.0) return input + 3.0 * of_rows;
@@ -159,7 +165,8 @@ BackwardBytes expert_backward(const ActivationContext& context, const layout::Lo
   const double of_one = std::min(all_rows.of_one, rows);
   const double width = layer[Role::kExpertDown].in;
   const double shared = layer[Role::kSharedDown].in;
-  const double of_rows = all_rows.all * hidden * p;
+  const double row = row_width(layer);
+  const double of_rows = all_rows.all * row * p;
   // Number of saved outputs (of gate and up) that are still live when their gradients are live.
   const double left = keeps_gate ? 1.0 : 0.0;
   // Returns the bytes of `count` rows in the down projection's backward: three tensors of `wide`
@@ -181,7 +188,7 @@ BackwardBytes expert_backward(const ActivationContext& context, const layout::Lo
                                     in_up(of_one, width, layer[Role::kExpertUp].trains));
   // Change of live bytes due to finished experts: the gradients of their input rows are added. The
   // saved outputs of up are freed, and so are those of gate unless `keeps_gate`.
-  const double of_finished = (rows - of_one) * (hidden - (2.0 - left) * width) * p;
+  const double of_finished = (rows - of_one) * (row - (2.0 - left) * width) * p;
   const double of_others = std::max(0.0, of_finished);
   const bool trains = layer[Role::kExpertGate].trains || layer[Role::kExpertUp].trains;
   const double after_shared =

@@ -72,8 +72,11 @@ void LayerActivations::measure_feed_forward() {
   if (layer_.spec().residual == model::Residual::kParallelTwoNorms) {
     at(layout::Saved::kOtherNorms) -= rows * hidden_ * context_.compute_bytes;
   }
-  if (!layer_.spec().parallel())
+  const bool single = layer_.spec().single();
+  if (single && !layer_.has(Role::kPreFeedForwardNorm)) return;
+  if (!layer_.spec().parallel() && !single) {
     at(layout::Saved::kSumAfterAttention) = hidden_bytes(context_, hidden_);
+  }
   // With a single norm, attention and the feed-forward read the same tensor. Copies of it that are
   // counted for attention are not counted again.
   const bool shares = layer_.spec().residual == model::Residual::kParallelOneNorm;

@@ -83,8 +83,9 @@ double feed_forward_bytes(const Workload& workload, const model::FeedForwardProf
   if (f.experts > 0) {
     const double rows = static_cast<double>(f.experts_per_token) / workload.sequence_parts();
     const auto width = static_cast<double>(f.expert_width);
-    bytes += rows * (wide * width + 4.0 * workload.model.hidden);
-    inputs += rows * (width + workload.model.hidden);
+    const double in = f.expert_input(workload.model.hidden);
+    bytes += rows * (wide * width + 4.0 * in);
+    inputs += rows * (width + in);
   }
   // The implementation's values are for bf16, hence the division by 2.
   return bytes * workload.product_bytes / 2.0 -

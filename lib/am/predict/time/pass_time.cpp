@@ -211,14 +211,15 @@ Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
   if (f.experts == 0) return pass;
   const double F = static_cast<double>(f.expert_width) / workload_.expert_tp;
   const double mine = expert_tokens(f);
+  const double in = f.expert_input(h);
   const double each = workload_.local_tokens() * workload_.ep *
                       static_cast<double>(f.experts_per_token) / static_cast<double>(f.experts);
   const double slow = 1.0 + c(Constant::kHalfExpertTokens) / std::max(each, 1.0) +
                       c(Constant::kHalfOutput) / std::max(F, 1.0);
-  pass.products += 2.0 * mine * (matrices + 1.0) * h * F / expert_rate * slow * own_.compute;
-  // F counts the experts' activations; 2 h counts sorting tokens by expert, and sorting the outputs
-  // back.
-  pass.memory_bound += wide * mine * (F + 2.0 * h);
+  pass.products += 2.0 * mine * (matrices + 1.0) * in * F / expert_rate * slow * own_.compute;
+  // F counts the experts' activations; 2 * in counts sorting tokens by expert, and sorting the
+  // outputs back.
+  pass.memory_bound += wide * mine * (F + 2.0 * in);
   return pass;
 }
 
@@ -363,8 +364,9 @@ layout::ContextBytes PassTimes::context_bytes(const model::AttentionProfile& a) 
 }
 
 double PassTimes::expert_bytes(const model::FeedForwardProfile& f) const {
-  return 2.0 * expert_tokens(f) * workload_.model.hidden * workload_.product_bytes *
-         (workload_.ep - 1.0) / workload_.ep;
+  const double in = f.expert_input(workload_.model.hidden);
+  return 2.0 * expert_tokens(f) * in * workload_.product_bytes * (workload_.ep - 1.0) /
+         workload_.ep;
 }
 
 Passes PassTimes::head() const {
