@@ -75,6 +75,9 @@ TEST_CASE("families that are only planned: structures that no block describes ar
       {"llama4_text", {{"moe_layers", "all"}}, "moe_layers"},
       {"bamba", {{"attn_layer_indices", 3.5}}, "attn_layer_indices"},
       {"qwen3_next", {{"layer_types", "linear_attention"}}, "linear_attention"},
+      {"nemotron_h", {{"layers_block_type", {"conv"}}}, "full_attention"},
+      {"glm_moe_dsa", {{"indexer_types", {"none"}}}, "indexer_types must name"},
+      {"dbrx", {{"tie_word_embeddings", true}}, "not tied"},
   };
   for (const auto& [family, changes, says] : cases) {
     INFO(family << " " << changes.dump());

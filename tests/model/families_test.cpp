@@ -173,7 +173,7 @@ TEST_CASE("profiles of known models") {
   CHECK(layer_profile(model_of("qwen2-57b-a14b"), 0).feed_forward.shared_gate);
 }
 
-TEST_CASE("published configs of models with other mixers have their published parameters") {
+TEST_CASE("published configs of planned families have their published parameters") {
   const std::pair<const char*, int64_t> cases[] = {
       {R"({"model_type": "falcon_mamba", "vocab_size": 65024, "hidden_size": 4096,
            "intermediate_size": 8192, "expand": 16, "num_hidden_layers": 64, "state_size": 16,
@@ -188,6 +188,16 @@ TEST_CASE("published configs of models with other mixers have their published pa
            "num_hidden_layers": 16, "num_attention_heads": 32, "num_key_value_heads": 8,
            "full_attn_idxs": [2, 5, 8, 10, 12, 14]})",
        1170340608},
+      {R"({"model_type": "nemotron_h", "vocab_size": 131072, "hidden_size": 2688,
+           "intermediate_size": 1856, "num_attention_heads": 32, "num_key_value_heads": 2,
+           "hybrid_override_pattern": "MEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEM*EMEMEMEM*EMEMEMEME",
+           "mamba_num_heads": 64, "n_routed_experts": 128, "num_experts_per_tok": 6,
+           "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712})",
+       31577940288},
+      {R"({"model_type": "dbrx", "vocab_size": 100352, "d_model": 6144, "n_heads": 48,
+           "n_layers": 40, "attn_config": {"kv_n_heads": 8}, "ffn_config": {
+           "ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4}})",
+       131596523520},
   };
   for (const auto& [text, parameters] : cases) {
     INFO(text);

@@ -4,6 +4,7 @@
 
 #include "am/base/text.h"
 #include "am/model/inventory.h"
+#include "family_cases.h"
 
 namespace {
 
@@ -52,6 +53,21 @@ TEST_CASE("norms over heads and windows are in the profile") {
   CHECK(runs[1].count == 8);
   CHECK_FALSE(runs[0].profile.attention.window.has_value());
   CHECK(runs[1].profile.attention.window == 64);
+}
+
+TEST_CASE("experts that read low-rank vectors multiply with narrower matrices") {
+  const ModelConfig config = am::test::config_of(std::string(
+      R"({"model_type": "nemotron_h", "vocab_size": 64, "hidden_size": 32,
+          "intermediate_size": 48, "num_attention_heads": 4, "num_key_value_heads": 2,
+          "hybrid_override_pattern": "E", "n_routed_experts": 4, "num_experts_per_tok": 2,
+          "moe_intermediate_size": 20, "moe_shared_expert_intermediate_size": 12,
+          "moe_latent_size": 24})"));
+  const LayerProfile profile = layer_profile(config, 0);
+  CHECK(profile.feed_forward.latent_width == 24);
+  CHECK_FALSE(profile.feed_forward.gated);
+  CHECK(am::model::layer_matmul_parameters(profile, 32) ==
+        4 * 32 + 2 * 24 * 32 + 2 * 12 * 32 + 2 * (2 * 20 * 24));
+  CHECK(layer_profile(model_of("qwen3-30b-a3b"), 0).feed_forward.latent_width == 0);
 }
 
 }  // namespace

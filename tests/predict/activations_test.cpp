@@ -59,6 +59,35 @@ TEST_CASE("gated attention keeps its queries and its gate, each once") {
   CHECK(layer.bytes(Saved::kAttentionStatistics) == 256 * 4 * 4);
 }
 
+// Nemotron-H with an MLP, attention and experts that read vectors of 24 elements.
+const std::string kSingleBlocks =
+    R"({"model_type": "nemotron_h", "vocab_size": 64, "hidden_size": 32, "intermediate_size": 48,
+        "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+        "hybrid_override_pattern": "-*E", "n_routed_experts": 4, "num_experts_per_tok": 2,
+        "moe_intermediate_size": 20, "moe_shared_expert_intermediate_size": 12,
+        "moe_latent_size": 24})";
+
+TEST_CASE("a layer of one block saves nothing for the other block") {
+  const am::model::ModelConfig config = am::test::config_of(kSingleBlocks);
+  const auto plan = plan_of("[mesh]\nworld_size = 1\n[train]\nseq_len = 256\n");
+  const am::layout::Layout layout = am::test::layout_of(plan, config);
+  const ActivationContext context = am::predict::activation_context(plan, layout);
+  const auto bytes = [&](size_t layer, Saved saved) {
+    return LayerActivations(context, layout, 0, layout.units.at(1 + layer)).bytes(saved) / 512.0;
+  };
+  for (const size_t layer : {0, 1, 2}) {
+    INFO(layer);
+    CHECK(bytes(layer, Saved::kSumAfterAttention) == 0.0);
+    CHECK(bytes(layer, Saved::kAttentionOutput) == (layer == 1 ? 64.0 : 0.0));
+    CHECK(bytes(layer, Saved::kFeedForwardNormOutput) == (layer == 1 ? 0.0 : 32.0));
+  }
+  CHECK(bytes(0, Saved::kUp) == 48.0);
+  CHECK(bytes(1, Saved::kUp) == 0.0);
+  CHECK(bytes(2, Saved::kUp) == 12.0 + 2 * 20.0);
+  // The rows of two experts, and float32 scores of four experts and outputs of two.
+  CHECK(bytes(2, Saved::kRoutedTokens) == 2 * 24.0 + (4 + 2) * 2.0);
+}
+
 TEST_CASE("each tp rank keeps what its own heads need") {
   const std::string train = "[train]\nseq_len = 256\n";
   for (const char* model :
