@@ -194,6 +194,11 @@ TEST_CASE("published configs of planned families have their published parameters
            "mamba_num_heads": 64, "n_routed_experts": 128, "num_experts_per_tok": 6,
            "moe_intermediate_size": 1856, "moe_shared_expert_intermediate_size": 3712})",
        31577940288},
+      {R"({"model_type": "kimi_linear", "vocab_size": 163840, "hidden_size": 2304,
+           "intermediate_size": 9216, "num_hidden_layers": 27, "num_attention_heads": 32,
+           "q_lora_rank": null, "linear_attn_config": {
+           "full_attn_layers": [4, 8, 12, 16, 20, 24, 27], "kda_layers": []}})",
+       49122681728},
       {R"({"model_type": "dbrx", "vocab_size": 100352, "d_model": 6144, "n_heads": 48,
            "n_layers": 40, "attn_config": {"kv_n_heads": 8}, "ffn_config": {
            "ffn_hidden_size": 10752, "moe_num_experts": 16, "moe_top_k": 4}})",
