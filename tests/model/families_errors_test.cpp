@@ -78,6 +78,12 @@ TEST_CASE("families that are only planned: structures that no block describes ar
       {"nemotron_h", {{"layers_block_type", {"conv"}}}, "full_attention"},
       {"glm_moe_dsa", {{"indexer_types", {"none"}}}, "indexer_types must name"},
       {"dbrx", {{"tie_word_embeddings", true}}, "not tied"},
+      {"dbrx", {{"ffn_config", 7}}, "ffn_config must be an object"},
+      {"lfm3", {{"layer_types", {"mamba"}}}, "sliding_attention"},
+      {"recurrent_gemma", {{"block_types", {"mamba"}}}, "block_types must be a list"},
+      {"recurrent_gemma",
+       {{"num_attention_heads", 3}, {"num_key_value_heads", 3}, {"lru_width", 7}},
+       "does not divide lru_width"},
   };
   for (const auto& [family, changes, says] : cases) {
     INFO(family << " " << changes.dump());

@@ -1,10 +1,12 @@
-// LFM2: gated short convolutions in most layers, attention with norms over query and key heads in
-// the others, and a dense MLP (lfm2) or experts after the first layers (lfm2_moe).
+// LFM2 and LFM3: gated short convolutions in most layers, attention with norms over query and key
+// heads in the others, and a dense MLP (lfm2, lfm3) or experts after the first layers (lfm2_moe).
 #include <utility>
 
+#include "am/base/text.h"
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 #include "am/model/families/mixers.h"
+#include "am/model/rope_config.h"
 
 namespace am::model {
 namespace {
@@ -13,15 +15,19 @@ constexpr int64_t kKernel = 3;
 constexpr int64_t kMultiple = 256;
 constexpr int64_t kDenseLayers = 2;
 
-// Reads the keys of attention and of convolutions. The hub's configs spell tie_word_embeddings as
-// tie_embedding.
-void read_layers(ConfigReader& reader, ModelConfig& config) {
+// Reads the keys of attention and of convolutions, whose default length is `kernel`.
+void read_mixer(ConfigReader& reader, ModelConfig& config, int64_t kernel) {
   config.qk_norm = true;
-  config.tie_word_embeddings = reader.boolean("tie_embedding").value_or(config.tie_word_embeddings);
   MixerConfig mixer;
-  mixer.kernel = reader.integer("conv_L_cache", 1, kMaxMixerSize).value_or(kKernel);
+  mixer.kernel = reader.integer("conv_L_cache", 1, kMaxMixerSize).value_or(kernel);
   mixer.conv_bias = mixer.bias_in = mixer.bias_out = reader.boolean("conv_bias").value_or(false);
   config.mixer = std::move(mixer);
+}
+
+// Reads the keys of LFM2's layers. The hub's configs spell tie_word_embeddings as tie_embedding.
+void read_layers(ConfigReader& reader, ModelConfig& config) {
+  config.tie_word_embeddings = reader.boolean("tie_embedding").value_or(config.tie_word_embeddings);
+  read_mixer(reader, config, kKernel);
   read_mixer_layers(reader, config, "layer_types", {"conv"}, 1);
 }
 
@@ -70,6 +76,38 @@ void read_moe_config(ConfigReader& reader, ModelConfig& config) {
   config.moe->corrects = corrects;
 }
 
+// Reads LFM3's layers. Without layer_types, attention with and without a window alternates in every
+// second layer after the first.
+void read_third_layers(ConfigReader& reader, ModelConfig& config) {
+  const Json& types = reader.raw("layer_types");
+  const auto layers = static_cast<size_t>(config.num_hidden_layers);
+  std::vector<bool> windowed;
+  bool fits = types.is_null() || (types.is_array() && types.size() == layers);
+  for (size_t i = 0; fits && i < layers; ++i) {
+    const Json& type = types.is_null() ? types : types[i];
+    const bool attends = type.is_null() ? i % 4 == 2 : type == "full_attention";
+    windowed.push_back(type.is_null() ? i % 4 == 0 && i > 0 : type == "sliding_attention");
+    config.mixer->layers.push_back(!attends && !windowed.back());
+    fits = type.is_null() || type == "conv" || !config.mixer->layers.back();
+  }
+  if (fits) return set_window_layers(config, std::move(windowed));
+  reader.error("model.value", "layer_types",
+               cat("layer_types must be a list of ", layers, " texts, one for each layer"),
+               "known: \"conv\", \"full_attention\", \"sliding_attention\"");
+}
+
+void read_third(ConfigReader& reader, ModelConfig& config) {
+  constexpr int64_t kThirdKernel = 7, kWindow = 256;
+  constexpr double kLocalTheta = 10000.0;
+  read_attention_bias(reader, config);
+  read_layer_ropes(reader, config, kLocalTheta);
+  read_window(reader, config, kWindow);
+  read_mixer(reader, config, kThirdKernel);
+  config.gates_heads = reader.boolean("use_attention_gate").value_or(true);
+  config.hidden_norms = reader.boolean("use_sandwich_norm").value_or(true) ? 4 : 2;
+  read_third_layers(reader, config);
+}
+
 constexpr GatedNames kMlpNames = {.gate = "w1", .up = "w3", .down = "w2"};
 
 void add_feed_forward(const ModelConfig& config, int64_t layer, LayerSpec& spec) {
@@ -86,17 +124,45 @@ void add_feed_forward(const ModelConfig& config, int64_t layer, LayerSpec& spec)
   add_experts(config, spec, "feed_forward.experts", kMlpNames);
 }
 
-LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
-  constexpr std::array<NamedNorm, 2> kNorms = {
-      {{Role::kInputNorm, "operator_norm"}, {Role::kPreFeedForwardNorm, "ffn_norm"}}};
+constexpr std::array<NamedNorm, 2> kNorms = {
+    {{Role::kInputNorm, "operator_norm"}, {Role::kPreFeedForwardNorm, "ffn_norm"}}};
+constexpr std::array<NamedNorm, 2> kOuterNorms = {{{Role::kPostAttentionNorm, "post_operator_norm"},
+                                                   {Role::kPostFeedForwardNorm, "post_ffn_norm"}}};
+
+void add_gated_convolution(const ModelConfig& config, LayerSpec& spec) {
+  const MixerConfig& mixer = *config.mixer;
   const int64_t hidden = config.hidden_size;
+  add_convolution(spec, "conv.conv", hidden, mixer.kernel, mixer.conv_bias);
+  spec.modules.push_back(other("conv.in_proj", 3 * hidden, hidden, mixer.bias_in));
+  spec.modules.push_back(other("conv.out_proj", hidden, hidden, mixer.bias_out));
+}
+
+LayerSpec describe_third(const ModelConfig& config, int64_t layer) {
   const bool mixes = has_mixer(config, layer);
   LayerSpec spec = mixes ? start_mixer_layer(config, layer) : start_layer(config, layer);
   if (mixes) {
-    const MixerConfig& mixer = *config.mixer;
-    add_convolution(spec, "conv.conv", hidden, mixer.kernel, mixer.conv_bias);
-    spec.modules.push_back(other("conv.in_proj", 3 * hidden, hidden, mixer.bias_in));
-    spec.modules.push_back(other("conv.out_proj", hidden, hidden, mixer.bias_out));
+    add_gated_convolution(config, spec);
+  } else {
+    add_attention(config, spec);
+    if (config.gates_heads) {
+      spec.modules.push_back(
+          other("self_attn.gate_proj", config.num_attention_heads, config.hidden_size));
+    }
+  }
+  add_gated_mlp(config, spec, "feed_forward", kMlpNames);
+  add_norms(config, spec, kNorms);
+  if (config.hidden_norms > 2) {
+    spec.residual = Residual::kSandwich;
+    add_norms(config, spec, kOuterNorms);
+  }
+  return spec;
+}
+
+LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
+  const bool mixes = has_mixer(config, layer);
+  LayerSpec spec = mixes ? start_mixer_layer(config, layer) : start_layer(config, layer);
+  if (mixes) {
+    add_gated_convolution(config, spec);
   } else {
     add_attention(config, spec,
                   {.output = "self_attn.out_proj",
@@ -140,6 +206,24 @@ const Family kLfm2Moe = {
     .names = kNames,
     .read_config = read_moe_config,
     .describe_layer = describe_layer,
+};
+
+const Family kLfm3 = {
+    .model_type = "lfm3",
+    .description = "LFM3 decoder: short convolutions, and attention with a gate for each head",
+    .layer_class = "transformers.models.lfm3.modeling_lfm3.Lfm3DecoderLayer",
+    .keys = {.norm_eps = "norm_eps"},
+    .defaults = {.max_position_embeddings = 128000,
+                 .key_value_heads = 4,
+                 .head_dim = 128,
+                 .norm_eps = 1e-5,
+                 .rope_theta = 1000000.0,
+                 .tie_word_embeddings = true,
+                 .pad_token_id = 124893},
+    .runs = false,
+    .names = kNames,
+    .read_config = read_third,
+    .describe_layer = describe_third,
 };
 
 }  // namespace am::model
