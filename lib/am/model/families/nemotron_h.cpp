@@ -68,7 +68,7 @@ std::vector<bool> layers_with(const std::string& pattern, char letter) {
   return layers;
 }
 
-// Reads the sizes of Mamba 2. Files of the first Nemotron-H models have other names of some keys.
+// Reads the sizes of Mamba 2. Some keys have a second name, which has precedence.
 void read_mamba(ConfigReader& reader, ModelConfig& config) {
   const auto size = [&](std::string_view key, std::string_view other, int64_t fallback) {
     return reader.integer(reader.has(other) ? other : key, 1, kMaxMixerSize).value_or(fallback);
