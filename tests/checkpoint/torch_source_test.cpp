@@ -168,6 +168,25 @@ TEST_CASE("epochs of a training are not ranks of a model") {
   CHECK(at::equal(checkpoint::read_all(*frameworks::open_tensor_source(temp.path()), "a"), a));
 }
 
+TEST_CASE("a replica of a shard is compared with the shard of the same box") {
+  const TemporaryFolder temp;
+  const at::Tensor whole = at::arange(8, at::kFloat);
+  stored::TorchFiles files{.format = "torch", .path = temp.path(), .by_rank = true};
+  for (int64_t rank = 0; rank < 4; ++rank) {
+    const fs::path file = temp / cat("model_", rank, ".pt");
+    save(file, {{"a", whole.narrow(0, rank % 2 * 4, 4).clone()}});
+    files.parts.push_back({file, {}, rank});
+  }
+  files.place = [](const stored::KeyPath&, int64_t rank) {
+    const mesh::Box own = {{rank % 2 * 4}, {4}};
+    return stored::PartPlace{.shape = {8}, .dtype = "float32", .boxes = {{own, {0}}}};
+  };
+  CHECK(at::equal(checkpoint::read_all(*stored::open_torch_files(files), "a"), whole));
+  save(temp / "model_3.pt", {{"a", at::zeros({4})}});
+  CHECK_THROWS_WITH(stored::open_torch_files(files),
+                    Catch::Contains("a differs between model_1.pt and model_3.pt"));
+}
+
 TEST_CASE("safetensors of other names do not stand for pytorch_model.bin") {
   const TemporaryFolder temp;
   save(temp / "pytorch_model.bin", {{"a", at::ones({2})}});

@@ -235,9 +235,10 @@ class TorchSource : public TensorSource {
                       piece.file->path.filename().string()),
                   "the files belong to several checkpoints; copy the folder again");
     }
-    const bool held = std::any_of(pieces.begin(), pieces.end(),
-                                  [&](const Piece& other) { return other.box == piece.box; });
-    if (held && key.parameter && ranks_ == 1) require_alike(key.name, pieces.front(), piece);
+    const auto copy = std::find_if(pieces.begin(), pieces.end(),
+                                   [&](const Piece& other) { return other.box == piece.box; });
+    const bool held = copy != pieces.end();
+    if (held && key.parameter && ranks_ == 1) require_alike(key.name, *copy, piece);
     if (held || (piece.box.numel() == 0 && tensor.numel() != 0)) return;
     tensor.shards.push_back({piece.rank, piece.box});
     pieces.push_back(std::move(piece));
