@@ -214,8 +214,12 @@ TEST_CASE("accelerate: DeepSpeed's settings inside of its file", "[exchange]") {
   CHECK(sharded.mesh.world_size == 8);
   CHECK(sharded.train.max_grad_norm == 0.5);
   CHECK(std::get<config::FSDP2Config>(sharded.strategy).mp_policy.param_dtype == "bfloat16");
-  const Diagnostics lost = refused("accelerate", text(2, "  offload_optimizer_device: cpu\n"));
-  CHECK(test::ids(lost) == Ids{"exchange.lost"});
+  CHECK_NOTHROW(of(2, "  gradient_accumulation_steps: 1\n"));
+  for (const char* more :
+       {"  offload_optimizer_device: cpu\n", "  gradient_accumulation_steps: 4\n"}) {
+    CAPTURE(more);
+    CHECK(test::ids(refused("accelerate", text(2, more))) == Ids{"exchange.lost"});
+  }
   CHECK_FALSE(refused("accelerate", "distributed_type: DEEPSPEED\nnum_processes: 8\n").ok());
 }
 

@@ -138,8 +138,8 @@ void read_deepspeed(PlanBuilder& builder) {
     source.skip(path("offload_optimizer_device"));
     builder.set_offload(true, offload);
   }
-  for (const char* key : {"zero3_init_flag", "zero3_save_16bit_model",
-                          "deepspeed_multinode_launcher", "gradient_accumulation_steps"}) {
+  for (const char* key :
+       {"zero3_init_flag", "zero3_save_16bit_model", "deepspeed_multinode_launcher"}) {
     source.skip(path(key));
   }
 }
