@@ -174,9 +174,13 @@ TEST_CASE("a slice, a glob of modules and several names are rows", "[inspect]") 
         Approx(head[-1].to(at::kDouble).mean().item<double>()));
   CHECK(json_answer(session, "ls model.layers.*.mlp")["parameters"].size() == 6);
   CHECK(json_answer(session, "show *norm.weight")["parameters"].size() == 5);
+  CHECK(json_answer(session, "show *.[qk]_proj.weight")["parameters"].size() == 4);
+  CHECK(json_answer(session, "show *.layers.[01].mlp*")["parameters"].size() == 6);
+  CHECK(json_answer(session, "stats *.[qk]_proj.weight[:2]")["stats"].size() == 4);
   CHECK(json_answer(session, "hist *norm.weight")["histograms"].size() == 5);
   CHECK(json_answer(session, "stats norm norm")["stats"].size() == 1);
   CHECK_THAT(error_of(session, "stats lm_head.weight[0:2"), Catch::Contains("not closed"));
+  CHECK_THAT(error_of(session, "stats *.[qk]_proj.weight[:2"), Catch::Contains("not closed"));
   SessionOptions options;
   options.for_programs = true;
   Session program = stored_session(fixture("llama") + kModel, options);

@@ -33,12 +33,13 @@ std::vector<std::string> joined_brackets(const std::vector<std::string>& words) 
 
 // Returns whether the word ends in a slice, for example "[0:4, :8]". If the text before the
 // brackets is a glob, brackets with characters that a slice cannot contain, for example "[qk]",
-// belong to the glob.
+// belong to the glob, and so do brackets before the end of the word.
 bool ends_in_slice(const std::string& word) {
   const size_t open = word.rfind('[');
   if (open == std::string::npos || open == 0) return false;
-  if (word.back() != ']')
-    return true;  // a slice without its last bracket: parse_subscript() throws
+  const size_t close = word.find(']', open);
+  if (close == std::string::npos) return true;  // parse_subscript() refuses the open bracket
+  if (word.back() != ']') return false;
   return word.find_first_not_of("0123456789:,-+ \t]", open + 1) == std::string::npos ||
          !is_glob(word.substr(0, open));
 }
