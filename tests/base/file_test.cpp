@@ -247,3 +247,22 @@ TEST_CASE("what is no regular file is not waited for, nor written to") {
              Catch::Contains("it is a folder"));
   CHECK(opened(folder / "none", O_WRONLY) == "No such file or directory");
 }
+
+TEST_CASE("a path is taken by a file or a broken link, not by a device, a pipe or a link to one") {
+  const Folder folder;
+  REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
+  fs::create_symlink("pipe", folder / "link");
+  fs::create_symlink("/dev/null", folder / "null");
+  fs::create_symlink("none", folder / "broken");
+  for (const char* name : {"pipe", "link", "null", "new"}) {
+    INFO(name);
+    CHECK_NOTHROW(require_free_path(folder / name, false));
+  }
+  write_file_atomically(folder / "file", "x");
+  fs::create_symlink("file", folder / "near");
+  for (const char* name : {"file", "near", "broken"}) {
+    CHECK_THROWS_WITH(require_free_path(folder / name, false),
+                      (folder / name).string() + " exists already");
+    CHECK_NOTHROW(require_free_path(folder / name, true));
+  }
+}

@@ -190,8 +190,10 @@ void require_free_path(const fs::path& path, bool forced) {
   if (fs::is_directory(path, ignored)) {
     throw Error(ErrorKind::kUsage, cat(path.string(), " is a folder"), "name a file");
   }
-  // A link whose target is missing exists too.
-  if (forced || !(fs::is_regular_file(path, ignored) || fs::is_symlink(path, ignored))) return;
+  // A link whose target is missing exists too, but a link to a device or pipe is its target.
+  const bool taken = fs::is_regular_file(path, ignored) ||
+                     (fs::is_symlink(path, ignored) && !fs::exists(path, ignored));
+  if (forced || !taken) return;
   throw Error(ErrorKind::kUsage, cat(path.string(), " exists already"), "--force overwrites it");
 }
 
