@@ -22,14 +22,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Saves a checkpoint in the form that two FSDP2 ranks write.
-void save_of_two(const fs::path& folder, const std::string& weights = "auto") {
+// Saves a checkpoint in the form that FSDP2 ranks write.
+void save_of(int64_t ranks, const fs::path& folder, const std::string& weights = "auto") {
   const config::Plan plan =
       am::test::parse(cat("[model]\npath = \"hf/llama\"\nweights = \"", weights,
-                          "\"\nseed = 7\n[train]\nseq_len = 16\n[mesh]\nworld_size = 2\n"
-                          "[strategy]\nname = \"fsdp2\"\n",
-                          am::test::kFullPrecision));
-  runtime::run_ranks(2, [&](const runtime::World& world) {
+                          "\"\nseed = 7\n[train]\nseq_len = 16\n[mesh]\nworld_size = ", ranks,
+                          "\n[strategy]\nname = \"fsdp2\"\n", am::test::kFullPrecision));
+  runtime::run_ranks(ranks, [&](const runtime::World& world) {
     am::test::RankModel rank(plan, world);
     checkpoint::load_or_initialize(*rank.model, plan);
     run_folder::CheckpointInfo info;
@@ -64,9 +63,9 @@ TEST_CASE("same compares checksums where both sides have them, and values elsewh
   const TemporaryFolder temporary;
   const fs::path first = temporary / "step-3", again = temporary / "again/step-3",
                  other = temporary / "other/step-3";
-  save_of_two(first);
-  save_of_two(again);
-  save_of_two(other, "none");
+  save_of(2, first);
+  save_of(2, again);
+  save_of(2, other, "none");
   // `same` compares only the stored checksums and does not read the values, which have changed.
   flip(again / "__1_0.distcp", 40'960);
   Session session = stored_session(first.string());
@@ -96,7 +95,7 @@ TEST_CASE("same compares checksums where both sides have them, and values elsewh
 TEST_CASE("verify finds the bytes of an am-run checkpoint that have changed", "[inspect]") {
   const TemporaryFolder temporary;
   const fs::path folder = temporary / "step-3";
-  save_of_two(folder);
+  save_of(2, folder);
   Session session = stored_session(folder.string());
   CHECK(problems_of(session).empty());
   CHECK_THAT(execute(session, "verify").result.text, Catch::Contains("21 tensors in 2 files"));
@@ -125,6 +124,20 @@ TEST_CASE("verify finds the bytes of an am-run checkpoint that have changed", "[
   problems = problems_of(session);
   REQUIRE_FALSE(problems.empty());
   CHECK(problems[0]["where"] == file.filename().string());
+}
+
+TEST_CASE("verify names the damaged files of a folder that another save has replaced",
+          "[inspect]") {
+  const TemporaryFolder temporary;
+  const fs::path folder = temporary / "step-3";
+  save_of(2, folder);
+  Session session = stored_session(folder.string());
+  CHECK(problems_of(session).empty());
+  fs::remove_all(folder);
+  save_of(4, folder);
+  const std::string last = run_folder::data_file_name(3);
+  fs::resize_file(folder / last, 100);
+  CHECK(problems_of(session)[0]["where"] == last);
 }
 
 TEST_CASE("verify reads every slice of a folder of torch.distributed.checkpoint", "[inspect]") {

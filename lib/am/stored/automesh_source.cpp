@@ -296,10 +296,9 @@ void AutomeshSource::verify(const VerifyCalls& calls) const {
   bool files_are_whole = true;
   try {  // checks sizes and labels again, because files may have changed since they were opened
     const auto info = run_folder::read_checkpoint_info(folder_);
-    const auto damaged =
-        run_folder::damaged_files(folder_, info, run_folder::read_index(folder_, info));
-    for (const auto& [file, error] : damaged) {
-      calls.found(file_problem(folder_, index_.files[file].name, error));
+    const auto index = run_folder::read_index(folder_, info);
+    for (const auto& [file, error] : run_folder::damaged_files(folder_, info, index)) {
+      calls.found(file_problem(folder_, index.files[file].name, error));
       files_are_whole = false;
     }
   } catch (const Error& error) {
