@@ -177,3 +177,23 @@ TEST_CASE("what no launcher writes is no verdict") {
     CHECK_FALSE(verdict_from(text, kPerNode));
   }
 }
+
+TEST_CASE("a verdict with more ranks or launchers than a launcher writes is none") {
+  const JobResult all = judged({witness(0, {3}, 2.0), stopped(1, SIGTERM, 9.0),
+                                stopped(2, SIGTERM, 9.0), stopped(3, SIGKILL, 9.0)});
+  const Json good = Json::parse(to_text(verdict_of(all)));
+  REQUIRE(verdict_from(good.dump(), kPerNode));
+  REQUIRE(good["full"].size() == 2);
+  const auto with = [&](const char* key, const Json& entry, size_t count) {
+    Json json = good;
+    json[key] = Json(count, entry);
+    return verdict_from(json.dump(), kPerNode);
+  };
+  Json end = good["ends"][0];
+  end["ranks"] = {{0, 1, 1 << 20}};
+  CHECK(with("ends", end, 0));
+  CHECK_FALSE(with("ends", end, 2));
+  CHECK_FALSE(with("full", good["full"][0], 3));
+  CHECK(with("failed_launchers", {{"node", 1}, {"error", good["full"][0]["error"]}}, 4));
+  CHECK_FALSE(with("failed_launchers", {{"node", 1}, {"error", good["full"][0]["error"]}}, 5));
+}

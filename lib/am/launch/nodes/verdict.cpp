@@ -18,6 +18,7 @@ namespace {
 constexpr size_t kMostBytes = 64 << 10;
 constexpr size_t kMostMessage = 4 << 10;
 constexpr size_t kMostLaunchers = 4;
+constexpr size_t kMostFull = 2;  // the end of the rank that caused the failure, and the witness
 // Largest number of ranks in a parsed verdict, so that an invalid text cannot exhaust memory.
 constexpr size_t kMostRanks = 1 << 20;
 
@@ -124,7 +125,6 @@ void add_alike(const Json& json, const std::vector<int64_t>& alike, int64_t rank
     end.error = RankError{.last_collective = json.at("last_collective").get<std::string>()};
   }
   for (const int64_t rank : alike) {
-    if (ranks.size() >= kMostRanks) return;
     end.rank = rank;
     end.node = rank / ranks_per_node;
     ranks.push_back(end);
@@ -230,18 +230,22 @@ std::optional<Verdict> verdict_from(std::string_view text, int64_t ranks_per_nod
     verdict.ended_by_user = json.at("ended_by_user").get<bool>();
     verdict.silent_nodes = ranks_in_runs(json.at("silent"));
     verdict.unheard_nodes = ranks_in_runs(json.at("unheard"));
-    for (const Json& failed : json.at("failed_launchers")) {
+    const Json& full = json.at("full");
+    const Json& launchers = json.at("failed_launchers");
+    if (full.size() > kMostFull || launchers.size() > kMostLaunchers) return std::nullopt;
+    for (const Json& failed : launchers) {
       auto error = error_from(failed.at("error"));
       if (error) verdict.failed_launchers.push_back({integer_of(failed.at("node")), *error});
     }
-    size_t count = json.at("full").size();
+    size_t count = full.size();
     std::vector<std::vector<int64_t>> alike;
     for (const Json& end : json.at("ends")) {
       alike.push_back(ranks_in_runs(end.at("ranks")));
       count += alike.back().size();
+      if (count > kMostRanks) return std::nullopt;
     }
-    verdict.ranks.reserve(std::min(count, kMostRanks));
-    for (const Json& rank : json.at("full")) verdict.ranks.push_back(full_from(rank));
+    verdict.ranks.reserve(count);
+    for (const Json& rank : full) verdict.ranks.push_back(full_from(rank));
     for (size_t i = 0; i < alike.size(); ++i) {
       add_alike(json.at("ends")[i], alike[i], ranks_per_node, verdict.ranks);
     }
