@@ -259,6 +259,16 @@ parallelism_config:
   CHECK(in.plan.mesh.tp_size == 2);
 }
 
+TEST_CASE("exported jobs have as few nodes as hold the ranks in equal parts", "[exchange]") {
+  const test::ValidPlan plan =
+      valid("[mesh]\nworld_size = 12\nranks_per_node = 8\n[train]\nglobal_batch_size = 12\n");
+  const auto text = [&](const char* to) {
+    return export_plan(framework(to), {plan.plan, plan.model, plan.layout}).text;
+  };
+  CHECK_THAT(text("accelerate"), Catch::Contains("num_machines: 2\n"));
+  CHECK_THAT(text("megatron"), Catch::StartsWith("torchrun --nnodes=2 --nproc-per-node=6 "));
+}
+
 TEST_CASE("deepspeed: stages, batches and what they make of dp", "[exchange]") {
   const Framework& deepspeed = framework("deepspeed");
   const test::ValidPlan plan = valid(

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 
+#include "am/base/legal_values.h"
 #include "am/base/number.h"
 #include "am/base/text.h"
 #include "am/config/batch.h"
@@ -99,8 +101,8 @@ std::optional<bool> JobShape::reshards() const {
 }
 
 int64_t JobShape::ranks_per_node() const {
-  const int64_t node = plan.mesh.ranks_per_node;
-  return world() % node == 0 ? node : world() < node ? world() : 1;
+  const std::vector<int64_t> counts = divisors(world());
+  return *std::prev(std::upper_bound(counts.begin(), counts.end(), plan.mesh.ranks_per_node));
 }
 
 int64_t JobShape::nodes() const { return world() / ranks_per_node(); }

@@ -50,6 +50,8 @@ struct JobShape {
   int64_t nodes() const;
   // Returns the path of the plan's custom schedule (a CSV file); nullopt if it has none.
   std::optional<std::string> schedule_file() const;
+  // Returns the number of ranks per node, which launchers require to be equal on all nodes: the
+  // largest divisor of the world size that is at most mesh.ranks_per_node.
   int64_t ranks_per_node() const;
   // For each stage, the number of its first layer, and the number of its last layer plus one.
   std::vector<std::pair<int64_t, int64_t>> stages;
