@@ -239,6 +239,25 @@ TEST_CASE("the predicted peak against the smallest GPU") {
   CHECK_THAT(check_of("GPU memory", needs, busy).help, Catch::Contains("nvidia-smi"));
 }
 
+TEST_CASE("the predicted peak is compared with the visible GPUs alone") {
+  Machine machine = good_machine();
+  machine.gpus.gpus[3].free_bytes = 20 * kGiB;
+  JobNeeds needs = gpu_job();
+  needs.ranks_here = 2;
+  const auto status = [&](const Variables& variables) {
+    machine.environment = lookup(variables);
+    return status_of("GPU memory", needs, machine);
+  };
+  CHECK(status({}) == CheckStatus::kWarning);
+  CHECK(status({{"CUDA_VISIBLE_DEVICES", "2,3"}}) == CheckStatus::kWarning);
+  CHECK(status({{"CUDA_VISIBLE_DEVICES", "4,5"}}) == CheckStatus::kOk);
+  CHECK(status({{"CUDA_VISIBLE_DEVICES", "GPU-4af3,GPU-77c0"}}) == CheckStatus::kWarning);
+  machine.gpus.gpus[3] = {"Display GPU", 4 * kGiB, 4 * kGiB, 8};
+  CHECK(status({{"CUDA_VISIBLE_DEVICES", "4,5"}}) == CheckStatus::kError);
+  CHECK(status({{"CUDA_VISIBLE_DEVICES", "4,5"}, {"CUDA_DEVICE_ORDER", "PCI_BUS_ID"}}) ==
+        CheckStatus::kOk);
+}
+
 TEST_CASE("NCCL that is missing or old") {
   Machine machine = good_machine();
   machine.nccl_version = 21403;

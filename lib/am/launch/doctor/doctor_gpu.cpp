@@ -24,21 +24,49 @@ bool over_nccl(const JobNeeds& needs) { return !config::runs_without_nccl(needs.
 // Returns the reason for skipping a check of NCCL.
 const char* no_nccl(const JobNeeds& needs) { return on_gpus(needs) ? kNoNccl : kNoGpu; }
 
-// Returns how many of the driver's GPUs a process sees. CUDA ignores CUDA_VISIBLE_DEVICES from the
-// first invalid entry on.
-int64_t visible_gpus(const Machine& machine) {
+bool is_number(const std::string& text) {
+  return text.find_first_not_of("0123456789") == std::string::npos;
+}
+
+using Entries = std::vector<std::string>;
+
+// Returns the valid entries of CUDA_VISIBLE_DEVICES; nullopt if it is not set. CUDA ignores
+// CUDA_VISIBLE_DEVICES from the first invalid entry on.
+std::optional<Entries> visible_entries(const Machine& machine) {
   const auto count = static_cast<int64_t>(machine.gpus.gpus.size());
   const auto listed = machine.environment("CUDA_VISIBLE_DEVICES");
-  if (!listed) return count;
-  int64_t visible = 0;
+  if (!listed) return std::nullopt;
+  Entries entries;
   for (const std::string& entry : split(*listed, ',')) {
     const std::string name(trim(entry));
     if (name.empty() || name.front() == '-') break;
-    const bool number = name.find_first_not_of("0123456789") == std::string::npos;
-    if (number && (name.size() > 4 || std::stoll(name) >= count)) break;
-    ++visible;
+    if (is_number(name) && (name.size() > 4 || std::stoll(name) >= count)) break;
+    entries.push_back(name);
   }
-  return std::min(visible, count);
+  return entries;
+}
+
+// Returns how many of the driver's GPUs a process sees.
+int64_t visible_gpus(const Machine& machine) {
+  const size_t count = machine.gpus.gpus.size();
+  const auto entries = visible_entries(machine);
+  return static_cast<int64_t>(entries ? std::min(entries->size(), count) : count);
+}
+
+// Returns the GPUs that a process may see; all if an entry of CUDA_VISIBLE_DEVICES does not tell
+// which. CUDA numbers GPUs as the driver does if they are alike, or if CUDA_DEVICE_ORDER is
+// PCI_BUS_ID; otherwise the fastest is first.
+std::vector<Gpu> candidate_gpus(const Machine& machine) {
+  const std::vector<Gpu>& all = machine.gpus.gpus;
+  const auto entries = visible_entries(machine);
+  const bool alike = std::all_of(all.begin(), all.end(),
+                                 [&](const Gpu& gpu) { return gpu.name == all.front().name; });
+  const bool by_bus = machine.environment("CUDA_DEVICE_ORDER") == "PCI_BUS_ID";
+  if (!entries || !std::all_of(entries->begin(), entries->end(), is_number)) return all;
+  if (!alike && !by_bus && !entries->empty()) return all;
+  std::vector<Gpu> seen;
+  for (const std::string& entry : *entries) seen.push_back(all[std::stoull(entry)]);
+  return seen;
 }
 
 Check check_driver(const JobNeeds& needs, const Machine& machine) {
@@ -94,12 +122,13 @@ Check check_sharing(const JobNeeds& needs, const Machine& machine) {
 
 Check check_gpu_memory(const JobNeeds& needs, const Machine& machine) {
   if (!on_gpus(needs)) return skipped(kNoGpu);
-  if (machine.gpus.gpus.empty()) return error("there is no GPU", "");
-  const auto smallest =
-      std::min_element(machine.gpus.gpus.begin(), machine.gpus.gpus.end(),
-                       [](const Gpu& a, const Gpu& b) { return a.memory_bytes < b.memory_bytes; });
+  const std::vector<Gpu> gpus = candidate_gpus(machine);
+  if (gpus.empty()) return error("no GPU is visible", "");
+  const auto smallest = std::min_element(gpus.begin(), gpus.end(), [](const Gpu& a, const Gpu& b) {
+    return a.memory_bytes < b.memory_bytes;
+  });
   int64_t free = smallest->free_bytes;
-  for (const Gpu& gpu : machine.gpus.gpus) free = std::min(free, gpu.free_bytes);
+  for (const Gpu& gpu : gpus) free = std::min(free, gpu.free_bytes);
   const int64_t sharing = ranks_a_gpu(needs, visible_gpus(machine));
   const int64_t peak = sharing * needs.peak_bytes;
   const int64_t overhead = sharing * kOverheadBytes;
