@@ -372,13 +372,14 @@ TEST_CASE("a suspended rank is announced while the job waits, and blamed when th
 TEST_CASE("a rank that left early is blamed, and the job ends as the rank that missed it") {
   const TemporaryFolder folder;
   const JobSpec job = shell_job(folder, 2,
-                                "[ $RANK = 1 ] && exit 0; sleep 0.3; "
+                                "[ $RANK = 1 ] && { echo no data; exit 0; }; sleep 0.3; "
                                 "echo 'RuntimeError: Connection closed by peer'; exit 3");
   const JobResult result = supervise(job, {});
   REQUIRE(result.cause);
   CHECK(result.cause->rank == 1);
   CHECK(result.exit_status == 3);
-  CHECK(describe(result).find("rank 1 on node 0 left early: exit status 0") == 0);
+  CHECK_THAT(describe(result), Catch::StartsWith("rank 1 on node 0 left early: exit status 0") &&
+                                   Catch::Contains("its output:\n    | no data\n"));
 }
 
 TEST_CASE("SIGUSR1 reaches the ranks as it is, and stops nobody") {

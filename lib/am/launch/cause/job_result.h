@@ -40,7 +40,7 @@ struct RankExit {
   std::string position;
   // Path of the rank's log file on the rank's node; empty if the log folder was temporary.
   std::filesystem::path log;
-  std::vector<std::string> tail;  // last lines of output; empty if the rank succeeded
+  std::vector<std::string> tail;  // last lines of output
 
   bool ok() const { return exit_status == 0 && signal == 0; }
 };

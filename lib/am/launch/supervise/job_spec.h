@@ -56,7 +56,7 @@ struct JobSpec {
   // faulthandler does. After a failure it is sent to the other ranks, if they have a handler for
   // it, before they are stopped. 0: none.
   int stack_signal = 0;
-  int tail_lines = 20;  // number of lines of a failed rank's log that the result contains
+  int tail_lines = 20;  // number of lines of a rank's log that the result contains
 };
 
 }  // namespace am::launch

@@ -165,8 +165,8 @@ void Supervisor::judge() {
 
 void Supervisor::on_end(RankChild& child) {
   RankExit& exit = child.exit;
+  exit.tail = child.log.tail(spec_.tail_lines);  // a rank that left too early may be the cause
   if (exit.ok()) return;
-  exit.tail = child.log.tail(spec_.tail_lines);
   if (!exit.error && spec_.last_word)
     exit.last_word = spec_.last_word(exit.rank, spec_.restart_count);
   const int signal = ending_signal(exit);
