@@ -1,5 +1,6 @@
 // Tests the values in the files of each framework, and the plans that are imported from the files.
 #include <catch2/catch.hpp>
+#include <map>
 
 #include "frameworks/exchange_support.h"
 
@@ -85,6 +86,20 @@ TEST_CASE("megatron: arguments and a pipeline's layout", "[exchange]") {
   for (const Ignored& item : in.ignored) ignored.insert(item.key);
   CHECK(ignored.count("--swiglu") == 1);
   CHECK(ignored.count("--unknown-thing") == 1);
+}
+
+TEST_CASE("megatron: backslashes in words mean what they mean to a shell", "[exchange]") {
+  const Imported in =
+      imported(framework("megatron"),
+               "--num-layers 2 --micro-\\\nbatch-size 3 --lr 1e\\\r\n-4 --plain a\\b "
+               "--quoted \"a\\d\\\\\\\"\\$x\\\ny\" --single 'a\\b'\n");
+  CHECK(in.plan.train.micro_batch_size == 3);
+  CHECK(in.plan.optimizer.lr == 1e-4);
+  std::map<std::string, Json> values;
+  for (const Ignored& item : in.ignored) values[item.key] = Json::parse(item.value);
+  CHECK(values["--plain"] == "ab");
+  CHECK(values["--quoted"] == "a\\d\\\"$xy");
+  CHECK(values["--single"] == "a\\b");
 }
 
 TEST_CASE("megatron: the sharding strategy applies only with Megatron's FSDP", "[exchange]") {

@@ -49,11 +49,11 @@ class Splitter {
 
   static bool is_blank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
-  // Whether the character at `at` is a backslash at the end of a line. The shell joins this line
-  // and the next.
-  bool joins(size_t at) const {
-    return text_[at] == '\\' && at + 1 < text_.size() &&
-           (text_[at + 1] == '\n' || (text_[at + 1] == '\r' && text_.substr(at + 2, 1) == "\n"));
+  // Returns the length of a backslash and the end of the line after it, or 0 if `at` is not at such
+  // a place. The shell removes both, which joins the line and the next.
+  size_t joint(size_t at) const {
+    const std::string_view rest = text_.substr(at);
+    return starts_with(rest, "\\\n") ? 2 : starts_with(rest, "\\\r\n") ? 3 : 0;
   }
 
   // Moves to the next word. Returns false at the end of the text.
@@ -61,8 +61,8 @@ class Splitter {
     while (at_ < text_.size()) {
       if (is_blank(text_[at_])) {
         ++at_;
-      } else if (joins(at_)) {
-        at_ += 2;
+      } else if (const size_t length = joint(at_); length > 0) {
+        at_ += length;
       } else if (text_[at_] == '#') {
         at_ = std::min(text_.find('\n', at_), text_.size());
       } else {
@@ -78,8 +78,9 @@ class Splitter {
       if (c == '\'' || c == '"') {
         word.quoted = true;
         if (!read_quotes(word)) return false;
+      } else if (const size_t length = joint(at_); length > 0) {
+        at_ += length;
       } else if (c == '\\') {
-        if (joins(at_)) return true;
         if (++at_ < text_.size()) word.text += text_[at_++];
       } else if (c == '$' || c == '`') {
         return fail("variables and command substitutions are not expanded", at_);
@@ -105,7 +106,15 @@ class Splitter {
       if (mark == '"' && (c == '$' || c == '`')) {
         return fail("variables and command substitutions are not expanded", at_);
       }
-      if (mark == '"' && c == '\\' && at_ + 1 < text_.size()) ++at_;
+      if (mark == '"' && c == '\\' && at_ + 1 < text_.size()) {
+        if (const size_t length = joint(at_); length > 0) {
+          at_ += length - 1;
+          continue;
+        }
+        // Before any other character, the shell keeps the backslash.
+        constexpr std::string_view kEscaped = "$`\"\\";
+        if (kEscaped.find(text_[at_ + 1]) != std::string_view::npos) ++at_;
+      }
       word.text += text_[at_];
     }
     return fail("a quote is not closed", begin);
