@@ -49,6 +49,19 @@ TEST_CASE("collectives over three ranks") {
   });
 }
 
+TEST_CASE("a reduce-scatter of integers is exact") {
+  const OverGloo over_gloo(GENERATE(false, true));
+  run_ranks(3, [&](const World& world) {
+    for (const auto dtype : {at::kInt, at::kLong, at::kDouble}) {
+      const Group group = world.new_group(cat("all ", dtype), {0, 1, 2}, {world.timeout()});
+      constexpr int64_t kLarge = (1 << 24) + 1;  // float32 has no such integer
+      at::Tensor mine = at::empty({2}, at::TensorOptions(dtype));
+      group.reduce_scatter(mine, at::full({6}, kLarge, at::TensorOptions(dtype)));
+      RANK_CHECK(at::equal(mine, at::full({2}, 3 * kLarge, at::TensorOptions(dtype))));
+    }
+  });
+}
+
 // Rank r sends (r + 2 i) % 4 rows to rank i: unequal numbers, some of them zero.
 TEST_CASE("rows go to the ranks that they are for, however many") {
   const OverGloo over_gloo(GENERATE(false, true));

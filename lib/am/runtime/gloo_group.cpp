@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kAborted = "the group was aborted";
 
-// A reduce-scatter in progress. wait() waits for the parts of all ranks and sums them, in float64
-// if they are float64, otherwise in float32.
+// A reduce-scatter in progress. wait() waits for the parts of all ranks and sums them, in float32
+// if their dtype is a narrower float, otherwise in their dtype.
 class SumOfParts final : public c10d::Work {
  public:
   SumOfParts(c10::intrusive_ptr<c10d::Work> arrival, at::Tensor parts, at::Tensor in,
@@ -29,10 +29,10 @@ class SumOfParts final : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout) override {
     arrival_->wait(timeout);
     if (!parts_.defined()) return true;  // an earlier call has summed the parts
-    if (out_.scalar_type() == at::kFloat || out_.scalar_type() == at::kDouble) {
-      at::sum_out(out_, parts_, {0});
-    } else {
+    if (at::isReducedFloatingType(out_.scalar_type())) {
       out_.copy_(parts_.sum(0, false, at::kFloat));
+    } else {
+      at::sum_out(out_, parts_, {0}, false, out_.scalar_type());
     }
     parts_ = in_ = at::Tensor();
     return true;
