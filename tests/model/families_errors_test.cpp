@@ -44,6 +44,8 @@ TEST_CASE("MPT and BLOOM: what transformers' classes do not compute is an error"
       {"mpt", {{"attn_config", {{"alibi_bias_max", 16}}}}, "alibi_bias_max = 8"},
       {"mpt", {{"attn_config", {{"attn_type", "multiquery_attention"}}}}, "multihead_attention"},
       {"mpt", {{"attn_config", {{"prefix_lm", true}}}}, "prefix_lm"},
+      {"mpt", {{"attn_config", 3}}, "attn_config must be an object"},
+      {"mpt", {{"attn_config", Json::array()}}, "attn_config must be an object"},
       {"bloom", {{"apply_residual_connection_post_layernorm", true}}, "residuals"},
   };
   for (const auto& [family, changes, says] : cases) {
@@ -57,6 +59,8 @@ TEST_CASE("MPT and BLOOM: what transformers' classes do not compute is an error"
     CHECK(found[0].severity == am::Severity::kError);
     CHECK(found[0].span.line > 1);
     CHECK_THAT(am::cat(found[0].message, " ", found[0].help), Catch::Contains(says));
+    json["attn_config"] = nullptr;
+    if (changes.contains("attn_config")) CHECK(problems(json).empty());
   }
 }
 
