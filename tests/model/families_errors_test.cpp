@@ -70,6 +70,8 @@ TEST_CASE("families that are only planned: structures that no block describes ar
       {"hy_v3", {{"mlp_layer_types", {"dense"}}}, "mlp_layer_types must be a list"},
       {"apertus1p5_text", {{"output_vocab_size", 7}}, "a head over a part of the vocabulary"},
       {"codegen", {{"n_head", 6}}, "multiple of 4"},
+      {"gptj", {{"rotary_dim", 3}}, "rotary_dim = 3 is odd"},
+      {"minimax_m2", {{"rotary_dim", 3}}, "rotary_dim = 3 is odd"},
       {"deepseek_v32", {{"q_lora_rank", nullptr}}, "low-rank queries"},
       {"granitemoehybrid", {{"shared_intermediate_size", 0}}, "shared_intermediate_size"},
       {"gpt_bigcode", {{"add_cross_attention", true}}, "cross-attention"},

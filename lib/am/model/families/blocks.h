@@ -59,6 +59,8 @@ void set_window_layers(ModelConfig& config, std::vector<bool> windowed);
 // Sets the fraction of each head that RoPE rotates to `part`, unless the config states
 // partial_rotary_factor.
 void set_rotated_part(ConfigReader& reader, ModelConfig& config, double part);
+// Returns rotary_dim, the number of elements of each head that RoPE rotates, which must be even.
+std::optional<int64_t> read_rotary_dim(ConfigReader& reader, const ModelConfig& config);
 
 // Enables RoPE only in the layers with the sliding window.
 void rotate_windowed_layers(ModelConfig& config);

@@ -13,17 +13,16 @@ namespace {
 constexpr int64_t kRotated = 64;
 constexpr int64_t kGroups = 4;
 
-// Reads the keys of GPT-J. The rotated width must be even and at most a head's.
+// Reads the keys of GPT-J.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.mlp_bias = config.norm_bias = config.head_bias = true;
   config.gated_mlp = false;
   config.parallel_block = true;
   config.hidden_norms = 1;
   config.rope_interleaved = true;
-  const int64_t rotated =
-      reader.has("rotary_dim")
-          ? reader.integer("rotary_dim", 2, config.head_dim).value_or(config.head_dim)
-          : std::min(kRotated, config.head_dim);
+  const int64_t rotated = reader.has("rotary_dim")
+                              ? read_rotary_dim(reader, config).value_or(config.head_dim)
+                              : std::min(kRotated, config.head_dim);
   if (config.head_dim > 0) {
     config.rope.rotated_part = static_cast<double>(rotated) / static_cast<double>(config.head_dim);
   }

@@ -10,7 +10,7 @@ namespace {
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qk_norm = true;
   config.qk_norm_spans_heads = true;
-  const auto rotated = reader.integer("rotary_dim", 2, config.head_dim);
+  const auto rotated = read_rotary_dim(reader, config);
   if (rotated.has_value()) {
     set_rotated_part(reader, config,
                      static_cast<double>(*rotated) / static_cast<double>(config.head_dim));

@@ -16,6 +16,18 @@ void set_rotated_part(ConfigReader& reader, ModelConfig& config, double part) {
   if (!has_rope_key(reader, "partial_rotary_factor")) config.rope.rotated_part = part;
 }
 
+std::optional<int64_t> read_rotary_dim(ConfigReader& reader, const ModelConfig& config) {
+  constexpr std::string_view kKey = "rotary_dim";
+  const auto rotated = reader.integer(kKey, 2, config.head_dim);
+  if (rotated.has_value() && *rotated % 2 != 0) {
+    reader.error(
+        "model.heads", kKey,
+        cat("the rotary embedding rotates pairs of values, but ", kKey, " = ", *rotated, " is odd"),
+        "give an even number");
+  }
+  return rotated;
+}
+
 void rotate_windowed_layers(ModelConfig& config) {
   for (int64_t layer = 0; layer < config.num_hidden_layers; ++layer) {
     config.rotated_layers.push_back(window_of(config, layer).has_value());
