@@ -134,7 +134,8 @@ ConfigReader ConfigReader::nested_or_empty(std::string_view key) {
 }
 
 Span ConfigReader::span(std::string_view key) const {
-  const std::string_view top = parent_.empty() ? key : std::string_view(parent_);
+  const std::string_view parent = parent_;
+  const std::string_view top = parent.empty() ? key : parent.substr(0, parent.find('.'));
   return find_json_key(text_, file_, top);
 }
 

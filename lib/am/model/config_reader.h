@@ -41,8 +41,8 @@ class ConfigReader {
   // Returns the value under the key as JSON, or a JSON null if the key is absent.
   const Json& raw(std::string_view key) const;
   auto items() const { return json_.items(); }
-  // Returns a reader of the object under `key`. Its diagnostics point at `key`, and name the key
-  // "inner" of the object as "key.inner".
+  // Returns a reader of the object under `key`. Its diagnostics point at the top-level key around
+  // the object, and name the key "inner" of the object as "key.inner".
   ConfigReader nested(std::string_view key) const;
   // Like nested(), but the key may be absent or null, which is like an empty object. A value of
   // another type adds an error of rule "model.type".
@@ -63,7 +63,9 @@ class ConfigReader {
   const std::string& text_;
   const std::string& file_;
   Diagnostics& found_;
-  std::string parent_;  // key of the nested object that this reader reads; empty for the top level
+  // Full name of the nested object that this reader reads, for example "text_config.rope_scaling";
+  // empty for the top level.
+  std::string parent_;
 };
 
 }  // namespace am::model
