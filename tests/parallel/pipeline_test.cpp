@@ -72,10 +72,13 @@ class Rows final : public MicroBatches {
       : count_(count), index_(dp_index), size_(dp_size) {}
   int64_t count() const override { return count_; }
   MicroBatch read(int64_t m) override {
+    ++reads;
     const at::Tensor places = at::arange(2 * kLength).view({2, kLength});
     const at::Tensor ids = (places * 7 + (m * size_ + index_) * 11).remainder(61);
     return {ids, (ids * 3 + 1).remainder(61), {}, 0};
   }
+
+  int64_t reads = 0;
 
  private:
   int64_t count_, index_, size_;
@@ -162,6 +165,7 @@ void check_case(const PipelineCase& one) {
     };
     const at::Tensor loss = model.forward_backward(rows, {.divisor = kDivisor});
     RANK_CHECK(at::equal(loss, without_graph));
+    RANK_CHECK(rows.reads == 2 * rows.count());  // once in each of the two passes
     for (int64_t round = 0; round < one.rounds; ++round) {
       for (const auto& slot : lists[rank]) {
         wanted.insert(wanted.end(), slot.actions().begin(), slot.actions().end());

@@ -188,6 +188,7 @@ void Pipeline::run_round() {
   }
   under_way_.clear();
   read_.clear();
+  sent_.clear();
   for (const auto& arriving : arriving_) AM_ASSERT(arriving.empty(), "an unused received message");
 }
 
@@ -279,8 +280,11 @@ int Pipeline::neighbour(Way way, const Action& action) const {
 
 at::Tensor Pipeline::hidden_like(const at::Tensor& ids_BT) const {
   const int64_t length = stages_.begin()->second.model().own_length(ids_BT.size(1));
-  return at::empty({ids_BT.size(0), length / hidden_.sequence_parts, hidden_.width},
-                   at::TensorOptions(hidden_.dtype).device(mesh_.device()));
+  return hidden_of({ids_BT.size(0), length / hidden_.sequence_parts, hidden_.width});
+}
+
+at::Tensor Pipeline::hidden_of(at::IntArrayRef shape) const {
+  return at::empty(shape, at::TensorOptions(hidden_.dtype).device(mesh_.device()));
 }
 
 void Pipeline::send(Way way, const Action& action) {
@@ -292,6 +296,7 @@ void Pipeline::send(Way way, const Action& action) {
   AM_ASSERT(
       tensor.dim() == 3 && tensor.size(2) == hidden_.width && tensor.scalar_type() == hidden_.dtype,
       cat("a message is not [.., .., ", hidden_.width, "] in the dtype of hidden states"));
+  if (way == kDown) sent_[{action.stage, action.micro_batch}] = tensor.sizes().vec();
   const runtime::Hop hop{owner(action.stage), owner(neighbour(way, action))};
   std::deque<Message>& under_way = under_way_[hop];
   if (under_way.size() == size_t{pipeline::kMostUnderWay}) {
@@ -303,9 +308,12 @@ void Pipeline::send(Way way, const Action& action) {
 
 void Pipeline::receive(Way way, const Action& action) {
   const int from = way == kDown ? action.stage - 1 : action.stage + 1;
-  const at::Tensor tensor = hidden_like(batch(action.micro_batch).ids_BT);
+  const Place place{action.stage, action.micro_batch};
+  // forward() has let go of the micro-batch, and a gradient has the shape of what was sent.
+  const at::Tensor tensor =
+      way == kDown ? hidden_like(batch(action.micro_batch).ids_BT) : hidden_of(sent_.at(place));
   const runtime::Hop hop{owner(from), owner(action.stage)};
-  arriving_[way][{action.stage, action.micro_batch}] = {channels_.at(hop).receive(tensor), tensor};
+  arriving_[way][place] = {channels_.at(hop).receive(tensor), tensor};
 }
 
 at::Tensor Pipeline::take(Way way, const Action& action) {

@@ -106,6 +106,7 @@ class Pipeline {
   // Waits until the action's input has arrived and returns it; undefined for the first stage's
   // forward and the last stage's backward.
   at::Tensor take(Way way, const pipeline::Action& action);
+  at::Tensor hidden_of(at::IntArrayRef shape) const;
   void send(Way way, const pipeline::Action& action);
   void receive(Way way, const pipeline::Action& action);
 
@@ -135,6 +136,8 @@ class Pipeline {
   std::array<std::map<Place, Message>, 2> arriving_;
   // Results to be sent, by direction (Way), then by sending stage and micro-batch.
   std::array<std::map<Place, at::Tensor>, 2> leaving_;
+  // Shapes of the hidden states sent in this round, by sending stage and micro-batch.
+  std::map<Place, std::vector<int64_t>> sent_;
   // Messages that are being sent, whose tensors must stay unchanged.
   std::map<runtime::Hop, std::deque<Message>> under_way_;
 };
