@@ -54,9 +54,9 @@ Value integer_arithmetic(const std::string& op, Int a, Int b) {
   }
   if (op == "*") return Value::integer(checked_product(a, b));
   if (op == "**" && b >= 0) {
-    // With exponents beyond 126, only powers of 0, 1 and -1 fit in 127 bits.
+    // With exponents beyond 127, only powers of 0, 1 and -1 fit in 127 bits.
     return Value::integer(
-        integer_power(a, a >= -1 && a <= 1 ? b % 2 + 2 * (b > 1) : std::min(b, Int{127})));
+        integer_power(a, a >= -1 && a <= 1 ? b % 2 + 2 * (b > 1) : std::min(b, Int{128})));
   }
   if (b == 0 && op != "**") throw Failure("division by zero");
   if (op == "//") return Value::integer(floor_quotient(a, b));
