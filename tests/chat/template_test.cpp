@@ -1,6 +1,5 @@
 // Templates: output compared with that of jinja2 in transformers' environment
-// (tests/data/chat/cases.json), errors, and the limits that stop hostile
-// templates.
+// (tests/data/chat/cases.json), errors, and the limits that stop hostile templates.
 #include "am/chat/template.h"
 
 #include <catch2/catch.hpp>
@@ -39,9 +38,8 @@ std::string repeated(const std::string& text, int count) {
   return out;
 }
 
-// Checks that rendering the template fails within 30 s of processor time, with
-// an error that names the limit. The limits are a tenth of the defaults,
-// because these tests also run under sanitizers.
+// Checks that rendering the template fails within 30 s of processor time, with an error that names
+// the limit. The limits are a tenth of the defaults, because these tests also run under sanitizers.
 void check_limit(const std::string& source, const std::string& limit) {
   INFO(source.substr(0, 200));
   RenderOptions options;
@@ -87,10 +85,25 @@ TEST_CASE("powers have at most 127 bits") {
   }
 }
 
+TEST_CASE("underscores in numbers stand between digits, as in Python") {
+  const auto number = [](const std::string& text, const char* filter) {
+    return rendered(cat("{{ '", text, "'|", filter, " }}"));
+  };
+  CHECK(number("1_0.2_5e1_0", "float(-1)") == "102500000000.0");
+  CHECK(number("f_F", "int(-1, 16)") == "255");
+  for (const char* text : {"1_e5", "1e_5", "1_.5", "1._5", "i_nf", "1__0", "_1", "1_"}) {
+    INFO(text);
+    CHECK(number(text, "float(-1)") == "-1");
+  }
+  for (const char* text : {"1__0", "_1", "1_", "1_a"}) {
+    INFO(text);
+    CHECK(number(text, "int(-1)") == "-1");
+  }
+}
+
 TEST_CASE("an error names the template, its line and the reason") {
   CHECK(error_of("a\nb{{ x.y }}") == "chat_template.jinja:2: 'x' is undefined");
-  CHECK(error_of("{% if a %}\n\n{{ raise_exception('roles ' ~ 'alternate') "
-                 "}}{% endif %}",
+  CHECK(error_of("{% if a %}\n\n{{ raise_exception('roles ' ~ 'alternate') }}{% endif %}",
                  {{"a", 1}}) == "chat_template.jinja:3: roles alternate");
   CHECK(error_of("\n\n{% for x in y %}\n") ==
         "chat_template.jinja:3: the template ends before \"{% endfor %}\"");
@@ -128,16 +141,12 @@ TEST_CASE("endless work ends at the limit of steps or bytes") {
   check_limit("{{ ('a' * 1000000)|list|join('a' * 1000000) }}", "bytes");
   check_limit("{{ ('\t' * 1000000).expandtabs(10 ** 9) }}", "bytes");
   check_limit(
-      "{% set c = 'a' * 1000000 %}{% for a in range(100000) %}{{ "
-      "c.find('b') }}{% endfor %}",
+      "{% set c = 'a' * 1000000 %}{% for a in range(100000) %}{{ c.find('b') }}{% endfor %}",
       "steps");
+  check_limit("{% set c = 'a' * 1000000 %}{% for a in range(100000) %}{{ c|length }}{% endfor %}",
+              "steps");
   check_limit(
-      "{% set c = 'a' * 1000000 %}{% for a in range(100000) %}{{ "
-      "c|length }}{% endfor %}",
-      "steps");
-  check_limit(
-      "{% set c = 'a' * 1000000 %}{{ c.rfind('b' + c[:500000]) }}{{ "
-      "c.strip(c) }}{{ "
+      "{% set c = 'a' * 1000000 %}{{ c.rfind('b' + c[:500000]) }}{{ c.strip(c) }}{{ "
       "c.rsplit(c[:500000] + 'b') }}",
       "steps");
   check_limit("{{ [1]|batch(10 ** 12, 0)|list }}", "bytes");
@@ -149,8 +158,7 @@ TEST_CASE("endless work ends at the limit of steps or bytes") {
 
 TEST_CASE("values that share parts are written only up to the limit") {
   const std::string doubled =
-      "{% set n = namespace(v=['x']) %}{% for i in "
-      "range(90) %}{% set n.v = [n.v, n.v] %}{% endfor "
+      "{% set n = namespace(v=['x']) %}{% for i in range(90) %}{% set n.v = [n.v, n.v] %}{% endfor "
       "%}";
   check_limit(doubled + "{{ n.v }}", "limit");
   check_limit(doubled + "{{ n.v|tojson }}", "limit");
@@ -158,13 +166,11 @@ TEST_CASE("values that share parts are written only up to the limit") {
                   "{{ m == n.v }}",
               "steps");
   check_limit(
-      "{% set n = namespace(v={}) %}{% for i in range(90) %}{% set n.v "
-      "= {'a': n.v, 'b': n.v} %}{% "
+      "{% set n = namespace(v={}) %}{% for i in range(90) %}{% set n.v = {'a': n.v, 'b': n.v} %}{% "
       "endfor %}{{ n.v }}",
       "limit");
   check_limit(
-      "{% set n = namespace(v=(1,)) %}{% for i in range(90) %}{% set "
-      "n.v = (n.v, n.v) %}{% endfor "
+      "{% set n = namespace(v=(1,)) %}{% for i in range(90) %}{% set n.v = (n.v, n.v) %}{% endfor "
       "%}{{ {n.v: 1} }}",
       "steps");
 }
@@ -179,12 +185,10 @@ TEST_CASE("deep recursion ends at the limit of depth") {
   check_limit("{% for x in [1] recursive %}{{ loop([1]) }}{% endfor %}", "recurses");
   check_limit("{% set n = namespace() %}{% set n.n = n %}{{ n }}", "recurses");
   check_limit(
-      "{% set n = namespace(v=[]) %}{% for i in range(1000) %}{% set "
-      "n.v = [n.v] %}{% endfor %}",
+      "{% set n = namespace(v=[]) %}{% for i in range(1000) %}{% set n.v = [n.v] %}{% endfor %}",
       "deeper");
   check_limit(
-      "{% set n = namespace(v=[1]) %}{% for i in range(5000) %}{% set "
-      "n.v = n.v|map('abs') %}{% "
+      "{% set n = namespace(v=[1]) %}{% for i in range(5000) %}{% set n.v = n.v|map('abs') %}{% "
       "endfor %}{{ n.v|list }}",
       "recurses");
   check_limit("{{ " + repeated("(", 100000) + "1" + repeated(")", 100000) + " }}", "deeper");
@@ -226,8 +230,7 @@ TEST_CASE("a template reaches no attributes of Python, and changes no value") {
 
 TEST_CASE("the default limits end an endless template") {
   CHECK_THAT(
-      error_of("{% for a in range(100000) %}{% for b in range(100000) "
-               "%}{% endfor %}{% endfor %}"),
+      error_of("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}"),
       Catch::Contains("limit of 20000000 steps") || Catch::Contains("limit of 268435456 bytes"));
 }
 

@@ -285,15 +285,20 @@ constexpr Builtin kTextFilters[] = {
     {"wordcount", "", 0, count_words},
 };
 
-// Appends the text to `out` without the single underscores between digits. Returns false if an
-// underscore is elsewhere.
-bool without_underscores(std::string_view text, std::string& out) {
+// Returns the value of a digit, or 99 for any other character.
+int digit_value(char c) {
+  const char low = static_cast<char>(c | 0x20);
+  return c >= '0' && c <= '9' ? c - '0' : low >= 'a' && low <= 'z' ? low - 'a' + 10 : 99;
+}
+
+// Appends the text to `out` without the single underscores between digits of the base. Returns
+// false if an underscore is elsewhere.
+bool without_underscores(std::string_view text, Int base, std::string& out) {
   for (size_t i = 0; i < text.size(); ++i) {
     if (text[i] != '_') {
       out += text[i];
-    } else if (i == 0 || i + 1 == text.size() || text[i - 1] == '_' ||
-               !is_word(static_cast<unsigned char>(text[i - 1])) ||
-               !is_word(static_cast<unsigned char>(text[i + 1]))) {
+    } else if (i == 0 || i + 1 == text.size() || digit_value(text[i - 1]) >= base ||
+               digit_value(text[i + 1]) >= base) {
       return false;
     }
   }
@@ -344,13 +349,10 @@ bool parse_int(std::string_view text, Int base, Int& out) {
     base = 10;
   }
   std::string digits;
-  if (!without_underscores(text, digits) || digits.empty()) return false;
+  if (!without_underscores(text, base, digits) || digits.empty()) return false;
   out = 0;
   for (const char c : digits) {
-    const char low = static_cast<char>(c | 0x20);
-    const int digit = c >= '0' && c <= '9'       ? c - '0'
-                      : low >= 'a' && low <= 'z' ? low - 'a' + 10
-                                                 : 99;
+    const int digit = digit_value(c);
     if (digit >= base) return false;
     const bool overflow =
         __builtin_mul_overflow(out, base, &out) || __builtin_add_overflow(out, Int{digit}, &out);
@@ -362,7 +364,7 @@ bool parse_int(std::string_view text, Int base, Int& out) {
 
 bool parse_float(std::string_view text, double& out) {
   std::string digits;
-  if (!without_underscores(strip_right(strip_left(text)), digits)) return false;
+  if (!without_underscores(strip_right(strip_left(text)), 10, digits)) return false;
   std::string_view rest = digits;
   const bool negative = starts_with(rest, "-");
   if (negative || starts_with(rest, "+")) rest.remove_prefix(1);
