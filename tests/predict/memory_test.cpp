@@ -359,7 +359,9 @@ TEST_CASE("legal values") {
   CHECK(am::nearest_values({1, 2, 4, 8, 16}, 5, 3) == std::vector<int64_t>{2, 4, 8});
   CHECK(am::nearest_multiples(8, 20) == std::vector<int64_t>{16, 24});
   CHECK(am::nearest_multiples(8, 16) == std::vector<int64_t>{16});
-  CHECK(am::nearest_multiples(8, 3) == std::vector<int64_t>{8});
+  for (const int64_t low : {3, 0, -3, -8, -20}) {
+    CHECK(am::nearest_multiples(8, low) == std::vector<int64_t>{8});
+  }
   CHECK(am::assignment("tp_size", {1, 2, 4}) == "tp_size = 1, 2 or 4");
   CHECK(am::assignment("tp_size", {}).empty());
 }

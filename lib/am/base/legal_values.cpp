@@ -33,7 +33,7 @@ std::vector<int64_t> nearest_values(std::vector<int64_t> candidates, int64_t wan
 
 std::vector<int64_t> nearest_multiples(int64_t step, int64_t wanted) {
   AM_ASSERT(step >= 1, "multiples of a positive number");
-  const int64_t below = wanted / step * step;
+  const int64_t below = std::max(wanted, int64_t{0}) / step * step;
   std::vector<int64_t> values;
   if (below >= step) values.push_back(below);
   if (below != wanted || below < step) values.push_back(below + step);
