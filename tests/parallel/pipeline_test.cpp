@@ -230,6 +230,26 @@ TEST_CASE("a tied head is on the last stage", "[pipeline]") {
   check_case(one);
 }
 
+TEST_CASE("a pass adds to a tied head's gradient of earlier passes", "[pipeline]") {
+  const bool reduce = GENERATE(false, true);  // whether the first pass reduces its gradients
+  const PipelineCase one{.family = "gemma", .strategy = "defer_fsdp_grad_sync = false\n"};
+  const TemporaryFolder files;
+  const config::Plan plan = plan_of(one, write_config(one.family, files));
+  runtime::run_ranks(one.pp, [&](const runtime::World& world) {
+    test::RankModel mine(plan, world);
+    checkpoint::initialize(*mine.model, 3);
+    Rows rows(one.microbatches, 0, 1);
+    mine.model->forward_backward(rows, {.divisor = kDivisor});
+    const NamedTensors of_one = gradients_of(*mine.model);
+    mine.model->zero_grad();
+    mine.model->forward_backward(rows, {.divisor = kDivisor, .reduce = reduce});
+    mine.model->forward_backward(rows, {.divisor = kDivisor});
+    for (const auto& [name, gradient] : gradients_of(*mine.model)) {
+      RANK_CHECK(at::allclose(gradient, 2 * of_one.at(name), 1e-5, 1e-6));
+    }
+  });
+}
+
 TEST_CASE("stages are sharded, cut and checkpointed as whole models are", "[pipeline]") {
   const std::string full = "activation_checkpointing = true\n";
   const auto one =

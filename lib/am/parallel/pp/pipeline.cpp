@@ -100,9 +100,11 @@ at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
   options_ = options;
   loss_ = at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
   const bool reduces = at::GradMode::is_enabled() && options.reduce;
-  // After earlier passes, the gradient of each copy of the tied weight is the sum of both. One
-  // gradient is set to zero, so that the next sum counts the earlier passes only once.
-  if (const at::Tensor copy = tied_gradient(last_stage()); reduces && copy.defined()) copy.zero_();
+  // If the gradient of each copy of the tied weight is the sum of both, one is set to zero, so that
+  // the next sum counts the earlier passes only once.
+  if (at::GradMode::is_enabled() && std::exchange(tied_is_summed_, false)) {
+    if (const at::Tensor copy = tied_gradient(last_stage()); copy.defined()) copy.zero_();
+  }
   const ListDecides decides(stages_);
   for (first_ = 0; first_ < batches.count(); first_ += schedule_.microbatches) {
     last_round_ = first_ + schedule_.microbatches == batches.count();
@@ -145,6 +147,7 @@ at::Tensor Pipeline::tied_gradient(int stage) const {
 // order, so the copies stay equal.
 void Pipeline::sum_tied_gradients() {
   if (fault::is_planted(fault::Fault::kPpTiedSum)) return;
+  tied_is_summed_ = true;
   const at::Tensor first = tied_gradient(0), copy = tied_gradient(last_stage());
   if (first.defined() && copy.defined()) {
     first.add_(copy);

@@ -123,6 +123,9 @@ class Pipeline {
   std::string tied_;
   runtime::Channels channels_;
 
+  // Whether both copies of the tied parameter's gradient are their sum, since the last pass.
+  bool tied_is_summed_ = false;
+
   // State of the pass that is running.
   MicroBatches* batches_ = nullptr;
   int64_t first_ = 0;  // index of the first micro-batch of the round
