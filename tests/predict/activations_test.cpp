@@ -160,6 +160,21 @@ TEST_CASE("autocast keeps an input for each matrix that there is") {
   CHECK(copies("mixtral-8x7b-v0.1", Saved::kFeedForwardInput) == 2.0);
 }
 
+TEST_CASE("a GPU's loss copies a chunk of logits where no kernel reads them") {
+  const auto copied = [](const std::string& backend, const std::string& train) {
+    const Planned plan("llama-3.1-8b", am::cat("[mesh]\nworld_size = 1\n[strategy]\nbackend = \"",
+                                               backend, "\"\n[train]\nseq_len = 256\n", train));
+    const double vocabulary = static_cast<double>(plan.config.vocab_size);
+    return am::predict::logits_bytes(plan.context, vocabulary) -
+           am::predict::logits_gradient_bytes(plan.context, vocabulary);
+  };
+  const double chunk = 256.0 * 128256.0 * 4.0;
+  for (const char* terms : {"label_smoothing = 0.1\n", "z_loss = 1e-4\n"}) {
+    CHECK(copied("nccl", terms) - copied("nccl", "") == chunk);
+    CHECK(copied("gloo", terms) == copied("gloo", ""));
+  }
+}
+
 TEST_CASE("a feed-forward that is computed again casts its own matrices again") {
   for (const char* model : {"gpt2", "phi-4", "llama-3.2-1b"}) {
     INFO(model);

@@ -47,7 +47,8 @@ ActivationContext activation_context(const config::Plan& plan, const layout::Lay
       of_logits = *output;
     }
   }
-  context.loss_copies = !context.on_host && of_logits == "float16";
+  const bool has_terms = plan.train.label_smoothing != 0.0 || plan.train.z_loss != 0.0;
+  context.loss_copies = !context.on_host && (of_logits == "float16" || has_terms);
   return context;
 }
 
@@ -103,8 +104,8 @@ double final_norm_activations(const ActivationContext& context, const model::Mod
 
 // The loss reads the logits without a copy, and their gradient overwrites them
 // (nn/fused/cross_entropy.h). If the logits are cast to the output dtype, the original and the cast
-// logits are both live, in forward and in backward. On a GPU the loss of float16 logits copies one
-// chunk of them at a time to float32.
+// logits are both live, in forward and in backward. On a GPU the loss of float16 logits, and one
+// with label smoothing or z-loss, copies one chunk of them at a time to float32.
 double logits_bytes(const ActivationContext& context, double vocabulary) {
   const bool casts = context.output_bytes != context.product_bytes;
   const double numel = context.tokens * vocabulary;
