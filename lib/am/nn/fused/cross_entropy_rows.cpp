@@ -137,7 +137,7 @@ void gradient_by_aten(at::Tensor& out_Nv, const at::Tensor& logits_Nv, const at:
     const at::Tensor labels = labels_N.narrow(0, row, count);
     const Columns at = columns(labels, range, logits_Nv.size(1));
     const at::Tensor sums = sums_N.narrow(0, row, count).unsqueeze(-1);
-    at::Tensor softmax = (logits_Nv.narrow(0, row, count).to(sums_N.scalar_type()) - sums).exp_();
+    at::Tensor softmax = (logits_Nv.narrow(0, row, count) - sums).exp_();  // in the sums' dtype
     if (terms.z_loss != 0.0) softmax.mul_(sums * (2.0 * terms.z_loss) + 1.0);
     softmax.scatter_add_(
         -1, at.index_N.unsqueeze(-1),
