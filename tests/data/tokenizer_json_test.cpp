@@ -10,6 +10,7 @@
 #include "am/base/text.h"
 #include "am/data/tokenizer.h"
 #include "am/data/tokenizer/bpe_merges.h"
+#include "am/data/tokenizer/regex.h"
 #include "am/data/tokenizer/unicode.h"
 #include "support/folders.h"
 #include "support/temporary_folder.h"
@@ -105,6 +106,41 @@ TEST_CASE("a split that keeps its matches only") {
   CHECK(encode(json, "ababb") == std::vector<int64_t>{0, 0});
   json["pre_tokenizer"]["pretokenizers"][0]["invert"] = false;
   CHECK(encode(json, "ababb") == std::vector<int64_t>{1, 1, 1});
+}
+
+// The expected matches are those of the package tokenizers 0.23.3. The text has a combining accent,
+// a connector, and numbers of several categories.
+TEST_CASE("word characters and hexadecimal digits are Oniguruma's, also inside of a class") {
+  const std::pair<const char*, const char*> cases[] = {
+      {R"(\w+)", "a|b\u0301c\u203F_|g9\u00B2|\u2160\u24D0"},
+      {R"(\W+)", "-| |\u2074"},
+      {R"([\w]+)", "a|b\u0301c\u203F_|g9|\u2160\u24D0"},
+      {R"([^\w]+)", "-| |\u00B2\u2074"},
+      {R"([\W]+)", "-| |\u00B2\u2074"},
+      {R"([^\W]+)", "a|b\u0301c\u203F_|g9|\u2160\u24D0"},
+      {R"([^\W_]+)", "a|b\u0301c\u203F|g9|\u2160\u24D0"},
+      {R"([_\W]+)", "-|_ |\u00B2\u2074"},
+      {R"([^a\W\d]+)", "b\u0301c\u203F_|g|\u2160\u24D0"},
+      {R"([\H]+)", "-|\u0301|\u203F_ g|\u00B2\u2074\u2160\u24D0"},
+      {R"(\H+)", "-|\u0301|\u203F_ g|\u00B2\u2074\u2160\u24D0"},
+      {R"([^\H]+)", "a|b|c|9"},
+      {R"([\H\W]+)", "-|\u0301|\u203F_ g|\u00B2\u2074\u2160\u24D0"},
+      {R"([^\H\d]+)", "a|b|c"},
+      {R"([\w&&[^\W\d]]+)", "a|b\u0301c\u203F_|g|\u2160\u24D0"},
+      {R"([\w&&[^\d_]]+)", "a|b\u0301c\u203F|g|\u2160\u24D0"},
+      {R"([\W&&[^-]]+)", " |\u00B2\u2074"},
+  };
+  const std::string text = "a-b\u0301c\u203F_ g9\u00B2\u2074\u2160\u24D0";
+  for (const auto& [pattern, expected] : cases) {
+    INFO(pattern);
+    const Regex regex(pattern);
+    std::vector<std::string> found;
+    Regex::Matches matches(regex, text);
+    for (size_t begin = 0, end = 0; matches.next(begin, end);) {
+      found.push_back(text.substr(begin, end - begin));
+    }
+    CHECK(join(found, "|") == expected);
+  }
 }
 
 TEST_CASE("tokenizers that are not read say why") {

@@ -5,6 +5,7 @@
 
 #include <array>
 #include <cctype>
+#include <vector>
 
 #include "am/base/error.h"
 #include "am/base/text.h"
@@ -56,8 +57,8 @@ bool is_script(const std::string& name) {
 //   \p{Han}       \p{sc:Han}, because PCRE2 would include characters that several scripts share
 //   [A&&[^B]]     (?:(?![B])[A])
 // and in Oniguruma's dialect:
-//   \w            also marks and connectors, which PCRE2 leaves out
-//   \h            a hexadecimal digit
+//   \w \W         also marks and connectors, which PCRE2 leaves out, but few numbers of category No
+//   \h \H         a hexadecimal digit, any other character
 //   {1,3}+        repeats the interval, and is not possessive
 class Translation {
  public:
@@ -86,19 +87,22 @@ class Translation {
   // Translates the escape at the cursor.
   void escape(bool in_class, std::string& out) {
     const char kind = ahead(1);
-    constexpr const char* kWord = R"(\p{L}\p{M}\p{N}\p{Pc})";
     if (kind == 's' || kind == 'S') {
       at_ += 2;
       out += kind == 's' ? R"(\p{White_Space})" : R"(\P{White_Space})";
-    } else if (ruby_ && kind == 'w') {
+    } else if (ruby_ && std::string_view("wWhH").find(kind) != std::string_view::npos) {
       at_ += 2;
-      out += in_class ? kWord : cat("[", kWord, "]");
-    } else if (ruby_ && kind == 'W' && !in_class) {
-      at_ += 2;
-      out += cat("[^", kWord, "]");
-    } else if (ruby_ && kind == 'h') {
-      at_ += 2;
-      out += in_class ? "0-9a-fA-F" : "[0-9a-fA-F]";
+      const bool word = kind == 'w' || kind == 'W';
+      const bool negated = kind == 'W' || kind == 'H';
+      const std::string set = !word ? kHexDigit : in_class ? kWord : cat(kWord, kLatin1Numbers);
+      if (!in_class) {
+        out += cat(negated ? "[^" : "[", set, "]");
+      } else if (negated) {
+        out += R"(\P{Any})";  // matches nothing; character_class() adds the complement
+        complements_.push_back(set);
+      } else {
+        out += set;
+      }
     } else if ((kind == 'p' || kind == 'P') && ahead(2) == '{') {
       property(out);
     } else {
@@ -128,16 +132,18 @@ class Translation {
     std::string inside = "[";
     std::string excluded;
     ++at_;
-    if (ahead(0) == '^') inside += pattern_[at_++];
+    const bool negated = ahead(0) == '^';
+    complements_.clear();
+    if (negated) inside += pattern_[at_++];
     if (ahead(0) == ']') inside += cat("\\", pattern_[at_++]);
     while (at_ < pattern_.size() && pattern_[at_] != ']') {
       if (starts_with(pattern_.substr(at_), "&&[^")) {
         const size_t end = pattern_.find(']', at_);
         if (end == std::string_view::npos) break;
-        Translation exclusion(pattern_.substr(at_ + 2, end + 1 - at_ - 2),
-                              ruby_ ? Regex::Dialect::kOniguruma : Regex::Dialect::kPerl);
-        excluded = exclusion.run();
-        excluded.erase(1, 1);  // the ^
+        const std::string exclusion = cat("[", pattern_.substr(at_ + 4, end + 1 - at_ - 4));
+        excluded =
+            Translation(exclusion, ruby_ ? Regex::Dialect::kOniguruma : Regex::Dialect::kPerl)
+                .run();
         at_ = end + 1;
       } else if (pattern_[at_] == '\\') {
         escape(/*in_class=*/true, inside);
@@ -151,6 +157,10 @@ class Translation {
       }
     }
     if (at_ < pattern_.size()) inside += pattern_[at_++];
+    for (const std::string& set : complements_) {
+      inside =
+          negated ? cat("(?:(?=[", set, "])", inside, ")") : cat("(?:", inside, "|[^", set, "])");
+    }
     out_ += excluded.empty() ? inside : cat("(?:(?!", excluded, ")", inside, ")");
   }
 
@@ -171,10 +181,18 @@ class Translation {
     ++at_;
   }
 
+  // Insides of character classes. Oniguruma's \w matches the numbers of Latin-1 only outside of a
+  // class.
+  static constexpr const char* kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
+  static constexpr const char* kLatin1Numbers = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
+  static constexpr const char* kHexDigit = "0-9a-fA-F";
+
   std::string_view pattern_;
   bool ruby_;
   size_t at_ = 0;
   std::string out_;
+  // Sets whose complements belong to the current class, which PCRE2 cannot express inside of one.
+  std::vector<std::string> complements_;
 };
 
 }  // namespace

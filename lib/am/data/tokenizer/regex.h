@@ -15,7 +15,7 @@ namespace am::data {
 
 class Regex {
  public:
-  // The dialects differ in `$` and `^`, in `\w`, `\h`, and in `{1,3}+`.
+  // The dialects differ in `$` and `^`, in `\w`, `\W`, `\h`, `\H`, and in `{1,3}+`.
   enum class Dialect {
     kOniguruma,  // patterns of tokenizer.json, in Ruby's syntax: `^` and `$` also match within the
                  // text, at the beginning and end of a line
