@@ -134,6 +134,11 @@ TEST_CASE("text that nests without end is an error and no crash") {
   CHECK(only_error("[" + key + "]\n").rule == "plan.syntax");
   CHECK(only_error("x = { " + key + " = 1 }\n").rule == "plan.syntax");
   CHECK(only_error("x = \"#\"\n" + key + " = 1\n").rule == "plan.syntax");
+  const auto rule_of = [](size_t parts) {
+    return only_error(cat(join(std::vector<std::string>(parts, "a"), "."), " = 1\n")).rule;
+  };
+  CHECK(rule_of(64) == "plan.section");
+  CHECK(rule_of(65) == "plan.syntax");
   // Dots in texts and comments do not nest anything.
   const std::string dots(100, '.');
   CHECK(good("[model]\npath = \"\"\"\n" + dots + "\n\"\"\"  # " + dots + "\n").model.path ==

@@ -179,7 +179,7 @@ size_t walk_outside_strings(std::string_view text, const KeepOn& keep_on) {
 bool keys_are_shallow(std::string_view text, const std::string& file, Diagnostics& found) {
   int dots = 0;
   const size_t end = walk_outside_strings(text, [&](size_t i) {
-    if (text[i] == '.') return ++dots <= kDeepest;
+    if (text[i] == '.') return ++dots < kDeepest;
     if (std::string_view("\n=,{}[]").find(text[i]) != std::string_view::npos) dots = 0;
     return true;
   });
