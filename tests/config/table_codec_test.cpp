@@ -101,6 +101,10 @@ TEST_CASE("Megatron's blends become sources") {
   write_file_atomically(folder / "blend.json", "{}");
   const std::string file = (folder / "blend.json").string();
   CHECK(error_of(kind + "\"" + file + "\"\n").message == file + ": this is not a blend");
+  write_file_atomically(folder / "blend.json", "[]");
+  const Diagnostics found = parse("nothing = 1\n" + kind + "\"" + file + "\"\n").found;
+  REQUIRE(found.errors() == 2);
+  CHECK(found.items()[1].message == file + ": the blend is empty");
   CHECK(error_of(kind + "\"nothing.json\"\n").rule == "plan.value");
   CHECK(error_of(kind + "[\"0.7\", \"a\", \"b\"]\n").message ==
         "data.path: \"b\" in a blend is not a weight");

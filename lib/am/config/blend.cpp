@@ -15,7 +15,8 @@ namespace am::config {
 
 namespace {
 
-// Reads Megatron's blend from a .json file: a list, or an object with the list "train".
+// Reads Megatron's blend from a .json file: a list, or an object with the list "train". Returns an
+// empty list after an error.
 std::vector<std::string> read_blend(const Plan& plan, const std::string& path, Diagnostics& found) {
   const std::string file = plan.resolve(path).string();
   std::vector<std::string> blend;
@@ -25,6 +26,9 @@ std::vector<std::string> read_blend(const Plan& plan, const std::string& path, D
     if (json.is_array()) {
       for (const Json& each : json)
         blend.push_back(each.is_string() ? each.get<std::string>() : dump_json(each, -1));
+      if (blend.empty()) {
+        found.error("plan.value", plan.span("data.path"), cat(file, ": the blend is empty"));
+      }
       return blend;
     }
     found.error("plan.value", plan.span("data.path"), cat(file, ": this is not a blend"),
@@ -51,12 +55,7 @@ void settle_blend(Plan& plan, Diagnostics& found) {
   std::vector<std::string> blend = data.path;
   if (blend.size() == 1 && ends_with(blend.front(), ".json")) {
     blend = read_blend(plan, blend.front(), found);
-    if (blend.empty()) {
-      if (found.ok()) {
-        found.error("plan.value", plan.span("data.path"), "data.path: the blend is empty");
-      }
-      return;
-    }
+    if (blend.empty()) return;
   } else if (!number_of(blend.front())) {
     return;
   }
