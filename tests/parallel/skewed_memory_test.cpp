@@ -85,4 +85,17 @@ TEST_CASE("am-plan states a bound for ranks whose experts all tokens take") {
   CHECK(got >= 0.7 * bound);  // the experts of all tokens may be spread over two ranks
 }
 
+TEST_CASE("the gradient of stacked down projections, which alone are trained, counts once") {
+  const config::Plan plan = test::parse(cat(
+      "[model]\npath = \"table_stacked_large\"\nfreeze_params = [\"*embed*\", \"lm_head*\", "
+      "\"*norm*\", \"*attn*\", \"*router*\", \"*gate_up*\", \"*bias\"]\n[train]\nseq_len = 64\n",
+      test::float32_fsdp2(1, "", "backend = \"gloo\"\n")));
+  std::vector<int64_t> counts;
+  const auto got = static_cast<double>(measured(plan, counts));
+  const auto bound = static_cast<double>(planned(plan, predict::Routing::kSkewed));
+  INFO(got << " measured, " << bound << " planned");
+  CHECK(got <= bound);
+  CHECK(bound <= 1.03 * got);
+}
+
 }  // namespace am::skewed_memory

@@ -85,11 +85,12 @@ BackwardBytes stacked_backward(const ActivationContext& context, const layout::L
   const double second = parts > 1.0 ? of_one * hidden * p : 0.0;
   const double in_wide = std::max(of_expert(wide, parts), second) + narrow(wide);
   // walk_step() (step_walk.cpp) adds the layer's largest gradient of one parameter at `first` and
-  // `later`. Here the largest is the gradient of the gate and up weights. It is not live at
-  // `first`, so it is subtracted from `first`.
+  // `later`. Here the largest is the gradient of the gate and up weights, which is not live at
+  // `first`, or, if they are frozen, that of the down projection, which in_down counts. It is
+  // subtracted from `first`.
   const ExchangeBytes exchange =
       exchange_bytes(context, all - of_rows, of_rows, rows * width * p, 0.0, wide.trains);
-  return {.first = all + in_down - gradient(wide),
+  return {.first = all + in_down - std::max(gradient(wide), gradient(down)),
           .later = all + in_wide,
           .rows_arrive = exchange.first,
           .rows_return = exchange.last};
