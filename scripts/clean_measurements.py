@@ -211,6 +211,8 @@ class Cleaner:
 
     def add_numerics(self):
         row, out = self.row, self.out
+        if row["framework"] not in IMPLEMENTATIONS:
+            raise LeftOut(f"the framework {row['framework']} is not known")
         is_eager = row["framework"] == "torchtitan" and row["compile"] == "0"
         out["implementation"] = "pytorch" if is_eager else IMPLEMENTATIONS[row["framework"]]
         out["format"] = precision_of(row["precision"])

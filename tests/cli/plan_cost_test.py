@@ -441,6 +441,20 @@ class CostTest(PlanCase):
         self.assertIn("left out 14: fine-tuning", done.stdout)
         self.assertEqual(clean.read_text(), (SOURCE / "plans/measured/runs.csv").read_text())
 
+    def test_a_published_run_of_an_unknown_framework_is_left_out(self):
+        with open(SOURCE / "scripts/measurements/runs.csv", newline="", encoding="utf-8") as file:
+            rows = csv.DictReader(file)
+            runs = [next(rows), next(rows) | {"framework": "mine"}]
+        published = self.folder / "mine.csv"
+        with open(published, "w", newline="", encoding="utf-8") as file:
+            writer = csv.DictWriter(file, rows.fieldnames)
+            writer.writeheader()
+            writer.writerows(runs)
+        done = subprocess.run([SOURCE / "scripts/clean_measurements.py", published, "-o", self.folder / "clean.csv"],
+                              capture_output=True, text=True, check=True)
+        self.assertEqual(done.stdout,
+                         "1 runs, 1 of them timed\n  left out 1: the framework mine is not known\n")
+
     def test_micro_batches_of_every_built_in_run_make_its_batch(self):
         rows = lambda path: csv.DictReader((SOURCE / path).read_text().splitlines())  # noqa: E731
         published = {row["id"]: row for row in rows("scripts/measurements/runs.csv")}
