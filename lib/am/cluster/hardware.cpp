@@ -147,7 +147,8 @@ std::optional<Gpu> find_gpu(std::string_view name, const std::filesystem::path& 
   const std::string wanted = lower(name);
   for (const EmbeddedFile& file : cluster_files()) {
     if (wanted == file.name || has_alias(file.text, wanted)) {
-      return parse_gpu(file.text, std::string(file.name), cat("plans/clusters/", file.name), found);
+      return parse_gpu(file.text, std::string(file.name),
+                       cat("plans/clusters/", file.name, ".toml"), found);
     }
   }
   const std::vector<std::string> names = gpu_names();
