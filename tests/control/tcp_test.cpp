@@ -1,8 +1,10 @@
 #include "am/control/tcp.h"
 
+#include <pthread.h>
 #include <sys/stat.h>
 
 #include <atomic>
+#include <csignal>
 #include <fstream>
 #include <thread>
 #include <vector>
@@ -131,6 +133,27 @@ TEST_CASE("who knows the token attaches over TCP, and who does not is refused") 
   fs::permissions(wrong.token, fs::perms::owner_read | fs::perms::owner_write);
   CHECK_THROWS_WITH(Client(wrong, Json::object(), 5s), Catch::Contains("does not know the token"));
   CHECK(job.answers_at(job.remote()));
+}
+
+TEST_CASE("a signal does not end the wait for a connection") {
+  TcpAddress address = parse_tcp("127.0.0.1:0");
+  const int listener = listen_tcp(address);
+  REQUIRE(::listen(listener, 0) == 0);  // one connection, which nobody accepts, fills the queue
+  const int first = connect_tcp(address, 5s);
+  struct sigaction ignore = {}, before = {};
+  ignore.sa_handler = [](int) {};
+  REQUIRE(::sigaction(SIGUSR1, &ignore, &before) == 0);
+  std::thread other([&, self = ::pthread_self()] {
+    std::this_thread::sleep_for(100ms);
+    ::pthread_kill(self, SIGUSR1);
+    std::this_thread::sleep_for(100ms);
+    ::close(::accept(listener, nullptr, nullptr));
+  });
+  int second = -1;
+  CHECK_NOTHROW(second = connect_tcp(address, 5s));
+  other.join();
+  ::sigaction(SIGUSR1, &before, nullptr);
+  for (const int fd : {listener, first, second}) ::close(fd);
 }
 
 // Sends bytes to the TCP port of the job. Returns the bytes that the job sends until it closes the

@@ -8,8 +8,10 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -22,6 +24,8 @@
 namespace am::control {
 
 namespace {
+
+using namespace std::chrono_literals;
 
 constexpr int kTcpBacklog = 64;
 constexpr int kLargestPort = 65535;
@@ -69,13 +73,25 @@ int listen_there(const addrinfo& at) {
   return listens ? fd : close_failed(fd);
 }
 
+// Waits until the socket can be written. Signals do not cut the wait short.
+bool wait_writable(int fd, std::chrono::milliseconds patience) {
+  using Clock = std::chrono::steady_clock;
+  const auto end = Clock::now() + patience;
+  for (;;) {
+    const auto left =
+        std::max(std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()), 0ms);
+    pollfd wait{fd, POLLOUT, 0};
+    const int ready = ::poll(&wait, 1, static_cast<int>(left.count()));
+    if (ready >= 0 || errno != EINTR) return ready == 1;
+  }
+}
+
 int connect_there(const addrinfo& at, std::chrono::milliseconds patience) {
   const int fd = ::socket(at.ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, at.ai_protocol);
   if (fd < 0) return -1;
   if (::connect(fd, at.ai_addr, at.ai_addrlen) != 0) {
     if (errno != EINPROGRESS) return close_failed(fd);
-    pollfd wait{fd, POLLOUT, 0};
-    if (::poll(&wait, 1, static_cast<int>(patience.count())) != 1) {
+    if (!wait_writable(fd, patience)) {
       errno = ETIMEDOUT;
       return close_failed(fd);
     }
