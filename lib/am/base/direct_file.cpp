@@ -125,9 +125,7 @@ class DirectFile::Writers {
     if (const int code = write_piece({data, size, offset, nullptr}); code != 0) fail(path_, code);
     end_threads();
     if (::ftruncate(fd_, static_cast<off_t>(end)) != 0) fail(path_, errno);
-    while (::fsync(fd_) != 0) {
-      if (errno != EINTR) fail(path_, errno);
-    }
+    if (sync_retrying(fd_) != 0) fail(path_, errno);
     if (::close(std::exchange(fd_, -1)) != 0 && errno != EINTR) fail(path_, errno);
   }
 

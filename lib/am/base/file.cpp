@@ -85,7 +85,8 @@ void write_all(int fd, const fs::path& path, const void* data, size_t size) {
 
 // Syncs a file to disk. Ignores the errors of pipes and terminals, which cannot be synced.
 void sync_all(int fd, const fs::path& path) {
-  if (::fsync(fd) != 0 && errno != EINVAL && errno != EROFS) fail(path, "cannot write", errno);
+  if (sync_retrying(fd) != 0 && errno != EINVAL && errno != EROFS)
+    fail(path, "cannot write", errno);
 }
 
 // Returns a path in the folder of `path` that no other thread or process uses.
@@ -318,6 +319,14 @@ void write_new_files(const fs::path& folder, std::span<const NewFile> files) {
   }
   for (const auto& file : open) file->close();
   sync_folder(folder);
+}
+
+int sync_retrying(int fd) {
+  int result;
+  do {
+    result = ::fsync(fd);
+  } while (result != 0 && errno == EINTR);
+  return result;
 }
 
 void sync_folder(const fs::path& folder) {

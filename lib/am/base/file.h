@@ -119,6 +119,9 @@ class FileWriter {
   int fd_ = -1;
 };
 
+// Calls fsync(), again if a signal interrupts it, as on FUSE file systems.
+int sync_retrying(int fd);
+
 // Syncs a folder's entries to disk, so that a rename in the folder survives a crash.
 void sync_folder(const std::filesystem::path& folder);
 

@@ -77,7 +77,7 @@ void JsonlSink::write(const StepMetrics& metrics) {
 }
 
 void JsonlSink::flush() {
-  if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_);
+  if (sync_retrying(fd_) != 0 && errno != EINVAL) fail(path_);
 }
 
 }  // namespace am::observe

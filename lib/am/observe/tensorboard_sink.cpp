@@ -197,7 +197,7 @@ void TensorBoardSink::write_summary(int64_t step, std::string_view summary) {
 
 void TensorBoardSink::flush() {
   write_head();
-  if (::fsync(fd_) != 0 && errno != EINVAL) fail(path_, std::strerror(errno));
+  if (sync_retrying(fd_) != 0 && errno != EINVAL) fail(path_, std::strerror(errno));
 }
 
 // Passes the whole record to one write(), so that readers normally see only complete records.

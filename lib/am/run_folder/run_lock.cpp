@@ -206,7 +206,7 @@ void write_holder(const Descriptor& file, const fs::path& path, const std::strin
   const bool written =
       ::ftruncate(file.get(), 0) == 0 &&
       ::pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&
-      (::fsync(file.get()) == 0 || errno == EINVAL);
+      (sync_retrying(file.get()) == 0 || errno == EINVAL);
   if (!written) throw cannot(path, "cannot write the lock");
 }
 
