@@ -193,11 +193,13 @@ TEST_CASE("destroy_global_state runs hooks first, once, and gives SIGINT back", 
       order.push_back(sigint_handler() == SIG_IGN ? "quiet" : "loud");
       throw std::runtime_error("no such buffer");
     });
+    dist.before_leaving("a program's hook", [] { throw 1; });
     destroy_global_state(dist);
     CHECK(order == std::vector<std::string>{"quiet", "1"});
     CHECK_FALSE(is_distributed(dist));
     CHECK(sigint_handler() == on_sigint);  // OLMo-core resets it to SIG_DFL
     CHECK(logs.count(LogLevel::kWarning, "the expert-parallel buffer failed: no such buffer") == 1);
+    CHECK(logs.count(LogLevel::kWarning, "a program's hook failed: an exception that is not") == 1);
     destroy_global_state(dist);
     CHECK(order.size() == 2);
     dist.before_leaving("without a job", [&] { order.push_back("alone"); });

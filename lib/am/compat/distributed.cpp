@@ -141,11 +141,13 @@ void Distributed::leave() {
   while (!hooks_.empty()) {
     const auto [what, hook] = std::move(hooks_.back());
     hooks_.pop_back();
+    // A failed hook must not keep the connections open.
     try {
       hook();
     } catch (const std::exception& error) {
-      // A failed hook must not keep the connections open.
       log(LogLevel::kWarning, cat(what, " failed: ", first_line(error)));
+    } catch (...) {
+      log(LogLevel::kWarning, cat(what, " failed: an exception that is not a std::exception"));
     }
   }
   world_.reset();
