@@ -68,7 +68,6 @@ class RankFile {
     run_folder::IndexedBox* place = nullptr;  // the entry of the box in index_
   };
 
-  void add(SavedBox saved);
   // Visits the contents of the file in order: calls `values` with each tensor, and `text` with the
   // bytes before, between and behind the tensors' values.
   template <typename Text, typename Values>
