@@ -37,7 +37,9 @@ struct Answer {
   Schedule schedule;
   Timeline timeline;
   bool has_pipeline = true;
-  int64_t rounds = 1;  // number of runs of the schedule per step
+  int64_t per_step = 1;  // number of micro-batches of a step
+  // Number of runs of the schedule per step; nullopt if the step is no multiple of the schedule.
+  std::optional<int64_t> rounds;
 };
 
 // Returns the schedule of a plan without a pipeline: one stage, whose rank runs each micro-batch's
@@ -91,7 +93,10 @@ std::optional<Answer> find_answer(const ScheduleOptions& options, const PlanInpu
   }
   if (!schedule.has_value()) return std::nullopt;
   answer.schedule = *std::move(schedule);
-  answer.rounds = std::max<int64_t>(1, per_step / answer.schedule.microbatches);
+  answer.per_step = per_step;
+  if (per_step % answer.schedule.microbatches == 0) {
+    answer.rounds = per_step / answer.schedule.microbatches;
+  }
   answer.timeline = am::pipeline::simulate(
       answer.schedule, am::pipeline::Durations::even(answer.schedule.stages(), pp));
   return answer;
@@ -111,7 +116,7 @@ am::Json to_json(const Answer& answer) {
   json["stages"] = answer.schedule.stages();
   json["stage_ranks"] = answer.schedule.owners;
   json["microbatches"] = answer.schedule.microbatches;
-  json["rounds_per_step"] = answer.rounds;
+  json["rounds_per_step"] = answer.rounds ? am::Json(*answer.rounds) : am::Json();
   json["makespan"] = answer.timeline.makespan;
   json["bubble_fraction"] = answer.timeline.bubble_fraction;
   json["idle"] = answer.timeline.idle;
@@ -173,9 +178,11 @@ std::string report(const Answer& answer, const am::term::Style& style) {
               am::format_general(answer.timeline.makespan, 6),
               ": one unit is the forward of a rank's layers, and a backward takes "
               "two\n");
-  if (answer.has_pipeline && answer.rounds > 1) {
-    text += am::cat("a step has ", answer.rounds * answer.schedule.microbatches,
-                    " micro-batches, so it runs this schedule ", answer.rounds, " times\n");
+  if (answer.has_pipeline && answer.rounds != 1) {
+    text += am::cat("a step has ", answer.per_step, " micro-batches, ",
+                    answer.rounds ? am::cat("so it runs this schedule ", *answer.rounds, " times\n")
+                                  : am::cat("which is no multiple of this schedule's ",
+                                            answer.schedule.microbatches, "\n"));
   }
   if (!answer.has_pipeline) {
     text += "no pipeline (pp_size = 1): every rank runs its micro-batches one after the other\n";

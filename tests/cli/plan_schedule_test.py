@@ -187,6 +187,16 @@ class Files(PlanCase):
         item, = answer["diagnostics"]
         self.assertEqual((item["rule"], item["help"]), ("schedule.plan", "--set mesh.pp_size=2"))
 
+    def test_a_csv_that_does_not_divide_the_step(self):
+        file = self.write("three.csv", "0F0,0F1,0F2,,0B0,0B1,0B2\n,1F0,1F1,1F2,1B0,1B1,1B2\n")
+        for batch, rounds, line in ((8, None, "which is no multiple of this schedule's 3"),
+                                    (2, None, "which is no multiple of this schedule's 3"),
+                                    (6, 2, "so it runs this schedule 2 times")):
+            plan = self.plan(mesh(2, batch))
+            self.assertEqual(self.json("schedule", plan, "--from-csv", file)["rounds_per_step"], rounds)
+            self.assertIn(f"a step has {batch} micro-batches, {line}\n",
+                          self.am_plan("schedule", plan, "--from-csv", file).out)
+
     def test_a_csv_that_is_not_there(self):
         result = self.am_plan("schedule", self.plan(mesh(2)), "--from-csv", "none.csv", status=2)
         self.assertIn("none.csv", result.err)
