@@ -5,6 +5,7 @@
 #include "am/base/text.h"
 #include "am/model/config.h"
 #include "am/model/family.h"
+#include "support/published_model.h"
 
 namespace {
 
@@ -154,21 +155,26 @@ TEST_CASE("the last matching rule wins") {
 }
 
 TEST_CASE("a pattern that matches nothing says what was meant") {
-  const ModelConfig config = two_layers("llama-3.1-8b");
-  const auto help_of = [&](const std::string& pattern) {
+  const ModelConfig llama = two_layers("llama-3.1-8b");
+  const auto help_of = [&](const std::string& pattern, const ModelConfig& config) {
     TpPlan plan{.source = "test", .rules = {{pattern, TpStyle::kColwise}}};
     Diagnostics found;
     REQUIRE(resolve_errors(plan, config, &found) == Ids{"tp.pattern"});
     CHECK(found.items()[0].span.line == 3);
     return found.items()[0].help;
   };
-  CHECK_THAT(help_of("layers.*.mlp.up_proj"), Catch::Contains("model.layers.*.mlp.up_proj"));
-  CHECK_THAT(help_of("model.layers.*.mlp.up_proj.weight"), Catch::Contains("not parameters"));
-  CHECK_THAT(help_of("model.layers.*.mlp.up_porj"), Catch::Contains("model.layers.*.mlp.up_proj"));
-  CHECK_THAT(help_of("lm_haed"), Catch::Contains("lm_head"));
-  help_of("");
-  help_of("*.*.*.*.*.*.*");
-  help_of("model.layers.7.mlp.up_proj");
+  CHECK_THAT(help_of("layers.*.mlp.up_proj", llama), Catch::Contains("model.layers.*.mlp.up_proj"));
+  CHECK_THAT(help_of("model.layers.*.mlp.up_proj.weight", llama),
+             Catch::Contains("not parameters"));
+  CHECK_THAT(help_of("model.layers.*.mlp.up_porj", llama),
+             Catch::Contains("model.layers.*.mlp.up_proj"));
+  CHECK_THAT(help_of("lm_haed", llama), Catch::Contains("lm_head"));
+  // The first layer of this model has no experts.
+  CHECK_THAT(help_of("model.layers.*.mlp.shared_experts.up_porj", two_layers("deepseek-v2-lite")),
+             Catch::Contains("model.layers.*.mlp.shared_experts.up_proj"));
+  help_of("", llama);
+  help_of("*.*.*.*.*.*.*", llama);
+  help_of("model.layers.7.mlp.up_proj", llama);
 }
 
 TEST_CASE("a rule's own line is the place of its error") {

@@ -2,6 +2,7 @@
 #include "am/model/tp_plan.h"
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include "am/base/text.h"
@@ -42,13 +43,9 @@ std::string pattern_help(std::string_view pattern, const std::vector<TpModule>& 
   }
   const std::string prefixed = cat("model.", pattern);
   if (matches_any(prefixed, modules)) return cat("did you mean \"", prefixed, "\"?");
-  // Only layer 0 and the modules outside the layers are searched, because all layers have the same
-  // names.
-  std::vector<std::string> candidates;
-  for (const TpModule& module : modules) {
-    if (module.layer <= 0) candidates.push_back(any_layer_name(module.name, module.layer));
-  }
-  const auto near = nearest(pattern, candidates);
+  std::set<std::string> names;  // layers of one kind have the same names
+  for (const TpModule& module : modules) names.insert(any_layer_name(module.name, module.layer));
+  const auto near = nearest(pattern, std::vector<std::string>(names.begin(), names.end()));
   if (near.has_value()) return cat("did you mean \"", *near, "\"?");
   return "`*` matches one component: \"model.layers.*.mlp.up_proj\"";
 }
