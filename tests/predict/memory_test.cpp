@@ -145,7 +145,7 @@ TEST_CASE("activations grow with tokens and shrink with tp and sequence parallel
   const auto long_tp = at("tp_size = 8\n[train]\nseq_len = 16384\n");
   const int64_t numel = 16384LL * 128256;
   CHECK(long_base.logits == numel * 2);
-  CHECK(numel / 8 < model::kLossElements);
+  CHECK(numel / 8 < am::model::kLossElements);
   CHECK(long_tp.logits == numel / 8 * 2);
   const auto long_tp_in_half =
       at("tp_size = 8\n[strategy]\nmp_policy = { param_dtype = \"float16\" }\n"
