@@ -40,5 +40,6 @@ TEST_CASE("boxes that do not") {
   CHECK(cover_problem({4}, {{{INT64_MAX}, {INT64_MAX}}}).find("is not inside [4]") !=
         std::string::npos);
   CHECK(cover_problem({}, {{{}, {}}, {{}, {}}}) == "it has several parts, but only one element");
+  CHECK(cover_problem({2, -1}, {}) == "its shape [2, -1] has a negative size");
   CHECK(cover_problem({INT64_MAX, 3}, {}).find("more than 2^63 elements") != std::string::npos);
 }

@@ -69,7 +69,8 @@ std::optional<std::string> why_not_covered(std::span<const int64_t> shape,
                                            std::span<const Box* const> boxes) {
   int64_t volume = 1;
   for (const int64_t size : shape) {
-    if (size < 0 || __builtin_mul_overflow(volume, size, &volume)) {
+    if (size < 0) return cat("its shape ", shape_text(shape), " has a negative size");
+    if (__builtin_mul_overflow(volume, size, &volume)) {
       return cat("its shape ", shape_text(shape), " has more than 2^63 elements");
     }
   }
