@@ -38,8 +38,9 @@ c10::Device device_of(int32_t index) {
   return index < 0 ? c10::Device(c10::kCPU) : c10::Device(c10::kCUDA, static_cast<int8_t>(index));
 }
 
-// Parses the placements of am_live_tensor, for example "dp_shard:S0 tp:R".
-std::vector<std::pair<std::string, mesh::Placement>> parse_placements(const std::string& text) {
+// Parses the placements of an am_live_tensor with `dims` dims, for example "dp_shard:S0 tp:R".
+std::vector<std::pair<std::string, mesh::Placement>> parse_placements(const std::string& text,
+                                                                      int32_t dims) {
   std::vector<std::pair<std::string, mesh::Placement>> placements;
   for (const std::string& word : split(text, ' ')) {
     if (word.empty()) continue;
@@ -49,10 +50,11 @@ std::vector<std::pair<std::string, mesh::Placement>> parse_placements(const std:
     mesh::Placement placement;
     if (what == "P") {
       placement = mesh::Placement::partial();
-    } else if (!what.empty() && what.front() == 'S' && dim) {
+    } else if (!what.empty() && what.front() == 'S' && dim && *dim >= 0 && *dim < dims) {
       placement = mesh::Placement::shard(static_cast<int>(*dim));
     } else if (what != "R") {
-      throw Error(ErrorKind::kUsage, cat("`", word, "` is not a placement"),
+      throw Error(ErrorKind::kUsage,
+                  cat("`", word, "` is not a placement of a tensor with ", dims, " dims"),
                   "for example: dp_shard:S0 tp:R");
     }
     placements.emplace_back(word.substr(0, colon), placement);
@@ -98,7 +100,7 @@ values::ProgramTensor tensor_of(const am_live_tensor& from) {
   const Shape shape = from.dims == 0 ? Shape() : list(from.shape);
   tensor.shape = from.global_shape == nullptr ? shape : list(from.global_shape);
   tensor.offset = from.offset == nullptr ? Shape(shape.size(), 0) : list(from.offset);
-  tensor.placements = parse_placements(text_of(from.placements));
+  tensor.placements = parse_placements(text_of(from.placements), from.dims);
   const c10::Device device = device_of(from.device);
   const auto options = at::TensorOptions(tensor::parse_dtype(text_of(from.dtype)));
   if (numel(shape) == 0) {
