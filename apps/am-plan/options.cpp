@@ -51,7 +51,8 @@ void add_option(CLI::App& command, const Option& option, std::vector<std::string
 }
 
 void add_option(CLI::App& command, const Option& option, int64_t& count) {
-  declare(command, option, count).check(am_apps::integer_from(1));
+  declare(command, option, count)
+      .check(option.key.empty() ? am_apps::integer_from(1) : am_apps::integer_of(option.key));
 }
 
 void add_flag(CLI::App& command, const char* name, const char* help, bool& flag) {

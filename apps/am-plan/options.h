@@ -64,6 +64,7 @@ struct Option {
   const char* help;
   bool required = false;                  // whether the command fails without it
   std::vector<std::string> choices = {};  // legal values; empty: any value is legal
+  std::string_view key = {};  // key of a plan whose values an integer may have; empty: any
 };
 
 // The option's value must not be empty.

@@ -100,13 +100,17 @@ Run declare_search(CLI::App& command, SharedOptions& shared) {
               "h100-sxm)"},
              options->gpu);
   add_option(command,
-             {"--seq-len", "S",
-              "Tokens per sequence (default: the plan's, or 4096, or the model's maximum if it is "
-              "shorter)"},
+             {.name = "--seq-len",
+              .value = "S",
+              .help = "Tokens per sequence (default: the plan's, or 4096, or the model's maximum "
+                      "if it is shorter)",
+              .key = "train.seq_len"},
              options->seq_len);
   add_option(command,
-             {"--global-batch-size", "B",
-              "Sequences per step (default: the plan's, or about 4 Mi tokens)"},
+             {.name = "--global-batch-size",
+              .value = "B",
+              .help = "Sequences per step (default: the plan's, or about 4 Mi tokens)",
+              .key = "train.global_batch_size"},
              options->global_batch_size);
   add_option(command, {"--top", "K", "How many layouts to show (default: 10)"}, options->top);
   add_option(command,

@@ -212,7 +212,7 @@ int run_init(int argc, char** argv) {
                  "conversations (default: synthetic data)");
   app.add_option("--seq-len", options.seq_len,
                  "Tokens per sequence (default: 4096, or the model's maximum if it is shorter)")
-      ->check(am_apps::integer_from(1));
+      ->check(am_apps::integer_of("train.seq_len"));
   app.add_option("-o,--output", options.output, "Write the plan here")->type_name("FILE");
   app.add_flag("--force", options.force, "Overwrite an existing file");
   am_apps::add_color(app, flags);

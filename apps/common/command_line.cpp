@@ -12,7 +12,9 @@
 #include <string_view>
 
 #include "am/base/error.h"
+#include "am/base/number.h"
 #include "am/base/text.h"
+#include "am/config/field.h"
 #include "am/term/printable.h"
 #include "am/term/style.h"
 #include "am/term/wrap.h"
@@ -287,6 +289,18 @@ std::function<std::string(const std::string&)> integer_from(int64_t low) {
     const bool whole = end == text.data() + text.size();
     if (error == std::errc() && whole && value >= low) return {};
     return am::cat("\"", text, "\" is not an integer of at least ", low);
+  };
+}
+
+std::function<std::string(const std::string&)> integer_of(std::string_view key) {
+  const size_t dot = key.find('.');
+  const auto* const field = am::config::find_field(key.substr(0, dot), key.substr(dot + 1), "");
+  AM_ASSERT(field != nullptr, "an option's key is a key of a plan");
+  const auto high = field->schema.at("maximum").get<int64_t>();
+  return [high](const std::string& text) -> std::string {
+    const auto value = am::parse_integer(text);
+    if (value && *value >= 1 && *value <= high) return {};
+    return am::cat("\"", text, "\" is not an integer from 1 to ", high);
   };
 }
 

@@ -433,6 +433,11 @@ class CostTest(PlanCase):
         self.assertIn("0 fit", text)
         self.assertIn("the smallest needs", text)
 
+    def test_search_refuses_values_that_no_plan_has(self):
+        for option, most in (("--seq-len", 2**27), ("--global-batch-size", 2**30)):
+            result = self.am_plan("search", "--model", MODELS / "llama-3.1-8b", "--gpus", 8, option, most + 1, status=2)
+            self.assertIn(f'{option}: "{most + 1}" is not an integer from 1 to {most}', result.err)
+
     def test_built_in_runs_are_what_the_script_makes(self):
         clean = self.folder / "clean.csv"
         done = subprocess.run([SOURCE / "scripts/clean_measurements.py", "-o", clean], capture_output=True,

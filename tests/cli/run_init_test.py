@@ -94,6 +94,8 @@ class Init(RunTest):
             (("--model", "llama-3.1-8b", "--gpus", 8, "--gpu", "h101"), 1, "h100"),
             (("--model", "llama-3.1-70b", "--gpus", 2), 1, "GPUs would be enough"),
             (("--model", "llama-3.1-8b"), 2, "--gpus"),
+            (("--model", "llama-3.1-8b", "--gpus", 8, "--seq-len", 2**27 + 1), 2,
+             f'"{2**27 + 1}" is not an integer from 1 to {2**27}'),
             (("--model", "llama-3.1-8b", "--gpus", 8, "--purpose", "distil"), 2, "finetune"),
             (("--model", "llama-3.1-8b", "--gpus", 8, "-o", taken), 2, "--force"),
             (("--model", "llama-3.1-8b", "--gpus", 8, "-o", link), 2, "--force"),
