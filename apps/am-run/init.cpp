@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "am/base/number.h"
@@ -93,7 +94,8 @@ std::string kind_of(const std::vector<std::string>& files, bool conversations) {
 }
 
 // Returns the plan of the purpose, without a layout. Its paths are relative to the working
-// directory, as on the command line. Returns nothing after errors, which are added to `found`.
+// directory, as on the command line. Returns nothing after errors, which are added to `found`
+// without a place, because the text is in no file.
 std::optional<config::Plan> base_plan(const InitOptions& options, Diagnostics& found) {
   const Purpose& purpose = purpose_named(options.purpose);
   const std::string text = cat(
@@ -104,8 +106,14 @@ std::optional<config::Plan> base_plan(const InitOptions& options, Diagnostics& f
       options.data.empty() ? std::string()
                            : cat("path = ", config::toml_value(Json(options.data)), "\n"),
       purpose.keys);
-  return config::parse_plan(text, (std::filesystem::current_path() / "plan.toml").string(), {},
-                            found);
+  Diagnostics own;
+  auto plan =
+      config::parse_plan(text, (std::filesystem::current_path() / "plan.toml").string(), {}, own);
+  for (Diagnostic item : own.items()) {
+    item.span = {};
+    found.add(std::move(item));
+  }
+  return plan;
 }
 
 std::string comment_above(const InitOptions& options, const predict::SearchResult& result,

@@ -82,6 +82,14 @@ class Init(RunTest):
         self.init("--model", "quickstart", "--gpus", 2, "-o", "plan.toml")
         self.assertIn("#:schema ./plan.schema.json\n", (self.path / "plan.toml").read_text())
 
+    def test_errors_name_no_file_that_is_not_there(self):
+        for arguments, message in ((("--gpus", 2**20 + 1), "error[plan.range]: mesh.world_size"),
+                                   (("--gpus", 8, "--data", ""), "error[plan.value]: data.path.0 is empty")):
+            with self.subTest(arguments=arguments):
+                said = self.init("--model", "llama-3.1-8b", *arguments, status=1).stderr
+                self.assertTrue(said.startswith(message), said)
+                self.assertNotIn("plan.toml", said)
+
     def test_what_is_refused(self):
         taken = self.path / "taken.toml"
         taken.write_text("# mine\n")
