@@ -18,6 +18,7 @@
 #include "am/config/model_names.h"
 #include "am/config/write.h"
 #include "am/data/paths.h"
+#include "am/frameworks/words.h"
 #include "am/layout/runs.h"
 #include "am/model/config.h"
 #include "am/predict/search/least_gpus.h"
@@ -119,7 +120,7 @@ std::optional<config::Plan> base_plan(const InitOptions& options, Diagnostics& f
 std::string comment_above(const InitOptions& options, const predict::SearchResult& result,
                           const cluster::Gpu& gpu) {
   const predict::FoundLayout& best = result.layouts.front();
-  const std::string file = options.file();
+  const std::string file = frameworks::shell_word(options.file());
   return cat("# Purpose: ", options.purpose, ". Layout: the fastest of ", result.considered,
              " for ", options.gpus, " x ", gpu.name, ", of which ", result.feasible, " fit.\n",
              "# Predicted: ", format_bytes(best.peak_bytes), " of ", format_bytes(gpu.memory_bytes),

@@ -90,6 +90,12 @@ class Init(RunTest):
                 self.assertTrue(said.startswith(message), said)
                 self.assertNotIn("plan.toml", said)
 
+    def test_the_name_of_the_file_stays_in_a_comment(self):
+        self.init("--model", "quickstart", "--gpus", 2, "-o", "a\n[mesh]\n# b.toml")
+        text = (self.path / "a\n[mesh]\n# b.toml").read_text()
+        self.assertIn(r"am-plan check $'a\012[mesh]\012# b.toml' ", text)
+        self.assertEqual(tomllib.loads(text)["mesh"]["world_size"], 2)
+
     def test_what_is_refused(self):
         taken = self.path / "taken.toml"
         taken.write_text("# mine\n")
