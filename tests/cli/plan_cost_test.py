@@ -279,6 +279,16 @@ class CostTest(PlanCase):
         self.json("report", plan, "-o", page, "--set", "cluster.gpu=h100-sxm", "--force")
         self.assertNotIn(said, page.read_text())
 
+    def test_report_says_how_much_of_a_long_pipeline_it_draws(self):
+        plan = self.plan("[mesh]\nworld_size = 40\npp_size = 40\n[train]\nseq_len = 4096\nglobal_batch_size = 40\n",
+                         model="llama-3.1-70b")
+        page = self.folder / "plan.html"
+        self.json("report", plan, "-o", page)
+        text = page.read_text()
+        self.assertIn("<p>The first 32 of 40 indices.</p>", text)
+        self.json("report", plan, "-o", page, "--set", "mesh.pp_size=20", "--force")
+        self.assertNotIn("<p>The first", page.read_text())
+
     @long_search
     def test_search_looks_where_the_rules_allow_it(self):
         def search(model, *more):

@@ -165,8 +165,13 @@ std::string memory_section(const ReportInput& input) {
     rows.emplace_back(cat("rank ", stage.rank), parts_of(stage.components));
   }
   constexpr size_t kMostRows = 32;
-  if (rows.size() > kMostRows) rows.resize(kMostRows);
-  return stacked(rows, [](double bytes) { return format_bytes(static_cast<int64_t>(bytes)); });
+  std::string note;
+  if (rows.size() > kMostRows) {
+    note = cat("<p>The first ", kMostRows, " of ", rows.size(), " indices.</p>\n");
+    rows.resize(kMostRows);
+  }
+  return stacked(rows, [](double bytes) { return format_bytes(static_cast<int64_t>(bytes)); }) +
+         note;
 }
 
 std::string between(const predict::Prediction& prediction) {
