@@ -149,6 +149,22 @@ TEST_CASE("a template that changes earlier turns needs loss_on last") {
   CHECK(std::count(last.begin(), last.end(), '_') == static_cast<int64_t>(last.size()) - 1);
 }
 
+TEST_CASE("the hint of a template that changes a turn depends on loss_on") {
+  const char* counts = "{% for m in messages %}{{ messages|length }}{{ m.content }}{% endfor %}";
+  const std::string line = R"({"prompt": "a", "completion": "b"})";
+  const auto hint_of = [&](LossOn loss_on) {
+    try {
+      read(line, loss_on, counts);
+    } catch (const Error& error) {
+      return error.hint();
+    }
+    return std::string();
+  };
+  CHECK(hint_of(LossOn::kAssistant) ==
+        "set data.loss_on = \"last\", or use a template with {% generation %} blocks");
+  CHECK(hint_of(LossOn::kLast) == "use a template with {% generation %} blocks");
+}
+
 TEST_CASE("token ids with labels are read as they are") {
   const Example found =
       read(R"({"input_ids": [3, 4, 5], "labels": [-100, 4, 5]})", LossOn::kAssistant);

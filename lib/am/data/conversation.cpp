@@ -203,7 +203,8 @@ std::vector<ConversationReader::Span> ConversationReader::generated_spans(
       throw Error(ErrorKind::kFormat,
                   cat(where, ": the chat template renders message ", i,
                       " differently if other messages follow, so that its tokens cannot be found"),
-                  "set data.loss_on = \"last\", or use a template with {% generation %} blocks");
+                  cat(options_.loss_on == LossOn::kLast ? "" : "set data.loss_on = \"last\", or ",
+                      "use a template with {% generation %} blocks"));
     }
     spans.emplace_back(begin, after.size());
     if (options_.loss_on == LossOn::kLast) break;
