@@ -7,6 +7,7 @@
 
 #include "am/base/error.h"
 #include "am/base/map_guard.h"
+#include "am/base/text.h"
 #include "am/data/batch.h"
 #include "support/temporary_folder.h"
 
@@ -176,7 +177,11 @@ TEST_CASE("a wrong Megatron pair is a clear error") {
   const std::string good = megatron_index(4, 4, {2, 1});
   CHECK_THAT(message_with("nonsense"), Catch::EndsWith("not an index file of a Megatron dataset"));
   CHECK_THAT(message_with(good.substr(0, 50)), Catch::Contains("truncated"));
-  CHECK_THAT(message_with(megatron_index(7, 4, {2, 1})), Catch::Contains("data type 7"));
+  for (const int code : {2, 7}) {  // int8 and float32
+    CHECK_THAT(
+        message_with(megatron_index(code, 4, {2, 1})),
+        Catch::Contains(am::cat("data type ", code, " cannot hold tokens; legal: 1 (uint8)")));
+  }
   CHECK_THAT(message_with(megatron_index(4, 4, {2, 9})), Catch::Contains("lists 11"));
   CHECK_THAT(message_with(megatron_index(4, 4, {})), Catch::Contains("no tokens"));
   CHECK_THAT(message_with(megatron_index(4, 8, {2, 1})),

@@ -119,7 +119,11 @@ TokenFile open_megatron_file(const std::filesystem::path& path) {
   const std::filesystem::path index_path = prefix.string() + ".idx";
   const Index index = open_index(index_path);
   const auto type = type_of_code(index.code);
-  if (!type) fail(index_path, cat("data type ", int{index.code}, " is not an integer type"));
+  if (!type) {
+    fail(index_path, cat("data type ", int{index.code},
+                         " cannot hold tokens; legal: 1 (uint8), 3 (int16), 4 (int32), 5 (int64) "
+                         "or 8 (uint16)"));
+  }
   TokenFile file = open_token_file(prefix.string() + ".bin", *type);
   const int64_t tokens =
       count_tokens(index.map.bytes(), index.sequences, token_bytes(*type), index_path);
