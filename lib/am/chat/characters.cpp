@@ -179,6 +179,11 @@ bool is_numeric(char32_t c) {
   return kind >= UTF8PROC_CATEGORY_ND && kind <= UTF8PROC_CATEGORY_NO;
 }
 
+int digit_value(char c) {
+  const char low = static_cast<char>(c | 0x20);
+  return c >= '0' && c <= '9' ? c - '0' : low >= 'a' && low <= 'z' ? low - 'a' + 10 : 99;
+}
+
 bool is_word(char32_t c) { return c == U'_' || is_letter(c) || is_numeric(c); }
 
 bool is_upper(char32_t c) { return utf8proc_isupper(code(c)) != 0; }

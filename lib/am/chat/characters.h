@@ -27,6 +27,8 @@ bool is_space(char32_t character);
 bool is_letter(char32_t character);
 bool is_decimal(char32_t character);
 bool is_numeric(char32_t character);
+// Returns the value of a digit of a base up to 36, or 99 for any other character.
+int digit_value(char character);
 // Whether \w of Python's re matches the character.
 bool is_word(char32_t character);
 bool is_upper(char32_t character);

@@ -28,12 +28,6 @@ std::string with_plain_newlines(std::string_view source) {
 
 bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
-int digit_value(char c) {
-  if (is_digit(c)) return c - '0';
-  const char low = static_cast<char>(c | 0x20);
-  return low >= 'a' && low <= 'f' ? low - 'a' + 10 : 99;
-}
-
 constexpr std::array<std::string_view, 26> kOperators = {
     "//", "**", "==", "!=", ">=", "<=", "+", "-", "/", "*", "%", "~", "[",
     "]",  "(",  ")",  "{",  "}",  ">",  "<", "=", ".", ":", "|", ",", ";"};

@@ -285,12 +285,6 @@ constexpr Builtin kTextFilters[] = {
     {"wordcount", "", 0, count_words},
 };
 
-// Returns the value of a digit, or 99 for any other character.
-int digit_value(char c) {
-  const char low = static_cast<char>(c | 0x20);
-  return c >= '0' && c <= '9' ? c - '0' : low >= 'a' && low <= 'z' ? low - 'a' + 10 : 99;
-}
-
 // Appends the text to `out` without the single underscores between digits of the base. Returns
 // false if an underscore is elsewhere.
 bool without_underscores(std::string_view text, Int base, std::string& out) {
