@@ -15,15 +15,15 @@ import sys
 import tempfile
 
 MAP = "lib/README.md"
-# Matches a row of the map: the layer, up to four folders in columns and, from column 51 on, the
-# purpose of the folders.
+# Matches the first FOLDERS_END columns of a row of the map: the layer and up to four folders. The
+# rest of the row describes the folders.
 MAP_ROW = re.compile(r"^(\d+)\s+(.*)$")
 FOLDERS_END = 51
-# Matches the line below which all folders are free of libtorch.
+# Matches the line of the map below which all folders belong to libautomesh_core.
 CORE_LINE = re.compile(r"^-+ +-+ libautomesh_core$")
-# Folders of libraries that are separate from libautomesh (libautomesh_cuda.so,
-# libautomesh_compat.so). They may include all other folders of lib/am but not each other; no other
-# folder and no app may include them.
+# Folders of two libraries that are separate from libautomesh: libautomesh_cuda.so and
+# libautomesh_compat.so. Each of these folders may include all folders of lib/am except the other
+# one. No other folder of lib/am and no app may include them.
 BESIDE = ("cuda", "compat")
 
 
@@ -75,8 +75,8 @@ def sources(root):
 
 
 def judge(place, quote, header, layers, last_core):
-    """Returns the violations of one include; `place` is the including file's path, relative to the
-    repository."""
+    """Yields a message for each violation by one #include. `place` is the path of the file that has
+    the #include, relative to the repository; `quote` is `"` or `<`."""
     parts = place.split("/")
     in_lib = parts[:2] == ["lib", "am"]
     folder = parts[2] if in_lib and len(parts) > 3 else None

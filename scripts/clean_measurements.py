@@ -34,7 +34,8 @@ IMPLEMENTATIONS = {
     "MaxText (JAX)": "maxtext",
     "PaxML (JAX)": "paxml",
 }
-# Kinds of measured memory: text in the column mem_metric of a source, and name in the output.
+# Kinds of measured memory: a text that the column mem_metric of the input contains, and the name of
+# the kind in the output.
 METRICS = (
     ("allocated", "allocated"),
     ("reserved", "reserved"),
@@ -93,8 +94,9 @@ def number_of(text, otherwise):
 
 
 def model_of_notes(notes, seq_len):
-    """Returns the model of a Megatron test job, "L=32 h=6144 heads=48 ...": its arguments, and
-    Megatron's defaults for the others."""
+    """Returns the sizes of the model of a Megatron test job from its notes, for example
+    {"L": "32", "h": "6144", "heads": "48"}. Sizes that are not in the notes are Megatron's defaults.
+    Returns None if the notes lack a required size, or if the model has latent attention."""
     given = lambda key, otherwise: number_of(notes.get(key, ""), otherwise)  # noqa: E731
     hidden, layers, heads = given("h", 0.0), given("L", 0.0), given("heads", 0.0)
     if min(hidden, layers, heads) <= 0 or notes.get("mla") == "True":
@@ -144,8 +146,8 @@ class Cleaner:
             raise LeftOut("fine-tuning")
         out.update(self.model)
         if self.is_test:
-            # The speed of tiny models depends on the host's launch rate, so jobs that ran on one
-            # pool of hosts get the same `site`.
+            # The speed of tiny models depends on how fast the host launches kernels. Jobs that ran on
+            # one pool of hosts therefore get the same `site`.
             out["test_job"] = 1
             out["site"] = f"test {self.notes.get('env', '?')}" + (" 1node" if row["model"].endswith("_1node") else "")
         self.add_gpu()
@@ -173,7 +175,7 @@ class Cleaner:
         ranks = row.number("num_gpus", max(8.0, replica) if self.is_test else 0.0)
         out["seq_len"] = row.number("seq_len", 0.0)
         self.is_counted = row.number("num_gpus") is not None or row.number("dp") is not None
-        cut = row.number("zero_stage", 0.0) > 0.0  # over an unknown number of ranks unless the row counts them
+        cut = row.number("zero_stage", 0.0) > 0.0  # states are sharded, so the number of ranks must be known
         if ranks < replica or out["seq_len"] <= 0.0 or (cut and not self.is_counted):
             raise LeftOut("the layout is incomplete")
         self.dp = row.number("dp", ranks / replica)
@@ -197,11 +199,11 @@ class Cleaner:
         out["micro_batches"] = 1.0 if count is None else count
         if count is None and whole is not None:
             # Without a gradient accumulation count, the global batch is divided into micro-batches
-            # of the row's size, or of one sequence if the row has none.
+            # of the row's micro-batch size, or of one sequence if the row has no such size.
             out["micro_batches"] = max(1.0, math.floor(whole / (out["micro_batch"] * self.dp) + 0.5))
         elif whole is not None and self.is_counted and out["micro_batch"] * count * self.dp != whole:
             # The step time covers the whole batch, so the global batch size takes precedence over
-            # the count.
+            # the gradient accumulation count.
             out["micro_batches"] = whole / (out["micro_batch"] * self.dp)
         if self.is_counted and whole is not None and out["micro_batch"] * out["micro_batches"] * self.dp != whole:
             raise LeftOut("micro-batches do not make the batch")
@@ -229,7 +231,7 @@ class Cleaner:
         seconds, rate = row.number("step_time_s"), row.number("tok_s_gpu")
         if seconds is None and rate:
             seconds = self.sequences * out["seq_len"] / (rate * (out["pp"] * self.dp * out["cp"] * out["tp"]))
-        # Without the number of ranks, the number of micro-batches is a guess.
+        # If the row does not state the number of ranks, the number of micro-batches is a guess.
         if seconds is not None and self.gpu_is_known and self.is_counted:
             out["step_seconds"] = seconds
         self.add_recomputation()

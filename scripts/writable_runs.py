@@ -36,7 +36,7 @@ sys.dont_write_bytecode = True
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from clean_measurements import IMPLEMENTATIONS, ROOT, Cleaner, LeftOut, Row, models, read  # noqa: E402
 
-BATCH = 128  # plans that one process checks
+BATCH = 128  # number of plans that one process of am-plan checks
 
 # Frameworks that clean_measurements.py leaves out, and the implementation whose layers they run.
 MORE_IMPLEMENTATIONS = {
@@ -72,7 +72,7 @@ PRECISIONS = {
 RECIPES = {"delayed": "FP8 delayed scaling", "block": "FP8 blockwise scaling", "mxfp8": "MXFP8", "nvfp4": "NVFP4"}
 SCHEDULES = {  # pp_schedule as published: schedule and virtual stages of a plan
     "ZBV": ("zbv_zero_bubble", 2),
-    "ZB1P": ("interleaved_zero_bubble", 1),  # PyTorch names the paper's ZB1P as what its class implements
+    "ZB1P": ("interleaved_zero_bubble", 1),  # PyTorch's interleaved zero-bubble class implements the paper's ZB1P
     "ZB-1p(H1)": ("interleaved_zero_bubble", 1),
 }
 MODULES = {  # modules in "selective(...)", and their names in Megatron's recompute_modules
@@ -123,7 +123,9 @@ BLOOM = {"hidden_size": "hidden", "n_layer": "layers", "n_head": "heads", "vocab
 
 @dataclasses.dataclass(frozen=True)
 class Family:
-    """A model family: its models' names, its model_type, and a model of plans/models/ that has its other keys."""
+    """A model family. `names` matches the names of its models. `example` is a model of plans/models/ whose config
+    supplies the keys that do not follow from sizes. `keys` maps keys of the config to sizes. `more` contains further
+    keys."""
 
     names: str
     model_type: str
@@ -139,8 +141,8 @@ FAMILIES = (
     Family(r"gpt-?oss", "gpt_oss", "gpt-oss-20b",
            {**HF, "num_local_experts": "experts", "num_experts_per_tok": "experts_per_token",
             "intermediate_size": "expert_width"}),
-    # MPT of llm-foundry's benchmarks is GPT-2: learned positions, no ALiBi, biases, a tied head. Its 153 published
-    # numbers of parameters are those of GPT-2's formula.
+    # The MPT models of llm-foundry's benchmarks are GPT-2 models: learned positions, no ALiBi, biases, a tied head. The
+    # parameter counts in their 153 published rows follow GPT-2's formula.
     Family(r"gpt|mtnlg|zb-|mpt", "gpt2", "gpt2", GPT2),
     Family(r"opt", "opt", keys=OPT,
            more={"do_layer_norm_before": False, "word_embed_proj_dim": 512, "activation_function": "relu"}),
@@ -192,12 +194,12 @@ def read_config(name):
 
 
 def config_by_name(model):
-    """Returns the config of the model in plans/models/ that has this name in lower case with hyphens, or None."""
+    """Returns the config in plans/models/ of the model's name, in lower case and with hyphens, or None."""
     return read_config(re.sub(r"[ _]+", "-", model.lower()))
 
 
 def config_of(model, family, sizes, seq_len):
-    """Returns the config of a model: of its sizes, or of its name if they are not known."""
+    """Returns the config of a model: made from its sizes or, if the sizes are not known, found by its name."""
     if not sizes:
         return config_by_name(model) or {"model_type": family.model_type}
     config = read_config(family.example) or {}
@@ -210,7 +212,7 @@ def config_of(model, family, sizes, seq_len):
 
 
 class Schema:
-    """The keys of a plan, and their values, that `am-plan schema` lists."""
+    """The sections, keys and legal values of plans, as `am-plan schema` lists them."""
 
     def __init__(self, binary):
         text = subprocess.run([binary, "schema"], check=True, capture_output=True, text=True).stdout
@@ -241,7 +243,7 @@ class Translation:
         self.sizes = known.get(row["model"])
         self.family = family_of(row["model"])
         self.is_moe = bool(self.sizes and self.sizes["experts"]) or row.number("ep", 1.0) > 1.0
-        self.is_exact = False  # whether the plan says all that the row says; am-plan may still refuse it
+        self.is_exact = False  # whether the plan expresses all that the row states; am-plan may still refuse the plan
         self.cleaner = Cleaner(self.with_batch(), {row["model"]: self.sizes or {"moe_layers": float(self.is_moe)}})
         try:
             self.cleaner.add_layout()
@@ -365,7 +367,7 @@ class Translation:
 
     def recipe_of(self, text):
         """Returns the dtype and the recipe of a precision as published, or None if they are not known."""
-        if text == "fp8-mx/blockwise":  # MXFP8 where the GPU has it
+        if text == "fp8-mx/blockwise":  # blockwise FP8 on Hopper GPUs, otherwise MXFP8
             return "bfloat16", "block" if self.row["gpu"].startswith("H") else "mxfp8"
         return PRECISIONS.get(text)
 
@@ -480,9 +482,10 @@ class Translation:
         return self.out["zero_stage"] < 3
 
     def split_points(self, stages):
-        """Returns the first layer of each stage but the first if the embedding and the head count as layers; otherwise [].
+        """Returns the first layer of each stage except stage 0 if the embedding and the head count as layers, else [].
 
-        Sailor lists such stages, BigScience's partition "transformer|embedding" and Megatron's even split imply them.
+        Rows of Sailor list such stages. BigScience's partition "transformer|embedding" and Megatron's even split imply
+        such stages.
         """
         if not self.sizes:
             return []
@@ -560,7 +563,7 @@ class Folder:
 
 
 def check(binary, files):
-    """Returns {file: its errors} of `am-plan check`, with several plans in a process."""
+    """Returns {plan file: errors} of `am-plan check`, whose processes check BATCH plans each."""
     errors = {}
     for first in range(0, len(files), BATCH):
         command = [binary, "check", "--plan-only", "--json", *files[first : first + BATCH]]
@@ -597,7 +600,7 @@ def judge(translations, binary, path):
 
 
 def judge_stand_ins(translations, binary, folder):
-    """Adds the reasons that am-plan finds with a known family of the same sizes."""
+    """Adds the reasons that am-plan finds if a known family with the model's sizes replaces the unknown family."""
     files = [(t, folder.add(t, stand_in(t.sizes), ".stand-in")) for t in translations]
     errors = check(binary, [file for _, file in files])
     for translation, file in files:
@@ -673,7 +676,7 @@ def show_listed(translations, reason):
 
 
 def keep(translations, files, target):
-    """Copies the plans that say all that their rows say, and their models."""
+    """Copies the plans that express all that their rows state, and the configs of their models."""
     target.mkdir(parents=True, exist_ok=True)
     for translation in translations:
         file = files.get(translation.row["id"])

@@ -88,7 +88,7 @@ struct CheckOptions {
   std::string format = "text";
 };
 
-// Returns the catalogue of rules as SARIF describes it.
+// Returns the id, summary and explanation of every rule, which a SARIF report contains.
 std::vector<am::term::FindingRule> finding_rules() {
   std::vector<am::term::FindingRule> rules;
   for (const am::rules::Rule* rule : am::frameworks::every_rule()) {
@@ -97,7 +97,8 @@ std::vector<am::term::FindingRule> finding_rules() {
   return rules;
 }
 
-// Prints the findings about all plans in a format for other programs.
+// Checks all plans and prints their findings in `format`: "sarif", "gcc" or "github". Returns the
+// exit status.
 int run_for_program(const PlanOptions& options, const std::string& format) {
   std::vector<am::Diagnostics> found;
   int status = am_apps::kFine;
@@ -127,7 +128,8 @@ int run_check(const PlanOptions& options, const Output& output) {
       plans.push_back(to_json(path, verdict, options));
       continue;
     }
-    // Findings are the result of a check, so they go to stdout; an unreadable plan is an error.
+    // Findings are the result of a check and are printed to stdout. If a plan cannot be read, the
+    // error is printed to stderr.
     if (am_apps::status_of(verdict.found) == am_apps::kUnusable) {
       am_apps::print_diagnostics(verdict.found, output);
     } else {
@@ -142,8 +144,8 @@ int run_check(const PlanOptions& options, const Output& output) {
   return status;
 }
 
-// Sets the dialect for files of another framework. Throws Error(kUsage) for options that contradict
-// each other.
+// With --from, sets the dialect to the framework if automesh knows its rules. Throws Error(kUsage)
+// for options that contradict each other.
 void settle_framework(PlanOptions& options) {
   if (options.from.empty()) {
     if (options.model.empty()) return;

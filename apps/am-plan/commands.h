@@ -59,7 +59,8 @@ extern const Command kLspCommand;
 extern const Command kCompletionsCommand;
 extern const Command kManCommand;
 
-// Returns the rules, models or parameters that complete a value of the command line.
+// Returns the values that may complete the option or argument `asked`: ids of rules, names of
+// built-in models, or names of the plan's parameters.
 am_apps::Words values_of(const am_apps::Asked& asked);
 
 }  // namespace am_plan

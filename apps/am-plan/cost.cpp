@@ -64,8 +64,8 @@ double mfu_of(const Prediction& prediction, double flops) {
          am::predict::peak_flops(prediction.workload.format, prediction.assumptions.gpu);
 }
 
-// Returns the number format whose peak FLOP/s the prediction uses, for example "bf16". Adds the
-// reason if the workload computes in another format.
+// Returns the number format whose peak FLOP/s the prediction uses, for example "bf16". If the
+// workload computes in another format, appends the reason: the GPU lacks that format.
 std::string peak_text(const Prediction& prediction) {
   const am::cluster::Gpu& gpu = prediction.assumptions.gpu;
   const auto format = am::predict::peak_format(prediction.workload.format, gpu);
@@ -152,8 +152,8 @@ am::Json result(const PlanInput& input, const Prediction& prediction) {
 
 std::string percent(double share) { return am::format_fixed(100.0 * share, 1) + " %"; }
 
-// Returns the footnote number, from 1, of a source of measured runs. A source that is not yet in
-// `sources` is appended to it.
+// Returns the footnote number, from 1, of a source of measured runs. Appends a source that
+// `sources` does not contain yet.
 size_t number_of(const std::string& source, std::vector<std::string>& sources) {
   const auto known = std::find(sources.begin(), sources.end(), source);
   const auto number = static_cast<size_t>(known - sources.begin()) + 1;

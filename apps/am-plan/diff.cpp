@@ -26,7 +26,7 @@ struct DiffOptions {
 using am::predict::MemoryComponents;
 using am::predict::RankMemory;
 
-// A quantity that is compared, with its value under plan A and under plan B.
+// A quantity that is compared, with its values under plan A and plan B.
 struct Pair {
   std::string name;
   double a = 0.0;
@@ -36,7 +36,7 @@ struct Pair {
 struct Both {
   std::vector<am::job::PlanDifference> plan;
   std::vector<Pair> mesh;
-  std::vector<Pair> memory;         // memory components, in bytes, of each plan's worst rank
+  std::vector<Pair> memory;         // bytes by component, of each plan's rank with the highest peak
   std::vector<Pair> communication;  // bytes that a rank sends per step, by kind of communication
   std::vector<Pair> cost;           // "step_seconds", "tokens_per_second_per_gpu", "mfu"
   std::vector<am::job::ShardDifference> shards;

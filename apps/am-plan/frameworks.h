@@ -18,7 +18,8 @@ namespace am_plan {
 // Adds the option `name`, which is "--to" or "--from". Its value is a framework's name.
 void add_framework(CLI::App& command, const char* name, const char* help, std::string& framework,
                    bool required = true);
-// Returns the framework with this name.
+// Returns the framework with this name. The name must be known: the option of add_framework()
+// accepts only known names.
 const am::frameworks::Framework& framework_of(const std::string& name);
 
 // Converts the settings that a conversion dropped (`Item` is frameworks::Lost or
@@ -32,7 +33,7 @@ am::Json to_json(const std::vector<Item>& items) {
   return list;
 }
 
-// Prints the notes to stderr, one line each.
+// Prints each note to stderr, as a line that begins with "note: ". Wraps long lines.
 void print_notes(const std::vector<std::string>& notes, const am_apps::Output& output);
 
 }  // namespace am_plan

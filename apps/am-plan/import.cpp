@@ -26,12 +26,12 @@ using am::frameworks::Imported;
 struct ImportOptions {
   std::string file;
   std::string framework;
-  std::string model;   // model.path of the plan; empty: the path in FILE, or "." if it has none
+  std::string model;   // model.path of the plan; empty: the path in FILE, or "." if FILE has none
   std::string output;  // file to write; empty: stdout
-  bool force = false;  // write the plan even if it cannot express some of FILE's settings
+  bool force = false;  // write the plan even if settings of FILE are lost or rules are violated
 };
 
-// Returns the keys of the imported file that were ignored, one line for each reason.
+// Returns a line for each reason why keys of the imported file were ignored, with these keys.
 std::string ignored_table(const Imported& imported, const am::term::Style& style) {
   std::vector<std::string> reasons;
   std::map<std::string, std::vector<std::string>> keys;
@@ -85,10 +85,11 @@ std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, s
   }
 }
 
-// Adds the errors that `am-plan check` would report for the imported plan. With `force`, adds them
-// as warnings, because the plan is then written nevertheless. Does not check the number of ranks,
-// which only the launcher determines, nor files, which may be on another machine. Without a model,
-// only the rules that need none are checked.
+// Adds to `found` the errors that `am-plan check` would report for the imported plan. With `force`,
+// adds them as warnings, because the plan is then written nevertheless. Omits errors of the rule
+// "mesh.world", because only the launcher determines the number of ranks, and errors of rules about
+// files, because these may be on another machine. Without a model, checks only the rules that need
+// no model.
 void judge(const Imported& imported, const std::optional<am::model::ModelConfig>& model, bool force,
            am::Diagnostics& found) {
   am::Diagnostics judged;

@@ -49,8 +49,9 @@ double number_in(const std::string& text, const char* option) {
                   "for example 2.5, 15e12 or 15T (K, M, B and T are factors)");
 }
 
-// Times, sizes and costs of a job. `interval` is absent if the error of the prediction is unknown,
-// `price` without --price, and `failures` if the plan lacks the rates of failures and saves.
+// Times, sizes and costs of a job. `interval` is absent if the error of the prediction is unknown.
+// `price` is absent without --price. `failures` is absent if the plan's [cluster] lacks
+// hours_between_failures or storage_gb_per_s.
 struct Forecast {
   double tokens = 0.0;
   double step_tokens = 0.0;
@@ -98,7 +99,7 @@ Forecast forecast_of(const PlanInput& input, const Prediction& prediction,
   job.checkpoint_bytes = am::predict::checkpoint_bytes(input.plan, input.layout);
   job.failures = am::predict::forecast(input.plan, input.layout, prediction.assumptions.gpu,
                                        prediction.time.seconds, std::llround(job.steps));
-  // A plan without checkpoint.every is assumed to save in the best interval.
+  // A plan without checkpoint.every is assumed to save at the best interval.
   if (job.failures && input.plan.checkpoint.every == 0) job.failures->planned = job.failures->best;
   return job;
 }
@@ -211,7 +212,7 @@ int run_job(const PlanOptions& plan, const JobOptions& options, const Output& ou
 }
 
 Run declare_job(CLI::App& command, SharedOptions& shared) {
-  // The function that is returned below shares ownership of the options.
+  // The function that is returned below also owns the options, so they outlive this call.
   const auto options = std::make_shared<JobOptions>();
   add_plan(command, shared);
   add_option(command,

@@ -10,8 +10,9 @@
 namespace am_plan {
 namespace {
 
-// Serves until the notification exit or the end of the input. Returns kFine if the client has shut
-// the server down. Throws Error(kFormat) for a broken frame.
+// Serves until the client sends the notification exit, stdin ends or stdout cannot be written.
+// Returns kFine if the client has sent the request shutdown, otherwise kInvalid. Throws
+// Error(kFormat) for a malformed frame.
 int run_lsp() {
   lsp::Server server([](const am::Json& message) { am_apps::print_file(lsp::frame_of(message)); });
   while (!server.ended() && std::cout) {

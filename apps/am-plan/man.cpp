@@ -1,5 +1,5 @@
 // am-plan man [COMMAND]: prints the manual page of the tool or of one command. The pages are
-// generated from the parser.
+// generated from the parser of the command line.
 #include <memory>
 
 #include "commands.h"

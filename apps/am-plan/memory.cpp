@@ -1,5 +1,5 @@
-// am-plan memory PLAN: prints the predicted memory of the worst rank, or of the rank of --rank, and
-// whether it fits into the GPU.
+// am-plan memory PLAN: prints the predicted peak memory of a rank, and whether the peak fits into
+// the GPU. The rank is that of --rank or, by default, the rank with the highest peak.
 #include <algorithm>
 #include <memory>
 #include <utility>
@@ -36,9 +36,10 @@ struct Component {
   std::string why;
 };
 
-// Returns as text how parameters are stored, for example "sharded over 8, cut over tp 2". Under the
-// strategy megatron, Megatron itself stores whole parameters, even if its distributed optimizer
-// shards their states; am-run stores only the shards that the rank's optimizer updates.
+// Returns as text how a rank stores parameters, for example "sharded over 8, cut over tp 2". Under
+// the strategy megatron, the memory formulas for other frameworks assume that a rank stores
+// parameters that only tp and pp divide, as Megatron does even if its distributed optimizer shards
+// the states. am-run stores only the shards that the rank's optimizer updates.
 std::string sharding_text(const PlanInput& input) {
   const am::mesh::MeshLayout& mesh = input.layout.mesh;
   const auto& all = input.layout.parameters;
@@ -79,8 +80,8 @@ std::string level_text(const PlanInput& input, int64_t level) {
   return am::cat("sharded over ", input.layout.mesh.group_size("dp_shard_cp"));
 }
 
-// Returns the memory components of a plan for an implementation other than automesh, which are
-// computed by formulas.
+// Returns the rows for a plan whose implementation is not automesh. `memory` was then computed by
+// formulas.
 std::vector<Component> formula_parts(const PlanInput& input, const MemoryComponents& memory) {
   const am::config::TrainSection& train = input.plan.train;
   const std::string states = level_text(input, 1);
@@ -147,7 +148,7 @@ const char* fit_name(Fit fit) {
 // The predicted peak memory of a rank, as PyTorch and nvidia-smi would report it on a GPU.
 struct OnDevice {
   double reserved = 0.0;  // bytes that PyTorch's caching allocator reserves
-  double process = 0.0;   // bytes that nvidia-smi shows, with the CUDA context
+  double process = 0.0;   // bytes that nvidia-smi shows; includes the CUDA context
   am::cluster::Gpu gpu;   // the GPU that the plan names, or the assumed one
   bool gpu_is_assumed = false;
   Fit fit = Fit::kFits;  // whether the peak fits into `gpu`
@@ -185,8 +186,8 @@ std::string text_of(const OnDevice& device) {
   return text;
 }
 
-// Returns text about the error of a memory prediction that formulas computed: a typical error, or
-// that no measured run of this kind exists.
+// Returns text about the error of a memory prediction that formulas computed: a typical error or,
+// if no measured run of this kind recorded its memory, that the error is unknown.
 std::string how_far_off(const PlanInput& input, const OnDevice& device) {
   const am::predict::Workload workload =
       am::predict::workload_of(input.plan, input.model, input.layout);
@@ -199,8 +200,9 @@ std::string how_far_off(const PlanInput& input, const OnDevice& device) {
       am::predict::kind_of_model(workload), " on ", device.gpu.name, " with this implementation.");
 }
 
-// Returns the rank's peak memory if all tokens are routed to the same experts. Returns nullopt for
-// models without experts, and for plans that name an implementation other than automesh.
+// Returns the peak memory of the rank `peak.rank`, in bytes, if all tokens are routed to the same
+// experts. Returns nullopt for models without experts, and for plans that name an implementation
+// other than automesh.
 std::optional<int64_t> skewed_peak(const PlanInput& input, const RankMemory& peak) {
   if (!input.model.moe || !am::predict::runs_automesh(input.plan)) return std::nullopt;
   return am::predict::estimate_memory(input.plan, input.model, input.layout, peak.rank,
@@ -252,8 +254,9 @@ std::string stage_table(const std::vector<RankMemory>& stages, const ByteColumn&
   return table.text(style);
 }
 
-// Returns advice about the memory that reducing gradients after every micro-batch would save, or an
-// empty string if it would save none.
+// Returns a line about the memory that strategy.defer_fsdp_grad_sync = false would save: gradients
+// are then reduced after every micro-batch. Returns an empty string if this setting would save no
+// memory.
 std::string advice(const PlanInput& input, const RankMemory& peak, const ByteColumn& bytes) {
   if (!am::predict::runs_automesh(input.plan)) return {};
   if (!am::predict::keeps_whole_gradients(input.plan, input.layout.mesh.sizes())) return {};

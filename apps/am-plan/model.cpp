@@ -48,8 +48,8 @@ std::vector<std::pair<std::string, int64_t>> by_module(const am::model::Inventor
   return modules;
 }
 
-// Whether the family's configs have a number or a width of heads, and a limit of positions; Mamba's
-// have none.
+// Whether configs of the model's family contain a number of attention heads (has_heads) and a limit
+// of positions (has_positions). Configs of Mamba contain neither.
 bool has_heads(const am::model::ModelConfig& config) {
   const am::model::ConfigKeys& keys = am::model::family_of(config).keys;
   return !keys.heads.empty() || !keys.head_dim.empty();

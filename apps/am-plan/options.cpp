@@ -39,7 +39,8 @@ void SharedOptions::require_free_outputs() const {
 }
 
 void add_option(CLI::App& command, const Option& option, std::string& text) {
-  // An unset variable of the shell makes an empty value, which must not count as no option.
+  // An unset shell variable yields an empty value. An empty value is an error, because the code
+  // would treat it as a missing option.
   declare(command, option, text).check([](const std::string& value) {
     return value.empty() ? std::string("the value is empty") : std::string();
   });

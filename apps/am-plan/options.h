@@ -27,7 +27,7 @@ struct PlanOptions {
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   // Only `check` sets the members below.
   std::string dialect;     // framework whose rules are checked; empty: automesh's own rules
-  bool plan_only = false;  // features that am-run cannot run are not errors
+  bool plan_only = false;  // do not report features that am-run cannot run
   std::string from;        // framework whose configuration the files are; empty: plans
   std::string model;       // model of these configurations: a config.json, its folder, or a name
 };
@@ -67,11 +67,11 @@ struct Option {
   std::string_view key = {};  // key of a plan whose values an integer may have; empty: any
 };
 
-// The option's value must not be empty.
+// Adds an option whose value is a text that must not be empty.
 void add_option(CLI::App& command, const Option& option, std::string& text);
-// Adds an option that takes one or more values.
+// Adds an option that accepts one or more values.
 void add_option(CLI::App& command, const Option& option, std::vector<std::string>& texts);
-// Adds an option that takes an integer of at least 1.
+// Adds an option whose value is an integer of at least 1.
 void add_option(CLI::App& command, const Option& option, int64_t& count);
 void add_flag(CLI::App& command, const char* name, const char* help, bool& flag);
 
@@ -88,7 +88,7 @@ void add_rank(CLI::App& command, const char* help, std::optional<int64_t>& rank)
 // existing file is an error (see require_free_outputs).
 void add_output_file(CLI::App& command, SharedOptions& shared, const Option& option,
                      std::string& file);
-// Adds the option "-o,--output" as add_output_file() does.
+// Adds the option "-o,--output FILE" by add_output_file().
 void add_output(CLI::App& command, SharedOptions& shared, const char* help, std::string& file);
 // Adds --force if the command does not have it yet.
 void add_force(CLI::App& command, SharedOptions& shared,

@@ -25,7 +25,8 @@ bool concerns_only_the_job(const std::string& rule) {
 
 namespace {
 
-// Returns "did you mean FILE?" with a plan whose path is similar; empty if there is none.
+// Returns "did you mean FILE?" with the path of a plan whose path is similar. Returns an empty text
+// if no plan's path is similar, or if the file `path` exists.
 std::string near_file(const std::string& path) {
   namespace fs = std::filesystem;
   std::error_code ignored;
@@ -47,8 +48,8 @@ std::string near_file(const std::string& path) {
   return near ? am::cat("did you mean ", *near, "?") : std::string();
 }
 
-// Adds an error about the file `path`. Removes the path from the beginning of the message, because
-// the error's span names it.
+// Adds an error about the file `path` to `found`. Removes the path from the beginning of the
+// message, because the diagnostic's span already contains the path.
 void report(const am::Error& error, const std::string& path, const std::string& help,
             am::Diagnostics& found) {
   std::string message = error.what();
@@ -58,7 +59,8 @@ void report(const am::Error& error, const std::string& path, const std::string& 
   found.error("plan.file", am::Span{path, 0, 0, 1, {}}, message, help);
 }
 
-// Returns the model that the file's settings name, if it is on this machine.
+// Returns the config of the model that the imported file names; nothing if this machine has no
+// config of the model.
 std::optional<am::model::ModelConfig> model_named_in(const am::frameworks::Imported& imported) {
   for (const am::frameworks::ModelName& name : imported.names) {
     const std::string last = am::lower(name.text.substr(name.text.rfind('/') + 1));

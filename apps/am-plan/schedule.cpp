@@ -43,7 +43,8 @@ struct Answer {
 };
 
 // Returns the schedule of a plan without a pipeline: one stage, whose rank runs each micro-batch's
-// backward directly after its forward.
+// backward directly after its forward. Adds an error and returns nothing if `count`, the number of
+// micro-batches, is above kLargestSchedule.
 std::optional<Schedule> micro_batches_in_order(int64_t count, am::Diagnostics& found) {
   if (count > am::pipeline::kLargestSchedule) {
     found.error("pp.schedule", {},

@@ -13,8 +13,9 @@
 namespace am_plan {
 namespace {
 
-// Returns the schema of plans with the names of GPUs and implementations, which editors offer. An
-// implementation must have one of the names; a GPU may also be the path of a file.
+// Returns the JSON Schema of plans with the known values of cluster.gpu and cluster.implementation,
+// which editors then offer. The implementation must be a known name. The GPU may also be a file's
+// path.
 am::Json schema_with_names() {
   am::Json schema = am::config::schema_json();
   for (const am::config::FieldSpec& field : am::config::fields()) {

@@ -21,7 +21,8 @@ using am::predict::SearchResult;
 
 namespace {
 
-// Returns the dtype in which the plan computes, or its recipe for products in FP8.
+// Returns the plan's recipe for products in FP8. Without a recipe, returns the dtype in which the
+// plan computes.
 std::string precision_text(const am::config::Plan& plan) {
   const am::config::Fp8RecipeSpec& recipe = am::config::spec_of(am::config::fp8_of(plan.strategy));
   if (recipe.recipe != am::config::Fp8Recipe::kNone) return std::string(recipe.name);
@@ -134,8 +135,9 @@ std::string layouts_table(const std::vector<FoundLayout>& layouts, const char* t
   return table.text(style);
 }
 
-// Returns the message for a search that found no layout. If memory is the reason, it states how
-// much memory the smallest layout needs, and how much of the GPU's memory a layout may use.
+// Returns the message for a search that found no layout. If memory is the reason, the message
+// states how much memory the smallest layout needs, and how much of the GPU's memory a layout may
+// use.
 std::string no_layout_text(const SearchResult& result, const am::predict::SearchRequest& request,
                            std::optional<int64_t> enough) {
   if (result.considered == 0) return "No layout has the given sizes and fixed values (--fix).\n";

@@ -1,5 +1,6 @@
-// Prints the result of `am-plan search`. `enough`: the smallest number of GPUs on which a layout
-// fits; set only if memory is too small on the requested number, so that the result has no layouts.
+// Formats the result of `am-plan search` as text and as JSON. `enough`: the smallest number of GPUs
+// on which a layout fits into memory. It is set only if no layout fits on the requested number of
+// GPUs.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +13,9 @@
 
 namespace am_plan {
 
-// Returns a warning if some of the layouts compute in float32, and an empty string otherwise. Their
-// times, and their MFU, which refers to the peak FLOP/s of float32, are not comparable with those
-// of layouts in bfloat16.
+// Returns a warning if some of the layouts compute in float32, otherwise an empty string. The times
+// and the MFU of these layouts cannot be compared with those of layouts in bfloat16: the MFU refers
+// to the peak FLOP/s of float32.
 std::string precision_warning(const am::predict::SearchResult& result);
 
 am::Json search_json(const am::predict::SearchResult& result,

@@ -56,8 +56,8 @@ std::vector<am::config::Fp8Recipe> recipes_in(const std::string& list) {
   return recipes;
 }
 
-// Sets the recipes of --precision. If the search is for am-run (implementation automesh), throws
-// Error(kUsage) for a recipe that am-run does not run.
+// Sets request.recipes to the value of --precision, `list`. If the search is for am-run
+// (implementation automesh), throws Error(kUsage) for a recipe that am-run does not run.
 void set_recipes(const std::string& list, am::predict::SearchRequest& request) {
   request.recipes = recipes_in(list);
   if (request.implementation->name != am::cluster::automesh_implementation().name) return;
@@ -72,7 +72,8 @@ void set_recipes(const std::string& list, am::predict::SearchRequest& request) {
   }
 }
 
-// Returns the fraction of --headroom, from 0 to below 1.
+// Returns the value of --headroom, a fraction of a GPU's memory; 0 for an empty text. Throws
+// Error(kUsage) unless the value is at least 0 and below 1.
 double headroom_of(const std::string& text) {
   if (text.empty()) return 0.0;
   const auto fraction = am::parse_number(text);
@@ -146,13 +147,15 @@ void hold(const std::string& keys, am::predict::SearchRequest& request) {
   }
 }
 
-// Returns a path of the command line as an absolute path, because paths in a plan refer to the
-// plan's folder.
+// Converts a path of the command line to an absolute path, because a relative path in a plan would
+// refer to the plan's folder.
 std::string from_anywhere(const std::string& path) {
   return std::filesystem::absolute(path).lexically_normal().string();
 }
 
-// Sets the GPU and the implementation. Returns false after adding the errors of the GPU's file.
+// Sets the implementation, the GPU, the calibration's file, and the rates of failures and of
+// storage. If the GPU's file is invalid, adds its errors to `found` and returns false. Throws
+// Error(kUsage) for an unknown implementation.
 bool set_hardware(const SearchOptions& options, const std::optional<am::config::Plan>& base,
                   am::predict::SearchRequest& request, am::Diagnostics& found) {
   const am::config::ClusterSection cluster = base ? base->cluster : am::config::ClusterSection{};
@@ -187,7 +190,7 @@ bool set_hardware(const SearchOptions& options, const std::optional<am::config::
   return true;
 }
 
-// Sets the number of GPUs, the size of the batch and the strategy.
+// Sets the sequence length, the number of GPUs, the global batch size and the strategy.
 void set_work(const SearchOptions& options, const std::optional<am::config::Plan>& base,
               am::predict::SearchRequest& request) {
   request.seq_len = options.seq_len > 0 ? options.seq_len

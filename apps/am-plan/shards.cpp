@@ -29,7 +29,7 @@ struct Shard {
   int layer;
   int64_t rank;
   am::Shape local;  // shape of the rank's shard
-  // Index ranges of the shard in the parameter; several if tp shards the parts of a fused matrix.
+  // The shard's parts in the whole parameter; several if tp cuts each part of a fused matrix.
   std::vector<am::mesh::Box> boxes;
 };
 

@@ -37,7 +37,7 @@ constexpr const char* kJsonGroups[] = {"tp",       "cp",    "pp", "dp",       "d
 // group.
 int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t ranks_per_node) {
   int64_t most = 1;
-  for (const std::vector<int64_t>& ranks : mesh.groups(name)) {  // ranks of a group ascend
+  for (const std::vector<int64_t>& ranks : mesh.groups(name)) {  // sorted ranks of a group
     int64_t nodes = 0;
     int64_t last = -1;
     for (const int64_t rank : ranks) {
@@ -49,8 +49,8 @@ int64_t nodes_of_group(const MeshLayout& mesh, const std::string& name, int64_t 
   return most;
 }
 
-// Returns the axes whose groups cross nodes as text, for example "pp, dp_shard cross nodes"; empty
-// if there are none.
+// Returns text about the axes whose groups cross nodes, for example "pp, dp_shard cross nodes";
+// empty if no group crosses nodes.
 std::string crossing_text(const MeshLayout& mesh, int64_t ranks_per_node) {
   std::vector<std::string> names;
   for (const Axis axis : am::mesh::kAxes) {
@@ -71,8 +71,8 @@ struct GroupRun {
   int64_t step = 0;
 };
 
-// Combines the groups into as few GroupRuns as possible. Returns nothing if the ranks of a group
-// are not evenly spaced.
+// Combines consecutive groups that are alike and evenly spaced into GroupRuns. Returns nothing if
+// the ranks of a group are not evenly spaced.
 std::optional<std::vector<GroupRun>> runs_of(const std::vector<std::vector<int64_t>>& groups) {
   std::vector<GroupRun> runs;
   for (const std::vector<int64_t>& ranks : groups) {
@@ -95,7 +95,7 @@ std::optional<std::vector<GroupRun>> runs_of(const std::vector<std::vector<int64
 
 // Returns the groups of this name as JSON: one object {"first", "stride", "count", "groups",
 // "step"} for each GroupRun if there are more than kListedRanks ranks and each group is evenly
-// spaced; otherwise one list of ranks for each group.
+// spaced; otherwise a list of ranks for each group.
 am::Json groups_json(const MeshLayout& mesh, const char* name) {
   const auto groups = mesh.groups(name);
   if (mesh.world_size() <= kListedRanks) return groups;
@@ -143,8 +143,8 @@ am::Json to_json(const MeshLayout& mesh, int64_t ranks_per_node) {
 struct Rows {
   Axis axis = Axis::kTp;
   int64_t length = 1;  // number of ranks in a row
-  // Whether each row contains a complete group along `axis`. If so, rows of several ranks have
-  // column titles.
+  // Whether each row contains a complete group along `axis`. Columns have titles only if `whole` is
+  // true and rows have several ranks.
   bool whole = true;
   bool aligned = true;  // whether the ranks of each row are on one node
 };
@@ -202,8 +202,9 @@ am::term::GridBox new_box(std::string title, const Rows& rows) {
   return box;
 }
 
-// Draws one pipeline stage. Each node has a box, or the stage has a single box if rows cross nodes
-// or if each row is a node. In the last case, the title of a row names its node.
+// Draws the pipeline stage `pp`. Each node has a box, except in two cases. If rows cross nodes, the
+// stage has a single box. If the stage has several nodes and each row is a node, the stage also has
+// a single box, and the title of each row names the row's node.
 am::term::GridStack stage_picture(const MeshLayout& mesh, int64_t pp, int64_t ranks_per_node) {
   const Rows rows = rows_of(mesh.sizes(), ranks_per_node);
   const int64_t count = mesh.world_size() / mesh.sizes().pp;
@@ -247,8 +248,8 @@ constexpr std::pair<const char*, const char*> kRoles[] = {
     {"etp", "cuts each expert's matrices"},
 };
 
-// Returns the ranks as short text, for example "0-7". More than four ranks with equal gaps are
-// shortened to their first two and the last, for example "0, 8 .. 56".
+// Returns the ranks as short text, for example "0-7". More than four evenly spaced ranks that are
+// not consecutive are shortened to the first two and the last, for example "0, 8 .. 56".
 std::string ranks_text(const std::vector<int64_t>& ranks) {
   const auto range = am::rank_range(ranks);
   if (range && range->count > 4 && range->stride > 1) {

@@ -33,7 +33,7 @@ class ByteColumn {
   const char* name_;
 };
 
-// Returns a sentence about the GPU that a prediction assumes because the plan names none.
+// Returns a sentence about the GPU that a prediction assumes because the plan names no GPU.
 std::string assumed_gpu_text(const am::cluster::Gpu& gpu);
 
 // Returns the text with its lines broken at blanks, so that each line has at most `width` columns

@@ -21,10 +21,10 @@ struct TpAnswer {
   int64_t tp = 1;
 };
 
-// A table row: parameters that are replicated over tp and whose names differ only in the layer's
-// number.
+// A table row: parameters that are replicated over tp and whose names differ only in the numbers of
+// the layer and the expert.
 struct Replicated {
-  std::string name;       // name of the parameters, with "*" for the layer's number
+  std::string name;       // name of the parameters, with "*" for these numbers
   bool grad_sum = false;  // the gradient of each parameter must be summed over tp
 };
 
@@ -96,8 +96,8 @@ std::string report(const TpAnswer& answer, const am::term::Style& style) {
   return text + rules.text(style) + (rest.empty() ? std::string() : "\n" + rest.text(style));
 }
 
-// Adds a note that names the norms of query and key heads whose gradients must be summed over tp,
-// because other tools omit that sum.
+// Adds a note that names the query norms and key norms whose gradients must be summed over tp. The
+// note is useful because other tools omit this sum.
 void note_head_norms(const TpAnswer& answer, const am::Span& where, am::Diagnostics& out) {
   if (answer.tp == 1) return;
   std::vector<std::string> names;
@@ -116,7 +116,7 @@ void note_head_norms(const TpAnswer& answer, const am::Span& where, am::Diagnost
            ""});
 }
 
-// Returns the diagnostics of rules whose name begins with "tp.".
+// Returns the diagnostics of rules whose id begins with "tp.".
 am::Diagnostics relevant(const am::Diagnostics& found) {
   am::Diagnostics out;
   for (const am::Diagnostic& item : found.items()) {
@@ -138,7 +138,7 @@ int run_tp(const PlanOptions& options, const Output& output) {
   answer.plan = *std::move(plan);
   answer.inventory = am::model::build_inventory(*file->checked.model);
   answer.tp = file->checked.mesh->tp;
-  // A plan with errors is shown too, because the modules that each line matches help to find the
+  // A TP plan with errors is shown too, because the modules that each line matches help to find the
   // errors.
   am::Diagnostics ignored;
   answer.resolved = am::model::resolve_tp_plan(answer.plan, answer.inventory, {}, ignored);

@@ -1,6 +1,6 @@
-// Receives the signals of the prompt. Ctrl-C sets a flag, which a running command polls. A resize
-// of the window and the continuation after Ctrl-Z set flags too. Each signal also makes a file
-// descriptor readable, which wakes the prompt while it waits for input.
+// Handles the signals that arrive while the prompt is open. Ctrl-C sets a flag, which a running
+// command polls. A resize of the window and the continuation after Ctrl-Z set flags too. Each
+// signal also makes a file descriptor readable, which wakes the prompt while it waits for input.
 #pragma once
 
 #include <atomic>

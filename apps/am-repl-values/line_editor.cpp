@@ -161,8 +161,8 @@ class EditLineEditor : public LineEditor {
     return std::find(info->buffer, info->lastchar, '\n') != info->lastchar;
   }
 
-  // Reads one character into `out`. Returns 1 if it read one, 0 at the end of the input, and -1 if
-  // Ctrl-C cancelled the line.
+  // Reads one character into `out`, or sets `out` to kDrawHint to request a redraw. Returns 1 if
+  // `out` is set, 0 at the end of the input, and -1 if Ctrl-C cancelled the line.
   int read_character(wchar_t& out) {
     if (std::exchange(after_blank_, false) && !searches()) {
       out = kDrawHint;
@@ -170,7 +170,8 @@ class EditLineEditor : public LineEditor {
     }
     std::mbstate_t state = {};
     while (true) {
-      // All signals so far are handled before poll(): a later one makes fd() readable.
+      // Signals that have already arrived are handled here, before poll(). A later signal makes
+      // fd() readable, which ends poll().
       if (options_.interrupts->came()) {
         if (!std::exchange(done_, true)) {  // first redraws the line without its hint
           out = kDrawHint;
@@ -183,8 +184,7 @@ class EditLineEditor : public LineEditor {
       const bool continued = options_.interrupts->take_continued();
       if (continued) {
         // The shell has changed the mode of the terminal, and the cursor is on a new line. libedit
-        // does nothing if the requested mode is the last one that it set, so another mode is set
-        // first.
+        // ignores a request for the mode that it has set last, so another mode is set first.
         ::el_set(editor_, EL_PREP_TERM, 0);
         ::el_set(editor_, EL_PREP_TERM, 1);
       }

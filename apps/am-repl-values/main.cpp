@@ -1,6 +1,6 @@
 // am-repl-values: the part of am-repl that needs libtorch. It opens a prompt or runs a script for
-// the values of a checkpoint, of the ranks of a plan, or of a running job. It accepts the command
-// line of am-repl, which replaces its own process by am-repl-values when values are needed.
+// the values of a checkpoint, of the ranks of a plan, or of a running job. am-repl replaces its own
+// process by this program when values are needed, so both programs accept the same command line.
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -101,8 +101,9 @@ void run_prompt(inspect::Interpreter& interpreter, LineEditor& editor,
   }
 }
 
-// Runs the prompt. Before this function calls handle(), Ctrl-C ends am-repl, and the kernel then
-// kills the ranks that am-repl has started (PR_SET_PDEATHSIG).
+// Runs the prompt. Until this function calls handle(), for example while the target is opened,
+// Ctrl-C ends am-repl, and the kernel then kills the ranks that am-repl has started
+// (PR_SET_PDEATHSIG).
 void talk(const Options& options, inspect::Interpreter& interpreter, Interrupts& interrupts) {
   interrupts.handle();
   am_apps::print(cat("am-repl ", AM_VERSION, ": ", interpreter.facts().title,
@@ -152,8 +153,8 @@ std::string library_versions() {
   return cat(runtime::torch_version_text(), runtime::nccl_version_text());
 }
 
-// Returns the socket of the command line `--worker SOCKET`, with which am-repl starts each rank of
-// a plan; nothing for any other command line.
+// Returns the socket's file descriptor from the command line `--worker SOCKET`, with which this
+// program starts itself for each rank of a plan; nothing for any other command line.
 std::optional<int> worker_socket(int argc, char** argv) {
   if (argc != 3 || std::strcmp(argv[1], "--worker") != 0) return std::nullopt;
   int socket = -1;
@@ -168,7 +169,7 @@ std::optional<int> worker_socket(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const am::launch::SignalThread signals;  // created before libtorch creates threads
-  std::signal(SIGXFSZ, SIG_IGN);  // a write beyond RLIMIT_FSIZE fails with an error instead
+  std::signal(SIGXFSZ, SIG_IGN);           // a write beyond RLIMIT_FSIZE then fails with an error
   am::guard_mapped_files();
   if (const auto socket = am_repl::worker_socket(argc, argv)) {
     return am::values::run_rank_worker(*socket);
@@ -177,6 +178,6 @@ int main(int argc, char** argv) {
   if (const auto status = am_repl::parse_options(argc, argv, &am_repl::library_versions, options))
     return *status;
   am_apps::Output for_people = options.output;
-  for_people.json = false;  // guarded() prints errors as text only; the JSON has them already
+  for_people.json = false;  // errors are in the JSON report already: guarded() prints only text
   return am_apps::guarded("am-repl", for_people, [&] { return am_repl::run_and_report(options); });
 }

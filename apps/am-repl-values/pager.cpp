@@ -43,8 +43,8 @@ bool fits(const std::string& text) {
   return rows_of(text, size.ws_col) < size.ws_row;
 }
 
-// Shows the text in the pager and waits for the pager to end. Returns false, without output, if the
-// pager could not be started.
+// Shows the text in the pager and waits for the pager to end. Returns false if the pager could not
+// be started; the text has then not been shown.
 bool run_pager(const char* command, const std::string& text) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) return false;
@@ -53,8 +53,8 @@ bool run_pager(const char* command, const std::string& text) {
   ::setenv("LESS", "FRX", /*overwrite=*/0);
   pid_t pid = 0;
   try {
-    // The pager stays in this process's group, so that Ctrl-C reaches the pager too. Ctrl-C does
-    // not end this process, because the prompt handles SIGINT (interrupts.h).
+    // The pager stays in the process group of this process, so that Ctrl-C reaches the pager too.
+    // Ctrl-C does not end this process, because the prompt handles SIGINT (interrupts.h).
     pid = am::start_child({.argv = {"/bin/sh", "-c", command}, .input_fd = input.get()});
   } catch (const am::Error&) {
     return false;

@@ -1,7 +1,7 @@
 // am-repl TARGET: opens a prompt or runs a script for a checkpoint, the ranks of a plan, or a
-// running job. This program does not link libtorch, so that it starts immediately. It lists tensors
-// itself; for commands that read values it executes am-repl-values (starter/torch_programs.h). See
-// lib/decisions/0012.
+// running job. This program does not link libtorch and therefore starts within milliseconds. It
+// lists tensors itself. For a prompt, a plan, a running job, and commands that read values, it
+// replaces its own process by am-repl-values (starter/torch_programs.h). See lib/decisions/0012.
 #include <unistd.h>
 
 #include <algorithm>
@@ -51,8 +51,8 @@ bool needs_torch_program(const std::string& input) {
 
 constexpr const char* kValuesProgram = "am-repl-values";
 
-// Function of every command that reads values if am-repl-values is not installed. Throws an error
-// that names the package to install.
+// Function that runs instead of every command that reads values; reached only if am-repl-values is
+// not installed. Throws an error with a hint that names what to install.
 inspect::Result refuse_values(inspect::Session& /*session*/,
                               const inspect::Arguments& /*arguments*/) {
   am_apps::torch_program(kValuesProgram);
@@ -60,10 +60,11 @@ inspect::Result refuse_values(inspect::Session& /*session*/,
 }
 
 // Returns the script if this program runs it; nothing if am-repl-values must run it. If
-// am-repl-values is not installed, also returns scripts with commands that read values, which fail.
+// am-repl-values is not installed, also returns scripts with commands that read values. These
+// commands then fail.
 std::optional<Source> own_script(const Options& options) {
   if (!options.overrides.empty() || options.nproc > 0)
-    return std::nullopt;  // these options are only for plans
+    return std::nullopt;  // --set and --nproc are only for plans
   const bool alone = !am_apps::has_torch_program(kValuesProgram);
   const auto script = script_text(options);
   if (!script) {
@@ -75,8 +76,8 @@ std::optional<Source> own_script(const Options& options) {
   return from_text(*script);
 }
 
-// Interpreter for scripts whose commands read only run folders, for example metrics, and no
-// tensors.
+// Interpreter for scripts whose commands read only files of run folders, for example the metrics,
+// and no tensors.
 class NoTensors : public inspect::Interpreter {
  public:
   explicit NoTensors(const term::Style& style) : style_(style) {}
@@ -94,7 +95,8 @@ class NoTensors : public inspect::Interpreter {
   inspect::SessionFacts facts_;
 };
 
-// Returns whether all commands of the script read only run folders, and no tensors.
+// Returns whether the targets are run folders and all commands of the script read only files of run
+// folders, and no tensors.
 bool reads_runs_alone(const Options& options, const std::string& script) {
   if (runs_of(options).empty()) return false;
   const std::vector<std::string> all = inspect::split_commands(script, true).commands;
@@ -136,8 +138,8 @@ am_apps::CommandDescription describe_tool() {
   });
 }
 
-// Returns the names of the target's parameters, which complete the commands of -c; none for a
-// running job, or if the target cannot be opened.
+// Returns the names of the target's parameters, which complete the commands of -c. Returns no names
+// for a running job, or if the target cannot be opened.
 inspect::SessionFacts facts_of_target(const std::string& given) {
   inspect::SessionFacts facts;
   try {
@@ -154,7 +156,8 @@ inspect::SessionFacts facts_of_target(const std::string& given) {
   return facts;
 }
 
-// Returns the targets, or commands of a session, that complete a value of the command line.
+// Returns the values that may complete the option or argument `asked`: targets in the folder runs
+// or, for -c, the typed commands with a completed last word.
 am_apps::Words values_of(const am_apps::Asked& asked) {
   am_apps::Words out;
   const std::string& name = asked.option.names.back();
@@ -188,7 +191,7 @@ int main(int argc, char** argv) {
     return *status;
   }
   am_apps::Output for_people = options.output;
-  for_people.json = false;  // guarded() prints errors as text only; the JSON has them already
+  for_people.json = false;  // errors are in the JSON report already: guarded() prints only text
   return am_apps::guarded("am-repl", for_people, [&] {
     return am_repl::reported(options,
                              [&](am::Json* report) { return am_repl::run(options, argv, report); });

@@ -32,8 +32,9 @@ std::string first_difference(const std::string& there, const std::string& here) 
   return "another text";
 }
 
-// Writes a file into the folder on rank 0, and waits a few seconds until every rank sees the file.
-// If a rank does not see it in this time, throws Error(kPlan) on every rank.
+// Rank 0 writes a file into the folder, and every rank waits up to 5 seconds for the file to become
+// visible. If a rank does not see the file, throws Error(kPlan) on every rank. `name` is the
+// folder's name in the error, and `help` the beginning of the error's hint.
 void share_folder(const std::filesystem::path& folder, const std::string& name,
                   const std::string& help, const runtime::World& world) {
   std::string token;

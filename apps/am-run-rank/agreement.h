@@ -1,8 +1,8 @@
-// Before the first step, checks that all ranks of a job have the same plan and see the same
-// folders, and creates and locks the folders.
+// Functions that a job calls before its first step. They check that all ranks have the same plan
+// and see the same run folder and checkpoint folder, and they create and lock these folders.
 //
 // All functions are collective and throw the same Error on every rank. If the plan or the folders
-// of a rank differ from those of rank 0, the Error names this rank.
+// of a rank differ from those of rank 0, the Error names the first rank with a difference.
 #pragma once
 
 #include <filesystem>
@@ -17,13 +17,14 @@
 
 namespace am_run {
 
-// Throws if a rank has another plan than rank 0. Without this check, ranks with different plans
-// would train different models or wait for each other forever.
+// Throws Error(kPlan) if a rank has another plan than rank 0. Without this check, ranks with
+// different plans would train different models or wait for each other forever.
 void compare_plans(const am::config::Plan& plan, const am::runtime::World& world);
 
 // Creates the run folder and the checkpoint folder on rank 0, then checks that every rank sees
-// both folders, since every rank writes checkpoints. If `made` is set, am-run's launcher has
-// already created them: a folder that is missing was removed since then and is not created again.
+// both folders, because every rank writes checkpoints. If `made` is set, am-run's launcher has
+// already created the folders, and this function does not create them: a folder that is missing was
+// removed since then, which is an error.
 void share_folders(const am::run_folder::RunFolder& run, const std::filesystem::path& checkpoints,
                    bool made, const am::runtime::World& world);
 

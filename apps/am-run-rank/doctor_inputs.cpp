@@ -69,7 +69,7 @@ std::vector<launch::Check> examine_inputs(const config::Plan& plan,
         std::make_unique<data::BatchReader>(data::open_batches(full, checked.model->vocab_size));
     return join(reader->descriptions(), "; ");
   }));
-  if (begin.resumes()) {  // a resumed job reads its checkpoint instead of the weights' files
+  if (begin.resumes()) {  // a resumed job reads its checkpoint and no files of weights
     if (reader == nullptr) return checks;
     checks.push_back(check_opens("the same run", [&] {
       const config::Plan full = train::with_batch(plan, *checked.mesh, begin);

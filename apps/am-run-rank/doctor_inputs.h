@@ -12,9 +12,10 @@
 namespace am_run {
 
 // Opens the job's inputs and returns one result per check: the loggers if the plan has any, the
-// checkpoint, the data, and last the weights. If the job would resume and its data can be read, the
-// last check is instead whether the plan continues the run of the checkpoint. `checked` must have a
-// layout. `checkpoints` is the folder with the job's checkpoints, one subfolder per saved step.
+// checkpoint, the data, and last the weights. For a job that would resume, the last check is not
+// about the weights: it is whether the plan continues the run of the checkpoint. This check is
+// omitted if the data cannot be read. `checked` must contain a mesh, a model and a layout.
+// `checkpoints` is the folder with the job's checkpoints, one subfolder per saved step.
 std::vector<am::launch::Check> examine_inputs(const am::config::Plan& plan,
                                               const am::rules::CheckedPlan& checked,
                                               const std::filesystem::path& checkpoints);

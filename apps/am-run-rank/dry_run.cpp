@@ -1,5 +1,5 @@
-// am-run PLAN --dry-run: runs one step of one rank, without the other ranks, and reports its
-// memory.
+// am-run PLAN --dry-run: runs one step of one rank, without the other ranks, and reports the rank's
+// memory and collectives.
 #include "am/train/dry_run.h"
 
 #include "am/base/error.h"

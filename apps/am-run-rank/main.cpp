@@ -1,9 +1,9 @@
-// am-run-rank ...: the parts of am-run that need libtorch: one rank of a plan, --dry-run,
-// --verify-layout and `doctor`. It has am-run's command line, because am-run starts it for each
-// rank with am-run's own arguments. If another launcher started am-run as a rank, am-run replaces
-// its own process by am-run-rank.
+// am-run-rank: runs the parts of am-run that need libtorch: one rank of a job, --dry-run,
+// --verify-layout and `doctor`. It accepts am-run's command line, because am-run starts it with
+// am-run's own arguments: once per rank of a job. If another launcher (torchrun, for example)
+// started am-run as a rank, or for the other parts, am-run replaces its own process by am-run-rank.
 //
-//   am-run-rank --answer torch|cuda     one line of JSON for am-run, which has no libtorch
+//   am-run-rank --answer torch|cuda     prints one line of JSON about libtorch or CUDA, for am-run
 #include <csignal>
 #include <cstdio>
 #include <string>
@@ -69,7 +69,7 @@ int run(const Options& options) {
   return run_rank(options, *here);
 }
 
-// Answers `am-run doctor PLAN`; `argv` begins at "doctor".
+// Runs `am-run doctor PLAN` and returns the exit status. `argv` begins at "doctor".
 int run_doctor(int argc, char** argv) {
   int status = 0;
   const auto options = parse_doctor_options(argc, argv, status);
@@ -86,11 +86,11 @@ int run_doctor(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   const am::launch::SignalThread signals;  // created before libtorch creates threads
-  std::signal(SIGPIPE, SIG_IGN);           // the job continues if nobody reads its output any more
-  std::signal(SIGXFSZ, SIG_IGN);           // a write past RLIMIT_FSIZE only returns an error
+  std::signal(SIGPIPE, SIG_IGN);           // the job continues after the reader of its output ends
+  std::signal(SIGXFSZ, SIG_IGN);           // a write beyond RLIMIT_FSIZE fails with an error
   const std::string_view first = argc > 1 ? argv[1] : "";
   if (first == "--answer" && argc == 3) {
-    // The answer is the last line of stdout: libraries may have printed lines before it.
+    // The answer is the last line of stdout. Libraries may have printed other lines before.
     std::puts(
         am_run::answer(argv[2]).dump(-1, ' ', true, am::Json::error_handler_t::replace).c_str());
     return 0;

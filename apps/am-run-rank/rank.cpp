@@ -82,9 +82,9 @@ std::string announcement(const job::Job& job) {
 }
 
 // Returns whether this rank must print its error about an invalid plan. Rank 0 always prints its
-// error. Another rank prints its error only if rank 0 did not report an invalid plan, so that a job
-// of 1,024 ranks prints the error once. Called before the rank joins the job. Waits a few seconds
-// at most for ranks that do not call this function.
+// error. Another rank prints its error only if rank 0 has not reported an invalid plan: a job of
+// 1,024 ranks thus prints the error once. Must be called before the rank joins the job. Returns
+// after a few seconds even if other ranks do not call this function.
 bool prints_for_all(const launch::RankEnvironment& here) {
   if (here.world_size == 1) return true;
   constexpr auto kPatience = std::chrono::seconds(5);
@@ -105,12 +105,12 @@ bool prints_for_all(const launch::RankEnvironment& here) {
       std::this_thread::sleep_for(std::chrono::milliseconds(20));
     }
   } catch (const std::exception&) {
-    // Rank 0 found no error in its plan or cannot be reached, so this rank prints its own error.
+    // The store cannot be reached, or rank 0 has reported no error: this rank prints its own error.
   }
   return true;
 }
 
-// Longest time that a rank waits at its end until its last output has been read.
+// Longest time that a rank waits before it exits, until its last output has been read.
 constexpr auto kReaderPatience = std::chrono::seconds(5);
 
 class Rank {
@@ -178,7 +178,7 @@ int Rank::train() {
     if (here_.rank == 0) am_apps::print_diagnostics(found, options_.output);
     silent_ = !prints_for_all(here_);
     // Every rank throws the plan's error, not only rank 0: the launcher may end all other ranks
-    // once one has failed, and the first failure must name the cause.
+    // once one rank has failed, and the first failure must name the cause.
     const auto is_error = [](const Diagnostic& one) { return one.severity == Severity::kError; };
     const auto first = std::find_if(found.items().begin(), found.items().end(), is_error);
     throw Error(ErrorKind::kPlan, cat("the plan is not valid: ", first->message), first->help);
@@ -239,7 +239,8 @@ int Rank::train() {
       server_->timed(times, steps);
     };
   }
-  // Reuses freed host memory for the next step, whose blocks have the same sizes.
+  // From now on, freed host memory is kept for the next step, which allocates blocks of the same
+  // sizes.
   tensor::BlockCache::install();
   train::Trainer trainer(*job, *world_, run, std::move(callbacks), {}, identity);
   last_step = trainer.plan().train.max_steps;
@@ -254,7 +255,7 @@ int Rank::train() {
   if (first && result.stopped) out_.write(cat("stopped at step ", result.steps, " as asked\n"));
   out_.flush(kReaderPatience);
   // am-run's launcher computes the exit status of a stopped job itself. Under another launcher, the
-  // rank returns it.
+  // rank returns this status.
   const bool alone = !launch::process_environment()(launch::kErrorFileVariable);
   return result.stopped && alone ? options_.stopped_status : 0;
 }
@@ -290,9 +291,9 @@ launch::RankError Rank::describe(const std::exception& error) const {
   return told;
 }
 
-// Adds the following to the message of an out-of-memory error: the largest numbers of bytes that
-// PyTorch's GPU allocator had allocated and reserved, and the peak that am-plan predicts. Sets the
-// hint to a list of plan keys that would reduce the memory, if there are any.
+// Appends three numbers of bytes to the message of an out-of-memory error: the most that PyTorch's
+// GPU allocator had allocated, the most that it had reserved, and the peak that am-plan predicts.
+// If plan keys would reduce the memory, replaces the hint by a list of these keys.
 void Rank::add_memory(launch::RankError& told, c10::Device device) const {
   const predict::RankMemory memory =
       predict::estimate_memory(job_->plan, job_->model, job_->layout, here_.rank);
@@ -312,9 +313,9 @@ int Rank::report(const std::exception& error) {
   const launch::RankError told = describe(error);
   const bool launcher_knows = launch::report_error(launch::process_environment(), told) &&
                               launch::process_environment()(launch::kErrorFileVariable).has_value();
-  // am-run's launcher prints the errors that reached it. The rank prints its own error under
-  // another launcher, and if the error could not be reported (for example because the disk is
-  // full).
+  // am-run's launcher prints the errors that reached it. This rank prints its own error under
+  // another launcher, and also if am-run's launcher could not be informed (for example because the
+  // disk is full).
   if (!launcher_knows && !silent_) {
     out_.write(cat("am-run: rank ", here_.rank, ": ", term::echo_lines(told.message), "\n"));
     if (!told.hint.empty()) out_.write(cat("help: ", term::echo_lines(told.hint), "\n"));

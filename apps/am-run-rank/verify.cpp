@@ -1,5 +1,6 @@
-// am-run PLAN --verify-layout: trains a small model under the plan's layout and on one rank, and
-// compares the results.
+// am-run PLAN --verify-layout: scales the job down to a small model on a small mesh
+// (scaled_down_job.h), trains this model under the scaled-down layout and on one rank, and compares
+// the results.
 #include <optional>
 #include <string>
 #include <vector>

@@ -35,8 +35,8 @@ constexpr const char* kFilesDescription =
 // Exit status of a job that a signal or train.max_time stopped before its last step. The cluster
 // requeues a job that exits with this status. The value is EX_TEMPFAIL of sysexits.h.
 constexpr int kRequeue = 75;
-// Number of seconds between the stop signal and the end of the time limit, or of the pod. The job
-// finishes its step and saves a checkpoint in this time.
+// Seconds from SIGTERM until Slurm's time limit, or until Kubernetes kills the pod. In this time,
+// the job finishes its step and saves a checkpoint.
 constexpr int kGraceSeconds = 300;
 constexpr int kRendezvousPort = 29500;
 
@@ -64,9 +64,9 @@ std::string shell_line(const std::vector<std::string>& words) {
   return join(quoted, " ");
 }
 
-// Returns the text as a name that Slurm and DNS accept: a lower-case letter, followed by lower-case
-// letters, digits and single dashes. Cuts the text after 40 characters. Adds the prefix "am-" if
-// the name would not begin with a letter.
+// Converts the text to a name that Slurm and DNS accept: a lower-case letter, followed by
+// lower-case letters, digits and single dashes. Shortens the name to 40 characters. If the name is
+// then empty or begins with a digit, adds the prefix "am-".
 std::string cluster_name(const std::string& text) {
   constexpr size_t kLongest = 40;
   std::string name;
@@ -125,8 +125,9 @@ std::string slurm_file(const ClusterJob& job) {
                 "export AM_JOB_RDZV=\"$head:$((20000 + SLURM_JOB_ID % 10000))\"\n");
     launcher += " --node-rank=\"$SLURM_NODEID\" --rdzv=\"$AM_JOB_RDZV\"";
   }
-  // srun returns the largest status of its tasks. --kill-on-bad-exit=0 keeps the tasks running when
-  // one of them fails, because each task is a launcher, which stops its ranks and names the cause.
+  // Each task of srun is a launcher. With --kill-on-bad-exit=0, srun does not kill the other
+  // launchers when one launcher fails, so they can stop their ranks and report the cause. srun
+  // returns the largest exit status of its tasks.
   text += cat("status=0\nsrun --kill-on-bad-exit=0 bash -c ", shell_word("exec " + launcher),
               " || status=$?\nif [ \"$status\" -eq ", kRequeue,
               " ]; then\n  scontrol requeue \"$SLURM_JOB_ID\"\nfi\nexit \"$status\"\n");

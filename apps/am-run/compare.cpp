@@ -41,21 +41,22 @@ constexpr const char* kCompareDescription =
     "  am-run compare runs/quickstart\n"
     "  am-run compare runs/today runs/yesterday --json";
 
-// Number of first steps of a run that are left out, because kernels, caches and connections are
-// set up in them. In a short run, at most half of the steps are left out.
+// Number of first steps that the means leave out, because a run sets up kernels, caches and
+// connections in these steps. In a short run, the means leave out at most half of the steps.
 constexpr size_t kWarmUp = 3;
-// A part of the step is reported as longer than predicted, or than in the other run, if the
-// difference is more than this fraction of the step's time.
+// A part is reported as longer than planned, or longer than in the other run, if the difference is
+// more than this fraction of the run's step time.
 constexpr double kNoise = 0.1;
 
 enum class Unit { kSeconds, kBytes, kRate, kFraction };
 
-// A row of the comparison. A number is absent if it was not measured or is not predicted.
+// One quantity of a run, measured or predicted: a row of the comparison. `value` is empty if the
+// quantity was not measured or is not predicted.
 struct Part {
   std::string name;
   std::string key;
   Unit unit = Unit::kSeconds;
-  bool adds_up = false;  // whether the row is a part of a step's total time
+  bool adds_up = false;  // whether excesses() compares this quantity
   std::optional<double> value = {};
 };
 using Parts = std::vector<Part>;
@@ -132,7 +133,8 @@ Measured measure(const run_folder::RunFolder& run) {
   const auto step = part(out.parts, "step_seconds").value;
   auto& waiting = part(out.parts, "waiting_seconds").value;
   const auto data = part(out.parts, "data_seconds").value;
-  // On a GPU the host's waiting times include the work of its own GPU.
+  // On a GPU, waiting_seconds is left out, because it also contains the host's waiting for its own
+  // GPU.
   if (out.on_gpu) waiting.reset();
   if (step && data && (waiting || out.on_gpu)) {
     part(out.parts, "compute_seconds").value = *step - *data - waiting.value_or(0.0);
@@ -140,7 +142,7 @@ Measured measure(const run_folder::RunFolder& run) {
   const auto rate = later_mean("tokens_per_second");
   const auto of_rank = later_mean("tokens_per_second_per_rank");
   if (rate && of_rank && *of_rank > 0.0) out.ranks = std::llround(*rate / *of_rank);
-  // The mean of this rate is taken over time, not over steps.
+  // The mean of tokens_per_second is weighted by the times of the steps.
   const auto seconds = values_of("step_seconds"), rates = values_of("tokens_per_second");
   double time = 0.0, tokens = 0.0;
   for (size_t i = left_out; i < seconds.size(); ++i) {
@@ -153,7 +155,7 @@ Measured measure(const run_folder::RunFolder& run) {
 }
 
 // Returns the prediction for the run's plan, without times if the run computed on CPUs. Adds
-// remarks about the prediction to `notes`.
+// remarks about the prediction to `notes`, and errors of the plan to `found`.
 Parts predict(const run_folder::RunFolder& run, const Measured& measured, Diagnostics& found,
               std::vector<std::string>& notes) {
   Parts out = empty_parts();
@@ -166,7 +168,7 @@ Parts predict(const run_folder::RunFolder& run, const Measured& measured, Diagno
   }
   const auto stages = predict::memory_of_stages(job->plan, job->model, job->layout);
   const int64_t tensors = predict::peak_of(stages).components.total();
-  // For a run on CPUs, the measured peak is that of the whole process.
+  // For a run on CPUs, the measured peak is the memory of the whole process, including libtorch.
   part(out, "peak_memory_bytes").value =
       static_cast<double>(tensors + (measured.on_gpu ? 0 : launch::kRankBytes));
   if (!measured.on_gpu) {
@@ -219,8 +221,8 @@ std::optional<double> ratio(const Part& run, const Part& other) {
   return *run.value / *other.value;
 }
 
-// Returns the parts of a step's time that clearly exceed those of `other`, each with its excess,
-// the largest excess first.
+// Returns the parts of `run` that are longer than in `other` by more than kNoise, each with the
+// difference in seconds, in descending order of the difference.
 std::vector<std::pair<const Part*, double>> excesses(const Parts& run, const Parts& other) {
   const double step = run.front().value.value_or(0.0);
   std::vector<std::pair<const Part*, double>> out;

@@ -1,4 +1,5 @@
-// am-run prepare PLAN tokenises a plan's data; am-run show-batch PLAN prints rows of its batches.
+// am-run prepare PLAN tokenises the data of a plan. am-run show-batch PLAN prints rows of a step's
+// global batch.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <functional>
@@ -94,7 +95,7 @@ int prepare(const DataOptions& options, const job::Job& job) {
 
 // ---- show-batch ---------------------------------------------------------------------------------
 
-// A row of a batch.
+// A row of a batch: one sequence of seq_len positions (data/samples.h).
 struct Row {
   std::vector<int64_t> inputs, labels, positions;
 
@@ -139,7 +140,8 @@ std::vector<Piece> pieces_of(const Row& row, size_t first, size_t end) {
   return pieces;
 }
 
-// Returns the tokens as text, or as ids if the plan has no tokenizer for them.
+// Returns the text of the tokens as a JSON string. If `tokenizer` is null, returns the ids of the
+// tokens.
 std::string tokens_text(const std::vector<int64_t>& ids, const data::Tokenizer* tokenizer) {
   return tokenizer != nullptr ? dump_json(Json(tokenizer->decode(ids)), -1) : join(ids, " ");
 }
@@ -193,8 +195,8 @@ int show_batch(const DataOptions& options, const job::Job& job) {
   return am_apps::kFine;
 }
 
-// Parses the command line, to which `add` may add options, and runs the command on the checked
-// plan.
+// Parses the command line, runs `command` on the checked plan, and returns the exit status. `add`
+// adds the options of this command, and may be empty.
 int run(const char* name, const char* description, const char* json_help, int argc, char** argv,
         const std::function<void(CLI::App&, DataOptions&)>& add,
         int (*command)(const DataOptions&, const job::Job&)) {

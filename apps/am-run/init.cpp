@@ -47,15 +47,16 @@ struct InitOptions {
   std::string model, gpu = "h100-sxm", purpose = "pretrain", output;
   std::vector<std::string> data;
   int64_t gpus = 0;
-  int64_t seq_len = 0;  // 0: 4,096, or the model's maximum if it is less
+  int64_t seq_len = 0;  // 0: the smaller of 4,096 and the model's maximum
   bool force = false;
 
-  // Returns the path of the plan file. Comments in the plan name it, and paths in the plan are
-  // relative to its folder.
+  // Returns the path of the plan file; "plan.toml" if the plan is printed. Comments in the plan
+  // contain this path, and paths in the plan are relative to the folder of the plan file.
   std::string file() const { return output.empty() ? "plan.toml" : output; }
 };
 
-// Keys that a purpose sets, as TOML without [model], [mesh] and [data].
+// A purpose, and the keys of the plan that it sets, as TOML. base_plan() adds [model], [mesh],
+// [cluster] and [data].
 struct Purpose {
   std::string_view name;
   bool conversations;  // whether the data are conversations
@@ -86,8 +87,8 @@ const Purpose& purpose_named(std::string_view name) {
                        [&](const Purpose& purpose) { return purpose.name == name; });
 }
 
-// Returns the value of data.kind for files of these names. Without files, the data are synthetic,
-// so that the plan runs at once.
+// Returns the value of data.kind for the files. Without files, the data are synthetic, so the plan
+// can run immediately.
 std::string kind_of(const std::vector<std::string>& files, bool conversations) {
   if (files.empty()) return conversations ? "synthetic_chat" : "synthetic";
   if (conversations) return "chat";

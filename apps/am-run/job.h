@@ -1,7 +1,7 @@
 // Entry points of am-run: launch this machine's ranks of a plan, or of any program; write a plan;
 // check this machine; write the file (a Slurm script or a JobSet) with which a cluster starts a
 // plan's launchers; prepare and show the data of a plan; list and compare runs; describe am-run's
-// command line to shells and to man.
+// command line to shells and to man. All functions that return int return the exit status.
 #pragma once
 
 #include <span>
@@ -28,8 +28,8 @@ int run_init(int argc, char** argv);
 int run_doctor(int argc, char** argv);
 // am-run files PLAN --slurm | --jobset: writes the file that starts a plan's launchers on a
 // cluster. `argv` begins at "files". Prints the file, or writes it to the path of -o. Returns the
-// exit status: 0 if written, 1 if the plan has errors, 2 if the command line is wrong or the file
-// cannot be written.
+// exit status: 0 if written, 1 if the plan has errors, 2 if the command line is wrong, the plan
+// cannot be read or the file cannot be written.
 int run_files(int argc, char** argv);
 // am-run prepare PLAN: tokenises the plan's text and conversations, and writes the tokens to
 // data.prepared. `argv` begins at "prepare". Returns the exit status, as run_files() does.
@@ -48,7 +48,7 @@ int run_man(int argc, char** argv);
 
 struct Command {
   const char* name;
-  int (*run)(int argc, char** argv);  // `argv` begins at the name
+  int (*run)(int argc, char** argv);  // argv[0] is the name of the command
 };
 std::span<const Command> commands();
 

@@ -46,9 +46,9 @@ launch::JobSpec job_spec(const Options& options, const std::filesystem::path& pr
   return spec;
 }
 
-// Checks whether the ranks to start on this machine fit into its memory. If they do not fit, throws
-// Error(kPlan), which states the required and the available bytes. Does nothing with --force, or
-// for plans that use GPUs, which am-run doctor checks.
+// Throws Error(kPlan) if the ranks of this machine need more memory than the machine has available.
+// The message contains the required and the available bytes. Does nothing with --force. Does
+// nothing for a plan whose backend is for GPUs, because only am-run doctor checks GPU memory.
 void require_memory(const Options& options, const job::Job& job, const launch::MemoryInfo& memory) {
   if (options.force) return;
   const std::string backend = layout::backend_of(job.plan, &am_apps::why_no_cuda);
@@ -105,12 +105,12 @@ int run_launcher(const Options& options, const std::vector<std::string>& argumen
     if (!alone) require_fit();
     if (options.node_rank != 0) return;
     locks = take_locks(run, checkpoints, job_id);
-    // The folder is opened a second time, because `held` must also check the lock file, which
-    // take_locks() has just created.
+    // take_locks() has just created the lock file. The run folder is opened again, so that `held`
+    // also checks this file.
     held = run_folder::HeldFolder(run.root());
   };
-  // A restart is impossible if the run folder now belongs to another job or is gone, because the
-  // restarted ranks must not write to it.
+  // If the run folder or its lock file was removed or replaced, the job is not restarted: its ranks
+  // could write to the folder of another job.
   policy.possible = [&] {
     try {
       held.require();

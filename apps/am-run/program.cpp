@@ -1,8 +1,8 @@
 // am-run --exec PROGRAM: runs any program on every rank, as torchrun does.
 //
-// Variables of an outer launcher do not make this process a rank. For example, `srun
-// --ntasks-per-node 1 am-run --nnodes ... --exec ...` runs one am-run per machine, and each starts
-// the ranks of its machine.
+// Environment variables of an outer launcher do not make this process a rank. For example, `srun
+// --ntasks-per-node 1 am-run --nnodes ... --exec ...` starts one am-run per machine, and each
+// am-run starts the ranks of its machine.
 #include <unistd.h>
 
 #include <csignal>
@@ -43,13 +43,14 @@ int run_program(const Options& options) {
   std::cerr << "run folder  " << term::echo(run.root().string()) << "\n";
   launch::JobSpec spec = node_spec(options, options.nproc > 0 ? options.nproc : 1, run);
   spec.argv = options.command;
-  // The program gets torchrun's default of this variable. The ranks of a plan set it themselves
+  // 1 is torchrun's default of this variable. The ranks of a plan use another default
   // (runtime/nccl_environment.h).
   constexpr const char* kErrorHandling = "TORCH_NCCL_ASYNC_ERROR_HANDLING";
   if (!launch::process_environment()(kErrorHandling)) {
     spec.environment.emplace_back(kErrorHandling, "1");
   }
-  // The run folder that automesh.live uses, and the folder from which Python imports automesh.
+  // automesh.live uses the run folder of AM_RUN_DIR. PYTHONPATH contains the folder of
+  // sitecustomize.py, which Python runs at its start, and the folder of the package automesh.
   spec.environment.emplace_back("AM_RUN_DIR", run.root().string());
   if (const auto python = python_folder()) {
     std::string path = cat((*python / "automesh" / "exec").string(), ":", python->string());
@@ -95,7 +96,8 @@ int dry_run_program(const Options& options) {
                       {"MASTER_ADDR", "127.0.0.1"},
                       {"MASTER_PORT", "1"},
                       {launch::kDryRunVariable, file.path.string()},
-                      // Hides warnings about tensors that exist before memory is counted.
+                      // Hides warnings about tensors that were allocated before the dry run
+                      // began to count memory.
                       {"TORCH_CPP_LOG_LEVEL", "ERROR"}};
   spec.output_fd = STDERR_FILENO;
   const int status = await_exit(launch::spawn(spec));

@@ -19,8 +19,8 @@ using namespace am;
 
 namespace {
 
-// Returns the last state that the rank published in the store. The launcher reports it for a rank
-// that died without an error report.
+// Returns the last state that the rank published in the store; nothing if the store contains no
+// readable state. The launcher reports this state for a rank that died without an error report.
 std::optional<launch::LastWord> last_word(const launch::StoreServer& store, int64_t rank,
                                           int64_t restart) {
   const auto text = store.get(launch::state_key_in_store(restart, rank));
@@ -73,7 +73,8 @@ Rendezvous::Rendezvous(const Options& options, launch::JobSpec& spec,
       std::move(store), launch::heartbeat_key(spec.run_id, spec.node_rank),
       std::chrono::seconds(10), launch::look_interval(spec.num_nodes));
   spec.store = store_.get();
-  // Only the launchers use the port of --rdzv. 0: node 0 chooses a port for the program's ranks.
+  // The store of the launchers occupies the port of --rdzv. With port 0, node 0 chooses a free port
+  // for the store of the program's ranks.
   if (options.exec()) spec.master_port = 0;
 }
 

@@ -1,11 +1,11 @@
-// Sets up the store (a key-value server) in which a job's ranks, and the launchers of its nodes,
-// find each other. The launcher of node 0 serves it.
+// Sets up the store (a key-value server) through which a job's ranks, and the launchers of its
+// nodes, find each other. The launcher of node 0 serves the store.
 //
-//   Rendezvous rendezvous(options, spec);       // before the ranks start; must outlive them
+//   Rendezvous rendezvous(options, spec, trouble);   // before the ranks start; must outlive them
 //
-// A plan's ranks use the store of node 0's launcher: on one node at a free port, on several at
-// --rdzv. The ranks of a program of --exec use a store that the program's torch serves on rank 0;
-// only the launchers, if there are several nodes, use the store at --rdzv.
+// The ranks of a plan use this store. Its port is the port of --rdzv; without --rdzv, it is a free
+// port. The ranks of a program of --exec use another store, which the program's torch serves on
+// rank 0. If the program runs on several nodes, its launchers use the store at --rdzv.
 #pragma once
 
 #include <memory>
@@ -19,10 +19,11 @@ namespace am_run {
 
 class Rendezvous {
  public:
-  // Serves the store on node 0 and connects to it on other nodes, except that --exec on one node
-  // needs no store. Sets the members of `spec` that describe the rendezvous: the address, the port,
-  // agent_store, last_word and store. `trouble` is called if the served store cannot accept a
-  // client. Throws Error(kPeer) if the port is in use or the launcher of node 0 cannot be reached.
+  // On node 0, starts to serve the store. On other nodes, connects to the store of node 0. For
+  // --exec on one node, does neither. Sets the members of `spec` that describe the rendezvous: the
+  // address, the port, agent_store, last_word and store. The served store calls `trouble` if it
+  // cannot accept a client. Throws Error(kPeer) if the port is in use, or if the store of node 0
+  // does not answer within options.timeout_seconds.
   Rendezvous(const Options& options, am::launch::JobSpec& spec, am::launch::StoreTrouble trouble);
   Rendezvous(const Rendezvous&) = delete;
   Rendezvous& operator=(const Rendezvous&) = delete;

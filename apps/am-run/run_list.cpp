@@ -60,7 +60,8 @@ std::string state_of(const run_folder::RunFolder& run,
   return "ended";
 }
 
-// Returns the Unix time of the last change of a run's files; 0 if it is not known.
+// Returns the Unix time in seconds of the last change to a run's metrics, result or plan; 0 if no
+// time is known.
 double changed_at(const run_folder::RunFolder& run) {
   double latest = 0.0;
   for (const fs::path& file : {run.metrics_file(), run.result_file(), run.plan_file()}) {
@@ -114,7 +115,7 @@ std::string number_text(const Json& value) {
   return value.is_number() ? format_general(value.get<double>(), 5) : "-";
 }
 
-// Returns a curve of at most `columns` values, each the mean of consecutive losses.
+// Returns a sparkline of at most `columns` values. Each value is the mean of consecutive losses.
 std::string curve(const std::vector<double>& losses, size_t columns, const term::Style& style) {
   std::vector<double> means;
   const size_t count = std::min(columns, losses.size());

@@ -25,9 +25,9 @@ namespace {
 
 using namespace am;
 
-// Prints the messages of the launcher and the output of rank 0 to stderr, in the background: a
-// reader that pauses or closes the pipe does not stall the job. Output that is not read in time is
-// dropped here, but complete in the log.
+// Prints the messages of the launcher and the output of rank 0 to stderr. A background thread
+// writes the text, so a reader that pauses or closes the pipe does not stall the job. If the reader
+// is too slow, text is missing on stderr, but rank 0's log contains all output of rank 0.
 class Console {
  public:
   explicit Console(const Options& options) : options_(options) {
@@ -44,7 +44,7 @@ class Console {
   void trouble(const std::string& message) { say(message + "\n"); }
   // Prints the job's goodput if the job was restarted or took at least a minute.
   void goodput(const run_folder::JobTime& time, int64_t restarts);
-  // Waits at most five seconds until the last messages have been read.
+  // Ends the status line, and waits at most five seconds until all text has been written.
   void finish();
 
  private:
@@ -52,7 +52,7 @@ class Console {
   void say(const std::string& text);
 
   const Options& options_;
-  std::mutex mutex_;  // protects status_: the store's thread reports trouble
+  std::mutex mutex_;  // protects status_, because the store's thread calls trouble()
   std::optional<observe::StatusLine> status_;  // only on a terminal
   launch::BackgroundOutput out_{STDERR_FILENO};
 };
@@ -119,8 +119,8 @@ run_folder::JobOutcome outcome_of(const run_folder::HeldFolder& held, const std:
   return run_folder::read_outcome(run_folder::RunFolder(held.anywhere()), job);
 }
 
-// Returns the launcher's exit status. For a job that was stopped before its last step, this is
-// options.stopped_status, which may be other than 0 although the job has not failed.
+// Returns the launcher's exit status. For a plan's job that was stopped before its last step and
+// did not fail, the exit status is options.stopped_status.
 int exit_status(const Options& options, const launch::JobResult& result,
                 const run_folder::HeldFolder& held, const std::string& job) {
   const bool may_be_stopped = result.exit_status == 0 && options.stopped_status != 0;
@@ -129,8 +129,8 @@ int exit_status(const Options& options, const launch::JobResult& result,
 }
 
 // Writes the record of a job that has ended: the cause of a failure, and how the job spent its time
-// over all restarts. Returns this time, or nothing if the job never began to train, and on nodes
-// without rank 0.
+// over all restarts. Returns this time; nothing if the job never began to train. On nodes without
+// rank 0, writes and returns nothing.
 std::optional<run_folder::JobTime> close_record(const launch::JobResult& result,
                                                 const run_folder::HeldFolder& held,
                                                 const std::string& job) {
@@ -143,8 +143,9 @@ std::optional<run_folder::JobTime> close_record(const launch::JobResult& result,
     ++record->time.failures;
     record->cause = launch::cause_json(result);
   }
-  // First overwrites the file in place, which also works on a full disk; a full disk may be why the
-  // job has failed. Errors are ignored, because the record only informs users, and the job is over.
+  // A full disk may have caused the failure. The record is therefore first overwritten in place,
+  // which needs no free space. Errors are ignored: the job is over, and the record is only for
+  // users.
   try {
     run_folder::write_record_in_place(run, *record);
   } catch (const std::exception&) {

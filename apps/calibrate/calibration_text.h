@@ -7,8 +7,9 @@
 
 namespace am_calibrate {
 
-// Returns the calibration as the text of a TOML file, which load_calibration() reads: only the
-// factors of GPUs if it has any, otherwise all constants; and the errors on held-out runs.
+// Returns the text of a TOML file that load_calibration() can read. The file contains the number of
+// runs, the errors on held-out runs, and the constants. If the calibration has factors of GPUs, the
+// file leaves out all other constants.
 std::string to_toml(const am::predict::Calibration& calibration);
 
 }  // namespace am_calibrate

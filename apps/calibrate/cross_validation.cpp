@@ -69,8 +69,8 @@ std::vector<double> held_out_errors(const RunList& runs,
   return errors;
 }
 
-// Returns the run's fold: a hash of its layout modulo 5. The hash is FNV-1a, which is equal on all
-// platforms.
+// Returns the run's fold, "0" to "4": a hash of the layout's label, modulo 5. The hash is FNV-1a,
+// because std::hash differs between standard libraries.
 std::string fold_of_layout(const MeasuredRun& run) {
   uint32_t hash = 2166136261U;
   for (const char c : run.group) hash = (hash ^ static_cast<unsigned char>(c)) * 16777619U;

@@ -40,6 +40,8 @@ struct ErrorSummary {
   size_t runs = 0;
   double median = 0, mean = 0, nine_in_ten = 0;  // nine_in_ten is the 90th percentile
 };
+// Returns the statistics for errors log(predicted / measured), for example those that
+// held_out_errors() returns.
 ErrorSummary summary(const std::vector<double>& log_errors);
 
 // A fit, and the errors of its cross-validations, log(predicted / measured seconds) of each run.

@@ -32,8 +32,8 @@ constexpr double kBend = 1.5;
 constexpr double kSpreadOfCompute = 0.12;
 constexpr double kSpreadOfHost = 0.7;
 constexpr double kSpreadOfSource = 0.04;
-// Spreads of the priors of a GPU's factors, in the order of kGpuFactors. For a GPU that was not
-// measured, the rates of its generation may be wrong by half, and its launch times by more.
+// Spreads of the priors of a GPU's factors, in the order of kGpuFactors. Before a GPU is measured,
+// its rates may differ by half from those of its generation, and its launch times by more.
 constexpr std::array<double, am::predict::kGpuFactors.size()> kGpuFactorSpreads = {
     0.5, kSpreadOfHost, 0.5};
 
@@ -166,13 +166,13 @@ std::vector<double> solve(std::vector<double> a, std::vector<double> b) {
   return b;
 }
 
-// A measured run with the order of its pipeline schedule. The order does not depend on the
-// constants and is therefore computed once.
+// A measured run with the order of its pipeline schedule (null without pipeline parallelism). The
+// order does not depend on the constants and is therefore computed once.
 struct Prepared {
   const MeasuredRun* run;
   std::shared_ptr<const PipelineOrder> order;
-  double weight = 1.0;
-  size_t source = 0;  // Parameters::place_of_source() of the run
+  double weight = 1.0;  // factor of the residual: 1 / sqrt(number of runs of the layout)
+  size_t source = 0;    // Parameters::place_of_source() of the run
 
   double log_error(const CostConstants& constants) const {
     const StepTime time = estimate_step_time(run->workload, run->gpu, constants, order.get());

@@ -26,8 +26,8 @@ using RunList = std::vector<const MeasuredRun*>;
 // Returns the runs that have a measured step time.
 RunList timed(const MeasuredRuns& runs);
 
-// Returns constants that are all fitted to the runs. The solver begins at `start`; null: at the
-// priors.
+// Returns the constants, all fitted to the runs. The solver begins at `start`, or at the priors if
+// `start` is null.
 CostConstants fit(const RunList& runs, const CostConstants* start = nullptr);
 // Returns `base` with the factors (GpuFactors) of each GPU that occurs in the runs, fitted to the
 // runs. Predictions for other GPUs do not change.

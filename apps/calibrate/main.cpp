@@ -43,9 +43,9 @@ struct Section {
 
 std::string percent(double share) { return am::format_fixed(100.0 * share, 1); }
 
-// Returns a section of the report: a line of error statistics for each value of `part` in
-// alphabetical order, and last a line for all runs. If some runs are functional tests with tiny
-// models (test jobs), the last line but one is for all other runs.
+// Returns a section of the report: a line of error statistics for each value of `part`, in
+// alphabetical order, and a last line for all runs. If some runs are test jobs (functional tests
+// with tiny models), the line before the last line is for all other runs.
 Section by_part(std::string title, const RunList& runs, const std::vector<double>& errors,
                 const std::function<std::string(const MeasuredRun&)>& part) {
   std::map<std::string, std::vector<double>> parts;
@@ -116,8 +116,8 @@ std::string to_text(const Section& section, const am::term::Style& style) {
   return table.text(style) + "\n";
 }
 
-// Reads the measured runs that the options name. If a row is wrong, or if constants must be written
-// but no row has a time, adds an error to `found` and returns nothing.
+// Reads the measured runs of the file options.rows, or the built-in runs. If a row is wrong, or if
+// constants must be written but no row has a time, adds an error to `found` and returns nothing.
 std::optional<MeasuredRuns> read_runs(const Options& options, am::Diagnostics& found) {
   const bool own = !options.rows.empty();
   const std::string text =

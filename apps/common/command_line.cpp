@@ -38,7 +38,7 @@ void add_flag_names(const CLI::App& app, std::vector<std::string>& names) {
   }
 }
 
-// Returns the innermost command that the command line names, or the tool itself if it names none.
+// Returns the command that the command line names, or the tool itself if no command is named.
 const CLI::App& active_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : *chosen.back();
@@ -75,8 +75,8 @@ int complain(const WrongLine& line, const std::string& message, const std::strin
   return kUnusable;
 }
 
-// Returns the commands that have the flag as text, for example "commands with this option: check";
-// empty if no command has it.
+// Returns a text that lists the commands with this flag, for example "commands with this option:
+// check". Returns an empty string if no command has the flag.
 std::string commands_with(const CLI::App& app, const std::string& flag) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {

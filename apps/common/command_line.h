@@ -28,6 +28,7 @@ void add_json(CLI::App& app, CommonFlags& flags, const std::string& help);
 // Adds `--set section.key=value`, which may be repeated. Each --set has exactly one value, so that
 // the next word may be the file argument.
 void add_set(CLI::App& app, std::vector<std::string>& texts);
+// Converts the values of --set, which add_set() collects, to overrides of the plan's keys.
 std::vector<am::config::Override> overrides_of(const std::vector<std::string>& texts);
 
 // Adds `--allow-plugins`; AM_ALLOW_PLUGINS=1 has the same effect.

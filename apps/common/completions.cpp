@@ -19,7 +19,7 @@ namespace {
 
 // ---- scripts ------------------------------------------------------------------------------------
 
-// Scripts for a tool named am-tool, which completions() replaces by the tool's name.
+// Completion scripts for a tool named am-tool. completions() replaces am-tool by the real name.
 constexpr std::string_view kBash = R"(# Completions of am-tool for bash.
 
 _am_tool() {
@@ -55,8 +55,9 @@ _am_tool() {
 complete -F _am_tool am-tool
 )";
 
-// If this script is saved as a file _am-tool in a folder of fpath, zsh loads the file as the body
-// of the function _am-tool.
+// A user can source this script, or save it as a file _am-tool in a folder of fpath. In the second
+// case, zsh loads the file as the body of the function _am-tool. The last lines of the script
+// distinguish the two cases.
 constexpr std::string_view kZsh = R"(#compdef am-tool
 # Completions of am-tool for zsh.
 
@@ -147,7 +148,8 @@ void add_known(std::string_view key, const std::string& start, Words& out) {
   for (const KnownName& known : known_names(key)) out.add(start + known.name, known.help);
 }
 
-// Adds the keys of a plan, or the values of the key before the "=" that was typed.
+// Adds the keys of a plan, each followed by "=". If `typed` already contains "=", adds the values
+// of the key before the "=" instead.
 void add_settings(const std::string& typed, Words& out) {
   const size_t equals = typed.find('=');
   for (const am::config::FieldSpec& field : am::config::fields()) {
@@ -180,7 +182,7 @@ Words values_of(const Asked& asked, const CommandDescription& tool, const ValueS
 
 // ---- the word that is completed -----------------------------------------------------------------
 
-// A command line before the word that is completed.
+// The words of a command line before the word that is being completed.
 class Line {
  public:
   Line(const CommandDescription& tool, const std::vector<std::string>& words)
@@ -242,7 +244,7 @@ class Line {
     return nullptr;
   }
 
-  // Calls `visit` for each option that may follow.
+  // Calls `visit` for each option that the next word may name.
   template <typename Visit>
   void for_each_option(const Visit& visit) const {
     for (const CommandDescription* each : {command_, &tool_}) {
@@ -293,7 +295,7 @@ std::string answer(const CommandDescription& tool, std::vector<std::string> word
   std::string text = found.files ? "files\n" : "words\n";
   std::set<std::string_view> known;
   for (const auto& [each, help] : found.list) {
-    // A name from a file must not become a command of the shell.
+    // A word with other characters is left out: the shell could run a part of it as a command.
     if (each.find_first_not_of(kPlainCharacters) != std::string::npos) continue;
     if (am::starts_with(each, word) && known.insert(each).second) {
       text += am::cat(each, "\t", replaced(help, "\n", " "), "\n");

@@ -1,5 +1,6 @@
-// Completes a tool's command line in bash, zsh and fish. The script of a shell asks the tool itself
-// for words: `am-plan --complete check p` prints those that may replace the last word, "p".
+// Completes a tool's command line in bash, zsh and fish. The script of a shell calls the tool to
+// obtain the words: `am-plan --complete check p` prints the words that may replace the last word,
+// "p".
 //
 //   source <(am-plan completions bash)
 #pragma once
@@ -27,7 +28,7 @@ struct Words {
 struct Asked {
   const OptionDescription& option;
   std::string typed;                   // the value so far
-  std::vector<std::string> arguments;  // arguments before the value
+  std::vector<std::string> arguments;  // positional arguments before the value
 };
 
 // A function that returns the values that an option may have besides those in its description. The
@@ -42,14 +43,16 @@ void add_completions(CLI::App& app);
 // Returns the script with which the shell completes the tool's command line.
 std::string completions(const std::string& tool, std::string_view shell);
 
-// Answers a command line `TOOL --complete WORD ..`: prints a line "files" or "words", then a line
-// for each word that may replace the last one: the word, a tab and its help. Returns the exit
-// status, or nothing for another command line.
+// Answers the command line `TOOL --complete WORD ..` on stdout. The first line is "files" if a path
+// may replace the last WORD, otherwise "words". Each further line contains a word that may replace
+// the last WORD, a tab and the word's help. Returns the exit status, or nothing for any other
+// command line.
 std::optional<int> answer_shell(int argc, char** argv,
                                 const std::function<CommandDescription()>& tool,
                                 const ValueSource& values);
 
-// Returns the names of the parameters of a plan's model; empty if the plan cannot be read.
+// Returns the names of the parameters of a plan's model. `plan` is the path of the plan file.
+// Returns an empty list if the plan or the model's config cannot be read.
 std::vector<std::string> parameter_names(const std::string& plan);
 
 }  // namespace am_apps

@@ -18,7 +18,7 @@ std::vector<std::string> values_of(const std::string& type) {
   return am::split(type.substr(open + 1, close - open - 1), ',');
 }
 
-// Whether an option or argument has a path as its value, according to the name of the value in
+// Returns whether the value of an option or argument is a path. `value` is the name of the value in
 // --help.
 bool names_file(std::string_view value) {
   constexpr std::array<std::string_view, 13> kFiles = {

@@ -33,7 +33,7 @@ struct CommandDescription {
   std::vector<OptionDescription> options;
   std::vector<CommandDescription> commands;
   bool common_options = false;  // whether the options may also follow the name of a command
-  // Commands of am-repl's prompt, each with its help; empty for other tools.
+  // Usage and help of each command of am-repl's prompt; empty for other tools.
   std::vector<std::pair<std::string, std::string>> words;
 };
 

@@ -1,4 +1,5 @@
-// Lists the names that a key may have as its value, where the field table does not list them.
+// Lists the names of GPUs and of implementations, as values of a plan's keys. The table of the keys
+// (config/field.h) does not contain these names.
 #pragma once
 
 #include <string>
@@ -12,8 +13,8 @@ struct KnownName {
   std::string help = {};  // description; may be empty
 };
 
-// Returns the built-in GPUs for "cluster.gpu", the implementations for "cluster.implementation",
-// and nothing for other keys.
+// Returns the names of the built-in GPUs for the key "cluster.gpu", and the names of the
+// implementations for the key "cluster.implementation". Returns an empty list for other keys.
 std::vector<KnownName> known_names(std::string_view key);
 
 }  // namespace am_apps

@@ -14,8 +14,8 @@
 namespace am_apps {
 namespace {
 
-// Returns the text escaped for troff, so that no line of it is read as a request, and so that
-// dashes can be copied from the page as ASCII.
+// Returns the text escaped for troff: troff reads no line of the text as a request, and dashes stay
+// ASCII when a reader copies them from the page.
 std::string escaped(const std::string& text) {
   std::string out;
   bool line_begins = true;
@@ -105,8 +105,8 @@ std::string command_page(const CommandDescription& tool, const CommandDescriptio
                  examples(command.footer), ".SH SEE ALSO\n", escaped(tool.name), "(1)\n");
 }
 
-// Returns pairs of file name and text of all manual pages. The files of am-plan are, for example,
-// "am-plan.1", "am-plan-check.1" and so on.
+// Returns the file name and the text of each manual page of the tool. For example, the files of
+// am-plan are "am-plan.1", "am-plan-check.1" and so on.
 std::vector<std::pair<std::string, std::string>> man_pages(const CommandDescription& tool) {
   std::vector<std::pair<std::string, std::string>> pages = {{tool.name + ".1", man_page(tool)}};
   for (const CommandDescription& command : tool.commands) {

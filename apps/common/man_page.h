@@ -16,8 +16,8 @@ struct ManOptions {
   bool force = false;   // overwrite pages of the folder
 };
 void add_man(CLI::App& app, ManOptions& options);
-// Prints one page or, if a folder is given, writes all pages. Throws Error(kUsage) if the page to
-// print is that of an unknown command, or if a page exists and `force` is not set.
+// Prints one page or, if options.folder is set, writes all pages. Throws Error(kUsage) if the page
+// of an unknown command is to be printed, or if a file exists and options.force is not set.
 void run_man(const CommandDescription& tool, const ManOptions& options);
 
 // Returns the manual page of the tool itself.

@@ -16,8 +16,8 @@
 namespace am_apps {
 namespace {
 
-// Converts an exception, which cites no line of a file, into a diagnostic. The rule of the
-// diagnostic is the kind of the error, for example "io" or "format".
+// Converts an exception to a diagnostic that cites no file. The rule of the diagnostic is the kind
+// of the error, for example "io" or "format".
 am::Diagnostics as_diagnostics(const am::Error& error) {
   am::Diagnostics found;
   found.error(am::to_string(error.kind()), {}, error.what(), error.hint());

@@ -28,8 +28,8 @@ struct Output {
   static Output of(bool json, am::term::ColorMode color);
 };
 
-// Prints a result as text. Control characters in it, which may come from a user's file, are
-// replaced by output_guard.h; only the tools' own colours pass.
+// Prints a result as text. The filter of output_guard.h replaces control characters, which may come
+// from a user's file.
 void print(const std::string& text);
 // Prints a result as JSON. If a path in it is not UTF-8, the invalid bytes are written as \udcXX
 // (see dump_json_bytes).
@@ -37,11 +37,11 @@ void print(const am::Json& json);
 // Prints text that the user may redirect into a file. Writes the text unchanged if stdout is not a
 // terminal; otherwise prints it as print() does.
 void print_file(const std::string& text);
-// Writes text to a file, or prints it if `file` is empty. Throws Error(kUsage) if the file exists
-// and `force` is false, and Error(kIo) if it cannot be written.
+// Writes the text to a file, or prints the text if `file` is empty. Throws Error(kUsage) if `file`
+// is a folder, or exists and `force` is false. Throws Error(kIo) if the file cannot be written.
 void write_or_print(const std::string& text, const std::string& file, bool force);
-// Prints diagnostics to stderr in the style of a compiler, with the line of the plan that each
-// cites.
+// Prints diagnostics to stderr in the style of a compiler, each with the line of the plan that the
+// diagnostic cites.
 void print_diagnostics(const am::Diagnostics& found, const Output& output);
 
 // Returns {"ok": false, "diagnostics": [...]}, which --json prints instead of a result.
@@ -55,9 +55,10 @@ int status_of(const am::Diagnostics& found);
 // with --json, prints an object to stdout instead.
 int refuse(const am::Diagnostics& found, const Output& output);
 
-// Runs the main part of a tool and returns the tool's exit status, which is `body`'s result unless
-// it throws or stdout cannot be written. An exception is printed on stderr, and with --json also as
-// an object with "ok": false on stdout; the status follows from the kind of the exception.
+// Runs `body`, the main part of a tool, and returns the tool's exit status. This is the result of
+// `body` or, after an exception, the status for the kind of the exception. Prints an exception on
+// stderr, and with --json also prints an object with "ok": false on stdout. If `body` succeeds but
+// stdout cannot be written, reports an error of kind kIo.
 int guarded(const char* tool, const Output& output, const std::function<int()>& body);
 
 }  // namespace am_apps

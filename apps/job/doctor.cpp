@@ -27,7 +27,7 @@ namespace {
 using namespace am;
 
 // Checks the plan for the world size that its mesh determines. If the mesh leaves the world size
-// open, checks it for `given_world`, which comes from the launcher or the options.
+// open, checks the plan for `given_world`, the world size of the launcher or of the options.
 rules::CheckedPlan check_plan(const config::Plan& plan, int64_t given_world, Diagnostics& found) {
   Diagnostics alone;
   rules::CheckedPlan checked = rules::check(plan, 0, alone);
@@ -54,9 +54,9 @@ int64_t checkpoints_kept(const config::Plan& plan) {
   return checkpoint.keep == 0 ? written : std::min(written, checkpoint.keep + others);
 }
 
-// Fills in world size, nodes, ranks of this machine, the rendezvous address, and whether this
-// machine serves it. If a launcher started this process, the values come from the environment that
-// it set (`here`), otherwise from the command line.
+// Sets the members of `needs` that describe the given world size, the nodes, the ranks of this
+// machine and the rendezvous. If a launcher started this process, the values come from `here`, the
+// launcher's environment variables. Otherwise they come from the command line.
 void place(const Options& options, const std::optional<launch::RankEnvironment>& here,
            launch::JobNeeds& needs) {
   if (here) {
@@ -207,8 +207,8 @@ int examine_machine(Options options, const TorchFacts& torch, const ExamineInput
   auto plan = config::load_plan(options.plan, options.overrides, found);
   if (!plan) return refuse_plan(found, options.output);
   plan->plugins = options.plugins;
-  // Errors in environment variables, or in options that contradict them. The table has a row for
-  // the first.
+  // Errors in the launcher's environment variables, or in options that contradict these variables.
+  // The table of checks contains the first error.
   Diagnostics variables;
   const auto here = place_process(options, launch::process_environment(), variables);
   const int64_t given_world = here ? here->world_size : options.nproc * options.nnodes;

@@ -1,5 +1,5 @@
-// am-run doctor: checks this machine and the inputs of a job. am-run-rank opens all inputs; in an
-// installation without libtorch, am-run itself opens those that need none.
+// am-run doctor: checks this machine and the inputs of a job. am-run-rank opens all inputs. In an
+// installation without libtorch, am-run itself opens the inputs that need no libtorch.
 #pragma once
 
 #include <filesystem>
@@ -37,7 +37,8 @@ int examine_machine(Options options, const TorchFacts& torch, const ExamineInput
 // Runs `open` and returns the result as a check: ok with the text that `open` returns, or an error
 // with the message of the exception that `open` throws.
 am::launch::Check check_opens(const char* name, const std::function<std::string()>& open);
-// Checks whether the programs of metrics.loggers can run.
+// Returns a check of the loggers named in metrics.loggers: a warning if a logger cannot run on this
+// machine.
 am::launch::Check check_loggers(const std::vector<std::string>& names);
 
 }  // namespace am_run

@@ -19,10 +19,10 @@ inline constexpr const char* kJobVariable = "AM_JOB_ID";
 // time in seconds.
 inline constexpr const char* kBeganVariable = "AM_JOB_BEGAN";
 
-// Locks the run folder, and also the checkpoint folder if that is neither the run folder nor its
-// checkpoints/. Creates the checkpoint folder if it is missing. Prints a note on stderr about a
-// lock that an ended job left behind. Throws the errors of RunLock::take, for example if a running
-// job has the lock.
+// Locks the run folder. Also locks the checkpoint folder, unless this is the run folder or its
+// subfolder checkpoints/. Creates the checkpoint folder if it is missing. Prints a note on stderr
+// about a lock that an ended job left behind. Throws the errors of RunLock::take, for example if a
+// running job holds the lock.
 std::vector<am::run_folder::RunLock> take_locks(const am::run_folder::RunFolder& run,
                                                 const std::filesystem::path& checkpoints,
                                                 const std::string& job);

@@ -57,7 +57,8 @@ std::string quoted(const std::string& text) {
   return quoted + "\"";
 }
 
-// Returns the number of arguments before --exec. These are am-run's; later ones are the program's.
+// Returns the number of words before --exec, including argv[0]. am-run parses only these words; the
+// words after --exec belong to the program.
 int own_arguments(int argc, char** argv) {
   return static_cast<int>(
       std::find_if(argv, argv + argc,
@@ -105,8 +106,8 @@ std::string is_tcp_address(const std::string& text) {
   }
 }
 
-// Returns an error message if --rdzv is invalid or the flags for several machines contradict each
-// other, which CLI11 cannot check; otherwise an empty string.
+// Returns an error message if --rdzv is invalid, or if --nnodes, --node-rank and --rdzv contradict
+// each other. Returns an empty string otherwise. CLI11 cannot check these conditions.
 std::string rendezvous_problem(const Options& options) {
   if (!options.rdzv.empty() && !is_host_and_port(options.rdzv)) {
     return "--rdzv: write HOST:PORT, e.g. node0:29500";

@@ -21,7 +21,7 @@ struct Options {
   std::vector<std::string> command;             // the program of --exec and its arguments
   std::vector<am::config::Override> overrides;  // keys that --set, --steps and --resume change
   std::string run_dir;                          // run folder; empty: runs/NAME-OF-PLAN-OR-PROGRAM
-  // Number of ranks on this machine; 0: the plan's world size divided by nnodes, 1 with --exec.
+  // Number of ranks on this machine. 0: the plan's world size divided by nnodes, or 1 with --exec.
   int64_t nproc = 0;
   int64_t nnodes = 1;     // number of machines of the job
   int64_t node_rank = 0;  // number of this machine in the job, from 0
@@ -68,7 +68,8 @@ std::pair<std::string, int> host_and_port(const std::string& rdzv);
 // stderr. `libraries` returns the text about libtorch and NCCL that --version prints.
 std::optional<Options> parse_options(int argc, char** argv,
                                      const std::function<std::string()>& libraries, int& status);
-// Does for `am-run doctor` what parse_options() does for am-run. argv[0] is "doctor".
+// Parses the command line of `am-run doctor`, as parse_options() does for am-run. argv[0] is
+// "doctor".
 std::optional<Options> parse_doctor_options(int argc, char** argv, int& status);
 
 }  // namespace am_run

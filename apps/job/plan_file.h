@@ -11,8 +11,8 @@
 namespace am_run {
 
 // Calls job::open_job with the plan and the options of the command line. `world_size` is the number
-// of ranks that the launcher starts, or 0 to use the plan's number. `why_no_cuda` finds out whether
-// ranks can use a GPU; a dry run, which uses none, does not call it.
+// of ranks that the launcher starts, or 0 to use the plan's number. `why_no_cuda` returns the
+// reason why ranks cannot use a GPU. A dry run uses no GPU and does not call `why_no_cuda`.
 std::optional<am::job::Job> open_job(const Options& options, int64_t world_size,
                                      const am::layout::CudaProbe& why_no_cuda,
                                      am::Diagnostics& found);

@@ -38,8 +38,9 @@ struct Options {
 };
 
 // Parses the command line of am-repl. Returns nothing on success. Otherwise returns the exit
-// status: 0 after printing help, version or the available targets, 2 for a wrong command line.
-// `libraries` returns the text about libtorch and NCCL that --version prints.
+// status: 0 after printing a text such as the help or the list of targets, 2 for a wrong command
+// line, or if there are no targets to list. `libraries` returns the text about libtorch and NCCL
+// that --version prints.
 std::optional<int> parse_options(int argc, char** argv,
                                  const std::function<std::string()>& libraries, Options& options);
 

@@ -34,7 +34,8 @@ class ProgressLine {
   std::thread thread_;
 };
 
-// Returns the text of the line. `done` and `total` are in bytes. For example:
+// Returns the text of the line for a command that has read `done` of `total` bytes in `seconds`
+// seconds. For example:
 // "stats  ███████████               48%  3.90 GiB of 8.00 GiB, 2.10 GiB/s"
 std::string progress_text(const std::string& command, int64_t done, int64_t total, double seconds,
                           const am::term::Style& style);

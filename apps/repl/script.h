@@ -15,12 +15,12 @@
 
 namespace am_repl {
 
-// Returns the commands of the option -c or of the file of -f; nothing if they come from standard
-// input. Throws am::Error(kIo) if the file cannot be read.
+// Returns the commands in the value of -c or in the file of -f; nothing if am-repl reads commands
+// from standard input. Throws am::Error(kIo) if the file cannot be read.
 std::optional<std::string> script_text(const Options& options);
 
-// Returns whether am-repl opens a prompt: standard input and output are a terminal, and no option
-// gives commands or asks for JSON.
+// Returns whether am-repl opens a prompt: standard input and output are a terminal, and the command
+// line contains none of -c, -f and --json.
 bool is_interactive(const Options& options);
 
 // Converts the command line to session options.
@@ -39,9 +39,9 @@ am::inspect::Runs runs_of(const Options& options);
 int run_to_end(am::inspect::Console& console, const Source& script, const Options& options,
                am::Json* report);
 
-// Calls `run` and returns its result. With --json, passes `run` an object for the results and
-// prints this object at the end; without --json passes null. If `run` throws an am::Error, it is
-// added to the object and rethrown, so that the caller also prints it as text.
+// Calls `run` and returns its result. Without --json, passes null to `run`. With --json, passes an
+// object for the results, and prints this object at the end. If `run` then throws an am::Error,
+// adds the error to the object and rethrows the error; the caller prints the error as text.
 int reported(const Options& options, const std::function<int(am::Json* report)>& run);
 
 }  // namespace am_repl

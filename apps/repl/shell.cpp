@@ -49,7 +49,7 @@ bool show(const Outcome& outcome, const am_apps::Output& output, am::Json* resul
   if (results != nullptr) {
     results->push_back(am::inspect::to_json(outcome));
   } else if (outcome.result.printed) {
-    // Nothing is left to print.
+    // The text was already printed while the command ran.
   } else if (!outcome.error) {
     print ? print(outcome.result.text) : am_apps::print(outcome.result.text);
   } else {
@@ -88,7 +88,8 @@ struct ScriptCommand {
   std::string text;
 };
 
-// Reports which commands of a script were not run because the script ended early, if any.
+// Reports the commands of a script that are not run (`rest`), because the command of `last` ended
+// the script.
 void report_end(const Outcome& last, const std::deque<ScriptCommand>& rest,
                 const am_apps::Output& output, am::Json* report) {
   if (rest.empty()) return;

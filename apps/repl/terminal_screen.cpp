@@ -94,7 +94,7 @@ void TerminalScreen::draw(const std::string& text) {
   // The text contains parts from the job, whose control characters must not reach the terminal.
   for (const std::string& line : am::split(am::term::printable_lines(text), '\n')) {
     if (left-- == 0) break;
-    // The last line has no newline, which would scroll the screen.
+    // Newlines stand only between lines: a newline after the last line would scroll the screen.
     if (frame.size() > kHome.size()) frame += "\r\n";
     frame += line;
     frame += kClearLine;

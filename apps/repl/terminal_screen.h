@@ -16,8 +16,8 @@ class TerminalScreen : public am::inspect::Screen {
   // Returns null if stdin is not a terminal, or if stdout is not a terminal that can redraw lines.
   static std::unique_ptr<am::inspect::Screen> open();
 
-  // Whether a screen is open and the user has typed a key that closes it. For code that waits
-  // outside of wait(). Consumes the keys.
+  // Returns whether a screen is open and the user has typed a key that closes the screen. Consumes
+  // the typed keys. For code that waits without calling wait().
   static bool leaves();
 
   ~TerminalScreen() override;

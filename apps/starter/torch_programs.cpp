@@ -44,7 +44,8 @@ fs::path path_of(const std::string& program) {
   return (own_folder() / kPrograms / program).lexically_normal();
 }
 
-// Returns the files of this name that exist in the colon-separated folders, in their order.
+// Returns the existing files of this name in the colon-separated folders, in the order of the
+// folders.
 std::vector<fs::path> find_in(std::string_view folders, const char* name) {
   std::vector<fs::path> files;
   for (const std::string& folder : split(std::string(folders), ':')) {
@@ -86,8 +87,9 @@ std::string read_all(int fd) {
 
 constexpr const char* kWhoAnswers = "am-run-rank";
 
-// Starts `am-run-rank --answer QUESTION` and returns its answer. If am-run-rank cannot start, for
-// example because a library of libtorch is missing, throws Error(kRuntime) with its output.
+// Starts `am-run-rank --answer QUESTION` and returns the answer. If am-run-rank does not answer,
+// for example because a library of libtorch is missing, throws Error(kRuntime) with the output of
+// am-run-rank.
 Json ask(const char* question) {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) {
@@ -146,8 +148,8 @@ void become_torch_program(const std::string& name, char** argv) {
 std::string library_versions() {
   if (kWithoutTorch && !has_torch_program(kWhoAnswers)) return "libtorch: not installed";
   const bool plugin = !find_in(kPluginPlaces, "libautomesh_cuda.so").empty();
-  // If ranks would load NCCL, am-run-rank must report its version, which may differ from that of
-  // the NCCL for which automesh was compiled.
+  // If ranks would load NCCL, am-run-rank must report the version of NCCL. It may differ from the
+  // version for which automesh was compiled.
   const bool runs_nccl =
       plugin && (launch::visible_gpus().count > 0 || launch::loaded_nccl_version());
   if (runs_nccl || !has_compiled_torch()) {

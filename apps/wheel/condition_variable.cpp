@@ -1,6 +1,7 @@
 // Defines std::condition_variable::wait() for the libraries that scripts/wheel links against
-// libtorch. In GCC 12's libstdc++ this function has the symbol version GLIBCXX_3.4.30, which older
-// libstdc++ lack. The definition is hidden, so only the library that links it uses it.
+// libtorch. In GCC 12's libstdc++, this function has the symbol version GLIBCXX_3.4.30, which older
+// versions of libstdc++ lack. The symbol is hidden: a library that links this definition does not
+// export it.
 #include <pthread.h>
 
 #include <condition_variable>

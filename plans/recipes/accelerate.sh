@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Starts a script that uses accelerate under am-run, instead of `accelerate launch`: Accelerator()
-# reads torchrun's variables, which am-run sets. The failure report names the rank that failed first,
-# and the Python line at which every other rank was.
+# Starts a script that uses accelerate with am-run instead of `accelerate launch`. am-run sets
+# torchrun's environment variables, and Accelerator() reads them. If a rank fails, am-run's report
+# names the rank that failed first, and the Python line at which every other rank was.
 #
 #   GPUS=8 plans/recipes/accelerate.sh train.py --learning-rate 1e-4
 #

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts torchtitan 0.2 or 0.3 under am-run: the failure report names the rank that failed first, and
-# the Python line at which every other rank was. Arguments are torchtitan's.
+# Starts torchtitan 0.2 or 0.3 with am-run. If a rank fails, am-run's report names the rank that
+# failed first, and the Python line at which every other rank was. Arguments are passed to torchtitan.
 #
 #   GPUS=8 plans/recipes/torchtitan.sh --job.config_file llama3_8b.toml        # 0.2
 #   GPUS=8 plans/recipes/torchtitan.sh --module llama3 --config llama3_8b      # 0.3

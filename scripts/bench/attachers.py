@@ -34,7 +34,7 @@ FAILING = {"ls nothing"}
 
 
 def start(build, folder, name, steps, *arguments):
-    """Starts the job; returns it and its run folder once the job has written metrics or has ended."""
+    """Starts a job and waits until it has written metrics or has ended. Returns its process and its run folder."""
     run = folder / name
     job = subprocess.Popen(
         [build / "bin" / "am-run", ROOT / "plans" / "quickstart.toml", "--run-dir", run, "--set", f"train.max_steps={steps}",
@@ -108,7 +108,7 @@ def idle_clients(build, folder, clients, steps, rounds):
     for place in range(rounds):
         kinds = [("closed", 0, ("--no-attach",)), ("nobody", 0, ()), (f"{clients} idle", clients, ())]
         found = {}
-        for at in range(len(kinds)):  # rotates the order, so that each kind is first equally often
+        for at in range(len(kinds)):  # each round begins with another kind than the round before
             kind, count, arguments = kinds[(place + at) % len(kinds)]
             found[kind] = median_step(build, folder, f"{place} {kind}", steps, count, *arguments)
         for (kind, other), all_ratios in ratios.items():

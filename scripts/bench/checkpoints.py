@@ -3,14 +3,15 @@
 
   scripts/bench/checkpoints.py [BUILD] [--rounds N] [--folder DIR]      (default: build, 5, a temporary one)
 
-Needs a Python with torch. The saved state is that of the benchmarks' model (34 million parameters) and AdamW. It has
-0.4 GB, and FSDP2 shards it over two ranks. The jobs run in a different order in each round and measure:
+Needs a Python with torch. The saved state consists of the parameters of the benchmarks' model (34 million, shape a of
+jobs.py) and AdamW's moments: 0.4 GB, sharded over two ranks as by FSDP2. The order of the jobs changes from round to
+round. The script measures:
 
   save      seconds in which am-run saves a step (from its log), against dcp.save of the same tensors as DTensors
-  direct    seconds in which two processes each write a rank's number of bytes with O_DIRECT, in blocks of 16 MiB into a
-            preallocated file, and fsync it: the speed of the disk
+  direct    the speed of the disk: seconds in which two processes each write as many bytes as a rank saves, with O_DIRECT
+            in blocks of 16 MiB into a preallocated file, and fsync the file
   stall     seconds for which am-run with checkpoint.async interrupts training, against one memcpy of a rank's state
-  open      processor seconds of `am-repl FOLDER -c ls` on dcp.save's folder, against Python's FileSystemReader.read_metadata
+  listing   processor seconds of `am-repl FOLDER -c ls` on dcp.save's folder, against Python's FileSystemReader.read_metadata
 
 Prints the medians over the rounds and their ratios.
 """
@@ -37,7 +38,7 @@ PIECE = 16 << 20
 
 
 def parameters():
-    """Returns names and shapes of the benchmarks' model."""
+    """Returns the names and shapes of the parameters of the benchmarks' model."""
     hidden, inner, vocab = SHAPE["hidden"], SHAPE["intermediate"], SHAPE["vocab"]
     found = {"model.embed_tokens.weight": (vocab, hidden), "lm_head.weight": (vocab, hidden),
              "model.norm.weight": (hidden,)}
@@ -129,7 +130,7 @@ def run_ours(build, folder, background):
 
 
 def write_direct(folder, size):
-    """Writes `size` bytes with O_DIRECT in each of two processes, as two ranks do; returns seconds."""
+    """Writes `size` bytes with O_DIRECT in each of two processes at once. Returns the seconds until both have finished."""
     start = time.perf_counter()
     children = []
     for number in range(2):

@@ -2,12 +2,13 @@
 
 Both sides train the same model from scratch on synthetic tokens: 2 ranks of one thread, Gloo,
 float32, gradient clipping and AdamW. Figures of a job:
-  tokens/s   of the median step after the third
-  cpu        processor seconds of a rank per such step; the figure that other programs affect least
+  tokens/s   tokens of all ranks in a step, divided by the median time of the steps after the third
+  cpu        processor seconds of a rank in a step after the third; other programs hardly affect it
   peak       largest resident set of a rank
-  of it      the part of the peak above that of the program with only its libraries loaded
-  launch     from the command to the first step (for PyTorch: two processes, without torchrun)
-  1st step   from the command to the end of the first step
+  of it      `peak` without the peak of a process that has only loaded its libraries
+  launch     time from the command until the model is ready to train (PyTorch's two processes are
+             started without torchrun)
+  1st step   time from the command to the end of the first step
 With --busy N, N programs that only compute run beside every job.
 """
 
@@ -65,8 +66,9 @@ def plain_loss(model, tokens):
 
 def train_peer(make, shape, steps, replicas=2, loss_of=plain_loss, clip=None, passes=None):
     """Runs a PyTorch rank. `make()` returns the sharded model. `replicas` is 2 if the two ranks
-    train on different samples, and 1 if both train on the same. `passes(model, tokens)`, if set,
-    replaces forward and backward of loss_of, and returns the loss."""
+    train on different samples, and 1 if both ranks train on the same samples. `loss_of(model,
+    tokens)` returns the loss. `clip()`, if set, replaces clip_grad_norm_. `passes(model, tokens)`,
+    if set, replaces loss_of and the backward pass, and returns the loss."""
     import torch
     import torch.distributed as dist
 
@@ -102,7 +104,8 @@ def train_peer(make, shape, steps, replicas=2, loss_of=plain_loss, clip=None, pa
 
 
 def parameter_groups(model):
-    """Separates DTensors from tensors: a fused optimizer group may hold only one kind."""
+    """Returns the optimizer's parameter groups. DTensors and plain tensors are in separate groups,
+    because a group of a fused optimizer may hold only one kind."""
     from torch.distributed.tensor import DTensor
 
     sharded = [each for each in model.parameters() if isinstance(each, DTensor)]
@@ -111,7 +114,7 @@ def parameter_groups(model):
 
 
 def start_peers(script, arguments):
-    """Starts two processes of `script`, as ranks of one thread."""
+    """Starts `script` in two processes, as two ranks with one thread each. Returns the processes."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -125,8 +128,8 @@ def start_peers(script, arguments):
 
 
 def run_peer(script, arguments, shape, replicas=2):
-    """Runs two processes of `script`, which calls train_peer when it gets these arguments; returns
-    the figures."""
+    """Runs `script` in two processes and returns the figures of rank 0. With `arguments`, the
+    script calls train_peer."""
     begin = time.perf_counter()
     ranks = start_peers(script, arguments)
     times, cpu, found, first = [], [], {}, {}
@@ -147,7 +150,8 @@ def run_peer(script, arguments, shape, replicas=2):
 
 
 def plan_text(shape, folder, steps, strategy, mesh="", replicas=2):
-    """Returns a plan for two ranks; `strategy` and `mesh` are lines of these sections."""
+    """Returns a plan for two ranks. `strategy` and `mesh` are lines of the plan's sections
+    [strategy] and [mesh]."""
     return f"""
 [model]
 path = "{folder}"
@@ -198,7 +202,7 @@ def processor_seconds(pid):
         try:
             name, rest = Path(f"/proc/{child}/stat").read_text().rsplit(")", 1)
             fields = rest.split()
-            if "am-run-rank" in name:  # excludes the process that guards the ranks
+            if "am-run-rank" in name:  # excludes am-run's other child process, which guards the ranks
                 ticks.append(int(fields[11]) + int(fields[12]))
         except OSError:
             pass
@@ -225,7 +229,8 @@ class PeakOfChildren(threading.Thread):
 
 
 def run_ours(build, shape, steps, strategy, mesh="", replicas=2, shared=True, config=model_config):
-    """Runs a job with am-run; `shared`: collectives through shared memory instead of Gloo."""
+    """Runs a job with am-run and returns its figures. `shared` selects collectives through shared
+    memory instead of Gloo."""
     with tempfile.TemporaryDirectory() as folder:
         Path(folder, "config.json").write_text(json.dumps(config(shape)))
         plan = Path(folder, "plan.toml")
@@ -269,7 +274,7 @@ while os.getppid() == parent:
 
 @contextlib.contextmanager
 def busy_programs(count):
-    """Runs `count` programs that use all processor time they get, until the block ends."""
+    """Runs `count` programs that only compute, until the `with` block ends."""
     programs = [subprocess.Popen([sys.executable, "-S", "-c", BUSY_LOOP]) for _ in range(count)]
     try:
         yield
@@ -303,7 +308,8 @@ FORMS = {
 
 
 def shard_by_layer(model):
-    """Applies PyTorch's FSDP2 on two CPUs: one unit per layer, and one for the rest."""
+    """Applies PyTorch's FSDP2 on two CPU ranks: one unit per layer, and one unit for all other
+    parameters."""
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
@@ -315,7 +321,7 @@ def shard_by_layer(model):
 
 
 def faster(found, names):
-    """Returns the fastest of the named jobs that ran; None if none did."""
+    """Returns the name of the fastest of the jobs `names` that ran; None if none of them ran."""
     return max(
         (name for name in names if name in found),
         default=None,
@@ -324,7 +330,7 @@ def faster(found, names):
 
 
 def argument_parser(description):
-    """Returns the parser of the options common to all benchmarks of jobs."""
+    """Returns the parser of the options that all benchmarks of jobs have."""
     parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("build", nargs="?", default=ROOT / "build", type=Path)
     parser.add_argument("--shape", choices=sorted(SHAPES))
@@ -336,8 +342,9 @@ def argument_parser(description):
 
 
 def run(description, kinds, peer_rank, compare_shape):
-    """Runs a benchmark that compares am-run with kinds of PyTorch jobs. peer_rank(kind, shape,
-    steps) runs one rank of a PyTorch job."""
+    """Runs a benchmark that compares am-run with several kinds of PyTorch jobs. peer_rank(kind,
+    shape, steps) runs one rank of a PyTorch job. compare_shape(build, name, options) runs all jobs
+    for one of SHAPES and prints their figures."""
     parser = argument_parser(description)
     parser.add_argument("--rank-of", choices=sorted(kinds), help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -352,10 +359,11 @@ def compare_shapes(compare_shape, options):
 
 
 def compare(title, jobs, peer_of, options):
-    """Runs all jobs in turn in every round, so that a slow phase of the machine affects all of
-    them, and prints medians over the rounds and, for a job with a peer, median ratios to it.
-    `peer_of` maps jobs to peers, or is a function from the figures to such a map. `options`:
-    from argument_parser."""
+    """Runs every job once in each round, so that a slow phase of the machine affects all jobs.
+    Prints each job's median figures over the rounds and, if the job has a peer, the median ratios
+    to the peer's figures. `jobs` maps names to functions that run a job and return its figures.
+    `peer_of` maps the name of a job to that of its peer. It may also be a function that computes
+    this map from all figures. `options` are those of argument_parser."""
     jobs = {job: run for job, run in jobs.items() if not options.only or job in options.only}
     found = {job: [] for job in jobs}
     for _ in range(options.rounds):

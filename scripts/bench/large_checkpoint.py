@@ -3,10 +3,10 @@
 
   scripts/bench/large_checkpoint.py [BUILD] [--ranks N] [--folder DIR]      (default: build, 16384, a temporary one)
 
-Generates a checkpoint of Llama 3.1 405B under tp 8, pp 16 and dp_shard N / 128 with AdamW: the index that this job would
-publish, and one sparse data file per rank (16,384 of them take minutes). Then tests/tools/large_checkpoint.cpp opens it as
-single ranks of that job do, and checks all files as rank 0 does. Prints seconds, peak resident memory including the mapped
-index and, if strace is installed, the number of opened data files. The aim: 300 MB and 1 s per rank.
+Generates a checkpoint of Llama 3.1 405B under tp 8, pp 16 and dp_shard N / 128 with AdamW: the index that a job of N ranks
+would write, and one sparse data file per rank (16,384 files take minutes). The program tests/tools/large_checkpoint.cpp then
+checks all files as rank 0 does, and opens the checkpoint as each of four ranks does. Prints seconds, peak resident memory
+including the mapped index and, if strace is installed, the number of opened data files. The aim: 300 MB and 1 s per rank.
 """
 
 import argparse

@@ -46,7 +46,7 @@ def parameters():
 
 
 def parts(shape, ranks):
-    """Yields (rank, offset, shape) of each part of a tensor whose rows are split as by FSDP2."""
+    """Yields (rank, offset, shape) for each part of a tensor. The rows of the tensor are cut as by FSDP2."""
     each = -(-shape[0] // ranks)
     for rank in range(ranks):
         first = min(rank * each, shape[0])
@@ -70,7 +70,7 @@ def make_sparse(folder, ends, label=""):
 
 
 def make_dcp(folder, ranks):
-    """Writes the folder; returns the number of parts."""
+    """Writes a checkpoint folder in the format of torch.distributed.checkpoint. Returns the number of parts of all tensors."""
     import torch
     from torch.distributed.checkpoint.filesystem import _StorageInfo
     from torch.distributed.checkpoint.metadata import (
@@ -96,7 +96,8 @@ def make_dcp(folder, ranks):
 
 
 def make_ours(folder, ranks):
-    """Writes index and marker in am-run's format (lib/am/run_folder/shard_index.h)."""
+    """Writes index.json and checkpoint.json in am-run's format (lib/am/run_folder/shard_index.h), and data files without
+    values. Returns the number of parts of all tensors."""
     ends = [4096] * ranks
     count = 0
     tensors = {}
@@ -121,8 +122,8 @@ def make_ours(folder, ranks):
 
 
 def run(command):
-    """Returns (processor seconds, peak bytes) of a command. A child's peak is at least this process's
-    size, which is small."""
+    """Returns (processor seconds, peak resident bytes) of a command. The peak is at least the memory of this Python process,
+    a small amount."""
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     _, status, usage = os.wait4(process.pid, 0)
     if status != 0:
@@ -141,15 +142,15 @@ print(began, time.process_time() - began, file=sys.stderr)
 
 
 def run_python(folder):
-    """Returns the processor seconds of Python with all imports, and of reading and listing only."""
+    """Reads and lists the metadata of a folder in a new Python process. Returns the processor seconds of the whole process,
+    and those after its imports."""
     done = subprocess.run([sys.executable, "-c", PYTHON, folder], capture_output=True, text=True, check=True)
     imports, alone = (float(word) for word in done.stderr.split()[-2:])
     return imports + alone, alone
 
 
 def make(kind, folder, ranks):
-    """Writes a folder in a separate process, so that the memory for it is freed afterwards. Returns
-    the number of parts."""
+    """Calls make_dcp or make_ours in a separate process, so that its memory is freed afterwards. Returns the number of parts."""
     code = (f"import sys; sys.path.insert(0, {str(Path(__file__).parent)!r}); import open_checkpoints as made; "
             f"from pathlib import Path; print(made.make_{kind}(Path({str(folder)!r}), {ranks}))")
     return int(subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout)

@@ -16,8 +16,8 @@ SCHEDULES = {"1f1b": "Schedule1F1B", "gpipe": "ScheduleGPipe"}
 
 
 def half_of(config, rank):
-    """Returns a rank's stage: half of the layers. The first stage maps tokens to hidden states, and
-    the last stage maps hidden states to logits."""
+    """Returns the stage of rank 0 or 1: a module with half of the layers. The stage of rank 0 maps
+    tokens to hidden states, and the stage of rank 1 maps hidden states to logits."""
     import torch
     from transformers import LlamaForCausalLM
 

@@ -1,6 +1,6 @@
-# Sets the project's compile options: C++20, warnings as errors, ccache and mold if present. Targets
-# get the warnings by linking am::compile_options privately, so that users of the installed library
-# are not affected.
+# Sets the project's compile options: C++20, warnings (errors with AM_WERROR), and ccache and mold if
+# they are installed. Targets get the warnings by linking am::compile_options privately, so users of
+# the installed library do not get them.
 
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -10,16 +10,16 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 if(NOT CMAKE_BUILD_TYPE AND NOT CMAKE_CONFIGURATION_TYPES)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Release, Debug, RelWithDebInfo" FORCE)
 endif()
-# -O2 as distributions build, and no -g: debug information of libtorch's templates takes most of the
-# build time.
+# -O2 is the level of Linux distributions. -g is not set, because debug information for libtorch's
+# templates would take most of the build time.
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
 # -fPIC everywhere, executables included, so that libraries and programs can share one precompiled
 # header.
 add_compile_options(-fPIC)
 
-# Failed assertions name sources relative to the checkout, so that programs do not depend on its
-# place.
+# Failed assertions name sources relative to the checkout, so that programs do not depend on the
+# checkout's location.
 add_compile_options(-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=)
 
 add_library(am_compile_options INTERFACE)
@@ -34,11 +34,11 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
     # g++ 12 reports false positives inside inlined std::string, std::vector and std::optional code
     # (GCC bugs 105329, 105562, 107852).
     -Wno-restrict -Wno-maybe-uninitialized -Wno-array-bounds -Wno-stringop-overflow -Wno-stringop-overread
-    # Warns if a precompiled header could not be used, which would only make the build slow.
+    # Warns if g++ cannot use a precompiled header. Without the warning, the build would only be slow.
     -Winvalid-pch)
   if(CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
-    # False positives for functions of temporary objects, such as JsonField::value(), that return a
-    # reference to something that outlives the temporary.
+    # This warning has false positives for functions such as data::JsonField::value(): they are called
+    # on a temporary object and return a reference to an object that outlives the temporary.
     target_compile_options(am_compile_options INTERFACE -Wno-dangling-reference)
   endif()
 endif()

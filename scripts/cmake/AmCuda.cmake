@@ -1,23 +1,26 @@
-# libautomesh_cuda.so: all code that needs CUDA (lib/am/cuda: a rank's GPU, NCCL groups, kernels that
-# NVRTC compiles), a plugin that libautomesh loads when a plan uses a GPU.
+# Builds libautomesh_cuda.so, a plugin that libautomesh loads when a plan uses a GPU. The plugin
+# contains all code that needs CUDA (lib/am/cuda): a rank's GPU, NCCL groups, and kernels that NVRTC
+# compiles at run time.
 #
 #   -DAM_WITH_CUDA=AUTO                 built if all that it needs is found; a status line reports the result
 #   -DAM_WITH_CUDA=ON|OFF               ON: a missing dependency is an error; OFF: never built
 #   -DAM_NCCL_INCLUDE_DIR=DIR           folder of nccl.h
 #   -DAM_CUDA_INCLUDE_DIR=DIR           folder of the toolkit's cuda_runtime_api.h, cublas_v2.h, ...
 #
-# The plugin needs only headers and libtorch: no nvcc, no GPU, no driver. scripts/setup --gpu
-# installs the headers; the default set-up does not, because the headers of cuBLAS, cuSPARSE and
-# cuSOLVER come in wheels of a gigabyte. Only libtorch_cuda.so needs the CUDA libraries, which are
-# looked for when the plugin is loaded. Sets AM_CUDA_MISSING (the reason why the plugin is not
-# built; empty if it is built) and AM_NCCL_VERSION.
+# Building the plugin requires headers, libtorch and libcudart.so, but no nvcc, no GPU and no driver.
+# scripts/setup --gpu installs the headers. The default set-up does not, because the headers of
+# cuBLAS, cuSPARSE and cuSOLVER come in wheels of a gigabyte. The other CUDA libraries, on which
+# libtorch_cuda.so depends, are needed only at run time.
+#
+# Sets AM_CUDA_MISSING (the reason why the plugin is not built; empty if it is built) and
+# AM_NCCL_VERSION.
 
 set(AM_WITH_CUDA AUTO CACHE STRING "Build the NCCL plugin: AUTO, ON or OFF")
 set_property(CACHE AM_WITH_CUDA PROPERTY STRINGS AUTO ON OFF)
 
 # Searches first in the wheels that libtorch was installed with, because their headers match
-# libtorch's CUDA version. A folder is used only if it has all headers that cublas_v2.h includes;
-# libtorch's own dependencies may lack some.
+# libtorch's CUDA version. A folder is used only if it has cublas_v2.h and two further headers that
+# cublas_v2.h needs; the wheels on which libtorch itself depends may lack them.
 set(_am_places "${AM_TORCH_DIR}/../nvidia/cu13" $ENV{CUDA_HOME} $ENV{CUDA_PATH} /usr/local/cuda /usr/local /usr)
 list(TRANSFORM _am_places APPEND /include)
 set(AM_CUDA_INCLUDE_DIR "" CACHE PATH "The CUDA toolkit's include folder; empty: looked for")
@@ -31,7 +34,7 @@ endforeach()
 find_path(AM_NCCL_INCLUDE_DIR nccl.h HINTS "${AM_TORCH_DIR}/../nvidia/nccl/include" ${_am_places})
 mark_as_advanced(AM_CUDA_INCLUDE_DIR AM_NCCL_INCLUDE_DIR)
 
-# The first reason why the plugin cannot be built; empty if it can.
+# The first reason why the plugin cannot be built; empty if the plugin can be built.
 set(AM_CUDA_MISSING "")
 macro(_am_cuda_needs what)
   if(NOT AM_CUDA_MISSING AND NOT (${ARGN}))
@@ -53,7 +56,8 @@ _am_cuda_needs("${AM_TORCH_DIR} is a libtorch without CUDA" EXISTS "${AM_TORCH_D
 _am_cuda_needs("the CUDA toolkit's headers were not found" _am_cuda_include)
 _am_cuda_needs("nvrtc.h was not found" EXISTS "${_am_cuda_include}/nvrtc.h")
 _am_cuda_needs("nccl.h was not found" AM_NCCL_INCLUDE_DIR)
-# The library of the CUDA runtime, the same file that libtorch_cuda.so loads.
+# The library of the CUDA runtime. The file in libtorch's wheels is preferred, because
+# libtorch_cuda.so loads the same file.
 file(GLOB _am_cudart "${AM_TORCH_DIR}/../nvidia/cu13/lib/libcudart.so.*" "${AM_TORCH_DIR}/lib/libcudart*.so.*")
 list(APPEND _am_cudart "")
 list(GET _am_cudart 0 _am_cudart)
@@ -75,7 +79,7 @@ endif()
 message(STATUS
   "automesh: NCCL plugin: NCCL ${AM_NCCL_VERSION} in ${AM_NCCL_INCLUDE_DIR}, CUDA headers in ${_am_cuda_include}")
 
-# The text of the kernels as a source file, written again when a kernel changes.
+# Writes a source file with the text of the kernels, and writes it again when a kernel changes.
 file(GLOB AM_KERNEL_FILES CONFIGURE_DEPENDS ${CMAKE_CURRENT_SOURCE_DIR}/lib/am/cuda/kernels/*.cu)
 set(AM_KERNEL_FILES_SOURCE ${CMAKE_CURRENT_BINARY_DIR}/kernel_files.cpp)
 add_custom_command(OUTPUT ${AM_KERNEL_FILES_SOURCE}

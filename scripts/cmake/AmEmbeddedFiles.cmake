@@ -1,8 +1,8 @@
 # Embeds files of plans/ into libautomesh_core: clusters, measured runs, and the constants fitted to
 # measured runs (am/cluster/embedded_files.h).
 #
-# Generates one source file that contains the text of each embedded file. Runs again when a file
-# changes.
+# Generates one source file that contains the text of all embedded files, and generates it again when
+# one of them changes.
 
 file(GLOB AM_EMBEDDED_FILES CONFIGURE_DEPENDS
   ${CMAKE_CURRENT_SOURCE_DIR}/plans/clusters/*.toml ${CMAKE_CURRENT_SOURCE_DIR}/plans/measured/*)

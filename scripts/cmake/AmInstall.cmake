@@ -1,4 +1,5 @@
-# make install: the tools, the two libraries, their headers, and a CMake package.
+# Installs the libraries, their headers, plans/models, apps/python, the tools' manual pages and
+# completions, and a CMake package:
 #
 #   find_package(automesh REQUIRED)
 #   target_link_libraries(mine PRIVATE automesh::automesh)     # or automesh::core, which needs no libtorch
@@ -49,9 +50,9 @@ install(FILES ${CMAKE_BINARY_DIR}/automesh-config.cmake ${CMAKE_BINARY_DIR}/auto
 
 # ---- manual pages and completions ----------------------------------------------------------------------------------------
 #
-# The tools generate their manual pages and completions from their command-line parsers. They are
-# installed where man, bash, zsh and fish look for them. A cross-compiled tool cannot run here, so
-# cross-compiled builds have none.
+# The tools generate their manual pages and completions from their command-line parsers. The pages
+# and completions are installed where man, bash, zsh and fish look for them. Cross-compiled builds
+# have neither, because a cross-compiled tool cannot run on the build machine.
 
 set(AM_PAGES ${CMAKE_BINARY_DIR}/share)
 foreach(tool am-plan am-run am-repl)

@@ -1,9 +1,9 @@
 # Defines automesh::libtorch from the folder AM_TORCH_DIR: site-packages/torch of a PyPI wheel, or an
 # unzipped libtorch.
 #
-# TorchConfig.cmake is not used: that of the CUDA wheel requires a CUDA toolkit, while automesh links
-# only libtorch_cpu and libc10. The build and the installed CMake package both include this file. Sets
-# AM_TORCH_VERSION and AM_TORCH_RPATH.
+# libtorch's TorchConfig.cmake is not used. In the CUDA wheel, TorchConfig.cmake requires a CUDA
+# toolkit, but automesh links only libtorch_cpu and libc10. The build and the installed CMake package
+# both include automesh-libtorch.cmake, which also sets AM_TORCH_VERSION and AM_TORCH_RPATH.
 
 if(NOT EXISTS "${AM_TORCH_DIR}/lib/libtorch_cpu.so" OR NOT IS_DIRECTORY "${AM_TORCH_DIR}/include/ATen")
   message(FATAL_ERROR
@@ -24,9 +24,10 @@ if(_am_line MATCHES "([0-9]+\\.[0-9]+\\.[0-9]+)")
   set(AM_TORCH_VERSION "${CMAKE_MATCH_1}")
 endif()
 
-# The CUDA wheel's libtorch_cpu.so was linked against libraries in other wheels (libcudart,
-# libcupti); a CPU-only libtorch_cpu.so was not. libtorch_cpu.so finds these libraries by its own
-# RPATH if all wheels are installed in one folder. The folders here also cover other locations.
+# The CUDA wheel's libtorch_cpu.so is linked against libcudart and libcupti, which are in other
+# wheels; a CPU-only libtorch_cpu.so is not. The RPATH of libtorch_cpu.so leads to these libraries if
+# all wheels are installed in one folder. For other cases, AM_TORCH_RPATH also lists the folders of
+# these libraries.
 set(AM_TORCH_RPATH "${AM_TORCH_DIR}/lib")
 file(GLOB _am_nvidia_dirs "${AM_TORCH_DIR}/../nvidia/*/lib")
 foreach(_am_dir IN LISTS _am_nvidia_dirs)
@@ -50,7 +51,7 @@ if(NOT TARGET automesh::libtorch)
   target_link_libraries(automesh::libtorch INTERFACE automesh::libtorch_cpu automesh::libc10)
   target_include_directories(automesh::libtorch SYSTEM INTERFACE
     "${AM_TORCH_DIR}/include" "${AM_TORCH_DIR}/include/torch/csrc/api/include" "${AM_GLOO_INCLUDE_DIR}")
-  # Enables c10d's Gloo group. Its headers come from the gloo package; its code is in
+  # Enables c10d's ProcessGroupGloo. Gloo's headers are in AM_GLOO_INCLUDE_DIR, and Gloo's code is in
   # libtorch_cpu.so.
   target_compile_definitions(automesh::libtorch INTERFACE USE_DISTRIBUTED USE_C10D_GLOO)
   foreach(_am_dir IN LISTS AM_TORCH_RPATH)

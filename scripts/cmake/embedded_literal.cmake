@@ -1,6 +1,6 @@
-# Functions that write files as C++ string literals, for write_embedded_files.cmake and
-# write_kernel_files.cmake. Raw string literals are cut at a length that every compiler accepts, and
-# concatenated.
+# Functions that convert files to C++ string literals, for write_embedded_files.cmake and
+# write_kernel_files.cmake. The text of a file is cut into raw string literals of 12,000 characters,
+# a length that every compiler accepts. The compiler concatenates the literals.
 
 set(delimiter "am_file")
 
@@ -22,8 +22,9 @@ function(literal file out)
   set(${out} "${result}" PARENT_SCOPE)
 endfunction()
 
-# Appends to `source` an array of the files that match `pattern`, as elements {name, text} of `type`.
-# `part`, a component of get_filename_component, selects the part of the path that names a file.
+# Appends to the variable `source` the C++ definition of an array named `array`, with one element
+# {name, text} of type `type` for each file that matches `pattern`. `part` is the component of the
+# path (a mode of get_filename_component) that becomes the name.
 function(append_array type array pattern part)
   file(GLOB files ${pattern})
   list(SORT files)

@@ -1,4 +1,4 @@
-// Precompiled header of the tests on libtorch.
+// Precompiled header of the tests that need libtorch.
 #pragma once
 
 #include "torch_pch.h"

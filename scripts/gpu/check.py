@@ -1,5 +1,5 @@
-"""The runner of scripts/gpu_check: finds the programs, runs each step in a separate process, collects result rows and
-prints the table."""
+"""The runner of scripts/gpu_check: finds the programs, runs each step in a separate process, collects the result rows
+of the steps and prints the table of all rows."""
 
 import argparse
 import importlib.util
@@ -25,7 +25,7 @@ class Failed(Exception):
 
 
 class Check:
-    """Environment of a step: programs, a folder, and the rows that it writes."""
+    """The environment of a step: the programs, a folder for files, and functions that write the step's result rows."""
 
     def __init__(self, options, rows_file, folder):
         self.dry = options.dry
@@ -43,7 +43,8 @@ class Check:
             self.env["CUDA_VISIBLE_DEVICES"] = ""
 
     def row(self, name, value, limit="", ok=None):
-        """Writes a row. ok: True, False, or None for a figure without a bound."""
+        """Writes a row of the result table. `limit` describes the expected value. `ok` is True, False, or None for a
+        figure without a bound."""
         with open(self.rows_file, "a") as stream:
             stream.write(json.dumps({"name": name, "value": value, "limit": limit, "ok": ok}) + "\n")
 
@@ -53,7 +54,8 @@ class Check:
         self.row(name, f"{value:.4g}", limit or (f"<= {most:g}" if most is not None else f">= {least:g}"), bool(ok))
 
     def attempt(self, name, body, *arguments, **named):
-        """Runs a part of a step; its failure becomes a row and does not end other parts."""
+        """Runs a part of a step, and returns its result. If the part fails, writes a row with the error and returns
+        None; the other parts still run."""
         try:
             return body(*arguments, **named)
         except Exception as error:  # any error: the other parts continue
@@ -61,14 +63,14 @@ class Check:
             return None
 
     def all_of(self, parts, workers=4):
-        """Runs (name, function, arguments..) concurrently."""
+        """Runs the parts (name, function, arguments..) with attempt(), in `workers` threads; with --dry, in one."""
         with ThreadPoolExecutor(1 if self.dry else workers) as pool:
             for done in [pool.submit(self.attempt, *part) for part in parts]:
                 done.result()
 
     def command(self, *words, timeout=120, env=None, status=0, cwd=None):
-        """Runs an automesh program (its name first) or any other, and returns the finished process. Raises Failed if
-        its exit status is not `status`; None accepts any."""
+        """Runs a command, and returns the finished process. Names of automesh's programs stand for the programs in
+        self.bin. Raises Failed if the exit status is not `status`; None accepts every exit status."""
         words = [str(word) for word in words]
         if (self.bin / words[0]).exists():
             words[0] = str(self.bin / words[0])
@@ -88,8 +90,7 @@ class Check:
         return file
 
     def train(self, name, plan, *arguments, **options):
-        """Trains a plan (its text) to the end in the folder `name`; returns the metrics of its
-        steps."""
+        """Trains a plan, given as text, to its end in the run folder `name`. Returns the metrics of the steps."""
         file = self.write(f"{name}.toml", plan)
         self.command("am-run", file, "--run-dir", self.folder / name, *arguments, **options)
         return self.metrics(name)
@@ -110,7 +111,7 @@ def torch_libraries():
 
 
 def find_programs(options):
-    """Sets options.bin, .libraries and .nccl from a build or from an unpacked pack."""
+    """Sets options.bin, .libraries and .nccl: from a build, or from the pack of gpu_pack, which is unpacked first."""
     options.libraries, options.nccl = "", ""
     if options.build or options.dry:
         options.bin = str((options.build or Path(os.environ.get("AM_BUILD_DIR", ROOT / "build"))).resolve() / "bin")
@@ -148,7 +149,7 @@ def end_group(process):
 
 
 def run_step(step, options, seconds):
-    """Runs a step in a separate process; returns its result in the form of result.jsonl."""
+    """Runs a step in a separate process. Returns the step's result, which becomes a line of result.jsonl."""
     start = time.monotonic()
     with tempfile.TemporaryDirectory(prefix=f"gpu-check-{step.name}-") as folder:
         rows_file = Path(folder) / "rows.jsonl"

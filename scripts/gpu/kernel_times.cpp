@@ -2,9 +2,9 @@
 //
 //   CUDA_INJECTION64_PATH=kernel_times.so AM_KERNEL_TIMES=/tmp/times am-run plan.toml
 //
-// Each process writes /tmp/times.PID: a line `start end stream name` for each kernel, copy and memset, in nanoseconds of
-// the device's clock. scripts/gpu/kernel_times.py adds up these lines. The records come from
-// CUPTI's activity API.
+// Each process writes /tmp/times.PID: a line `start end stream name` for each kernel, copy and memset. Times are in
+// nanoseconds of the device's clock. scripts/gpu/kernel_times.py adds up these lines. The records come from CUPTI's
+// activity API.
 #include <cupti.h>
 #include <cxxabi.h>
 #include <unistd.h>
@@ -51,7 +51,7 @@ void CUPTIAPI provide(uint8_t** buffer, size_t* bytes, size_t* records) {
   *records = 0;
 }
 
-// CUPTI calls this function from one of its threads at a time.
+// CUPTI calls this function from its own threads, never from two threads at once.
 void CUPTIAPI consume(CUcontext /*context*/, uint32_t /*stream*/, uint8_t* buffer, size_t /*bytes*/, size_t valid) {
   CUpti_Activity* one = nullptr;
   while (cuptiActivityGetNextRecord(buffer, valid, &one) == CUPTI_SUCCESS) {

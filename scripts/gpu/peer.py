@@ -1,8 +1,9 @@
 """The PyTorch reference of scripts/gpu_check, on one GPU.
 
     peer.py ceilings                      rates of copies on the device and to pinned memory, and of a bfloat16 matmul
-    peer.py train SHAPE WARM TIMED        a Llama or Mixtral of that shape (JSON): layers compiled one at a time, SDPA,
-                                          float32 parameters under autocast to bfloat16, fused AdamW, clipping
+    peer.py train SHAPE WARM TIMED        WARM steps, then TIMED timed steps of a Llama or Mixtral with the sizes SHAPE
+                                          (JSON): layers compiled one at a time, SDPA, float32 parameters under
+                                          autocast to bfloat16, fused AdamW, clipping
 
 Prints one JSON object.
 """
@@ -84,8 +85,8 @@ class FeedForward(nn.Module):
 
 
 class Experts(nn.Module):
-    """A feed-forward of experts with top-2 routing. Rows are sorted by expert and multiplied by
-    grouped matmuls."""
+    """A feed-forward of experts with top-2 routing. The tokens' rows are sorted by expert, and a grouped matmul
+    multiplies the rows of all experts."""
 
     def __init__(self, shape):
         super().__init__()

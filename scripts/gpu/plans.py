@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-# Plans and curves are those of tests/cli, model configurations those of scripts/bench.
+# Plans and curves come from tests/cli, model configurations from scripts/bench.
 os.environ["AM_SOURCE_DIR"] = str(ROOT)
 os.environ.setdefault("AM_BIN_DIR", "")
 sys.path[:0] = [str(ROOT / "tests" / "cli"), str(ROOT / "scripts" / "bench")]
@@ -24,13 +24,13 @@ def loop_plan(backend, ranks=1, keys="", steps=20, more=""):
 
 
 def rounded_family_plan(family, backend):
-    """Returns a family's plan in bfloat16."""
+    """Returns curve_support's plan of a family, with computation in bfloat16 and reductions in float32."""
     return curve_support.family_plan(family, backend).replace(FULL_PRECISION, BFLOAT16)
 
 
 def sized_plan(check, name, shape, backend, steps, keys="", more="", micro_batches=1):
-    """Returns a plan for a Llama of some size, trained from scratch on synthetic tokens; nothing is
-    saved."""
+    """Returns a plan that trains a model with the sizes `shape` from scratch on synthetic tokens, and saves nothing.
+    The model is a Llama, or a Mixtral if `shape` contains experts."""
     folder = check.folder / f"{name}-model"
     folder.mkdir(exist_ok=True)
     (folder / "config.json").write_text(json.dumps(model_config(shape)))

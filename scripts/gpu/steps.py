@@ -21,7 +21,7 @@ from plans import SHAPES, TINY, loop_plan, losses_of, shape, sized_plan, worst
 
 HERE = Path(__file__).resolve().parent
 FAMILIES = ("llama", "qwen3", "gemma2", "mixtral", "deepseek_v3", "gpt2")
-TIME_FOR_THE_END = 10  # seconds between a failure and the end of its job
+TIME_FOR_THE_END = 10  # the most seconds between a failure and the end of its job
 
 
 @dataclass
@@ -82,7 +82,7 @@ def family(check, name):
 
 
 def moved(check, name, first, second):
-    """Trains ten steps on one kind of device, then ten on the other from its checkpoint."""
+    """Trains ten steps on one kind of device, then resumes on the other kind and trains ten more."""
     check.train(name, loop_plan(first, steps=10))
     records = check.train(name, loop_plan(second, steps=20))
     check.gate(name, worst(losses_of(records), curve_support.loop_losses()), "1e-4 of PyTorch", most=1e-4)
@@ -99,7 +99,7 @@ def curves(check):
 
 
 def look(check):
-    """Compares am-repl's results on a GPU and on the host, and the checkpoints of jobs that trained there."""
+    """Compares am-repl's results on a GPU and on the host, and the checkpoints of two jobs that trained on them."""
     for name, backend in (("on-gpu", check.backend), ("on-host", "gloo")):
         check.train(name, loop_plan(backend, steps=5))
     commands = "stats *; logprob '3 + 4 = 7'"
@@ -117,15 +117,15 @@ def look(check):
 
 
 def step_of(line):
-    """Returns the step that a line of am-run's log reports; 0 if none."""
+    """Returns the step that a line of am-run's log reports; 0 if the line reports no step."""
     found = re.match(r"step\s+(\d+)/", line)
     return int(found[1]) if found else 0
 
 
 @contextlib.contextmanager
 def running(check, name, plan, *arguments, steps, stdout=subprocess.DEVNULL, env=None):
-    """Starts a job in the background and waits until it has finished `steps` steps. Ends the job
-    when the `with` block ends."""
+    """Starts a job in the background and waits until the job has finished `steps` steps. Raises RuntimeError if the job
+    ends before, or if 40 s pass. Ends the job when the `with` block ends."""
     words = [check.bin / "am-run", check.write(f"{name}.toml", plan), "--run-dir", check.folder / name, *arguments]
     with open(check.folder / f"{name}.log", "w") as log:
         job = subprocess.Popen([str(word) for word in words], cwd=check.folder, env={**check.env, **(env or {})}, stdout=stdout, stderr=log, text=True)
@@ -154,7 +154,7 @@ def checkpoint_files(folder):
 
 
 def attach(check):
-    """Checks that a job that am-repl inspects equals, bit by bit, a job without am-repl."""
+    """Checks that a job that am-repl inspects has, bit by bit, the losses and checkpoint of a job without am-repl."""
     keys = "deterministic = true\n"
     plan = loop_plan(check.backend, steps=100000).replace("[train]\n", f"[train]\n{keys}")
     with running(check, "seen", plan, steps=3) as job:
@@ -215,8 +215,7 @@ TRANSPORTS = {
 
 
 class Mps:
-    """Runs a private daemon of NVIDIA's multi-process service, if its program is installed; ends it
-    with the step."""
+    """Runs a private daemon of NVIDIA's multi-process service (MPS) during a `with` block, if MPS is installed."""
 
     def __init__(self, check):
         self.check = check
@@ -242,7 +241,8 @@ class Mps:
 
 
 def nccl_transport(check, env):
-    """Returns the first transport over which two ranks on the GPU train; None if none does."""
+    """Returns the environment variables with which two ranks on the GPU train over NCCL: `env` and those of the first
+    transport that works. Returns None if no transport works."""
     for name, variables in TRANSPORTS.items():
         try:
             tried = {**env, **variables}
@@ -349,7 +349,7 @@ def memory_of(check, number, name):
 
 
 def memory_snapshot(check):
-    """Records the allocations of one step (metrics.trace.memory), and counts those of the snapshot."""
+    """Records the allocations of one step (metrics.trace.memory), and counts the snapshot's files and events."""
     plan = sized_plan(check, "snapshot", TINY, check.backend, steps=3)
     trace = "metrics.trace={ start = 1, steps = 1, ranks = [0], memory = true }"
     check.train("snapshot", plan, "--set", trace)
@@ -439,8 +439,8 @@ def kernels_of_peer(check, name, size):
 
 
 def kernel_rates(check):
-    """Shows the bytes that each kernel of the plugin reads and writes per second. With --dry, the kernels run as fibers
-    on the host."""
+    """Shows the bytes that each kernel of the CUDA plugin reads and writes per second. With --dry, the kernels run on
+    the host, where each thread of a kernel is a fiber."""
     program, device = ("am_kernel_tests", {"AM_OPERATORS_DEVICE": "cpu"}) if check.dry else ("am_gpu_tests", {})
     lines = check.command(program, "[kernel_rates]", env=device).stdout
     for name, rate in re.findall(r"^rate of (.+): (\S+) TB/s$", lines, re.MULTILINE):
@@ -491,8 +491,7 @@ def waits(check):
     size = TINY if check.dry else MEMORY_PLANS["0.3B"][0]
     steps = 12
     more = "every = 6\nasync = true\nkeep = 1\n"
-    # The computation of this many micro-batches takes longer than copying 12 bytes per parameter to
-    # the host.
+    # Computing 16 micro-batches takes longer than copying 12 bytes per parameter to the host.
     micro_batches = 1 if check.dry else 16
     plan = sized_plan(check, "saving", size, check.backend, steps, micro_batches=micro_batches)
     plan = plan.replace("last = false\n", more)
@@ -523,8 +522,8 @@ def sanitizer(check):
         return
     plan = check.write("memcheck.toml", loop_plan(check.backend, steps=1))
     words = ["compute-sanitizer", "--tool", "memcheck", "--target-processes", "all", check.bin / "am-run", plan]
-    # Without PyTorch's cache, every tensor has a separate allocation, so that each access beyond
-    # its end is detected.
+    # Without PyTorch's caching allocator, every tensor has a separate allocation. memcheck then
+    # detects each access beyond the end of a tensor.
     env = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1", "PYTORCH_ALLOC_CONF": "expandable_segments:False"}
     done = check.command(*words, "--run-dir", check.folder / "memcheck", status=None, timeout=60, env=env)
     said = done.stdout + done.stderr
@@ -535,8 +534,8 @@ def sanitizer(check):
 
 
 def failing(check, name, plan, *arguments, words=(), steps=0, disturb=None):
-    """Runs a job that must fail. The reported cause must contain `words`; after `disturb`, the job
-    must end within TIME_FOR_THE_END."""
+    """Runs a job that must fail, and calls `disturb` after `steps` steps. The reported cause must contain `words`.
+    After `disturb`, the job must end within TIME_FOR_THE_END."""
     run = name.replace(" ", "-")
     with open(check.folder / f"{run}.json", "w") as said:
         with running(check, run, plan, "--json", *arguments, steps=steps, stdout=said) as job:

@@ -15,7 +15,8 @@ std::span<const std::byte> bytes_of(std::string_view text) {
 }  // namespace
 
 TEST_CASE("CRC-32C of published test vectors") {
-  // The first two checksums are those of RFC 3720, B.4; 0xe3069283 is the usual check value.
+  // The first two checksums are from RFC 3720, B.4. 0xe3069283 is the check value by which
+  // catalogues of CRCs identify CRC-32C.
   CHECK(crc32c(std::vector<std::byte>(32)) == 0x8a9136aa);
   CHECK(crc32c(std::vector<std::byte>(32, std::byte{0xff})) == 0x62a8ab43);
   CHECK(crc32c(bytes_of("123456789")) == 0xe3069283);

@@ -220,7 +220,7 @@ TEST_CASE("another user's link is named, with its owner, and not followed") {
   const Folder folder;
   std::ofstream(folder / "precious") << "precious";
   fs::create_symlink("precious", folder / "theirs");
-  if (::lchown((folder / "theirs").c_str(), 12345, 12345) != 0) return;  // only root can
+  if (::lchown((folder / "theirs").c_str(), 12345, 12345) != 0) return;  // only root may
   fs::create_symlink("theirs", folder / "ours");
   for (const char* name : {"theirs", "ours"}) {
     const std::string said =

@@ -9,8 +9,8 @@
 namespace am {
 namespace {
 
-// Returns "KEY;" for each key of the object. The semicolon follows the numbers if the key is "a",
-// and the text if the key is "t".
+// Returns the keys of the object, each followed by a semicolon. The numbers of a key "a" and the
+// text of a key "t" stand between the key and the semicolon.
 std::string read_back(const std::string& text) {
   JsonCursor json(text, "f");
   std::string out;

@@ -41,7 +41,7 @@ int status_of(Body body) {
   return status;
 }
 
-// Returns the number of bytes of file maps that are resident in this process.
+// Returns the bytes of mapped files that are resident in this process.
 int64_t mapped_bytes() {
   std::ifstream file("/proc/self/statm");
   int64_t size = 0, resident = 0, shared = 0;
@@ -104,8 +104,8 @@ TEST_CASE("a mapped file that becomes smaller is an error with its name") {
   CHECK_THROWS_WITH(require_whole(path, file.bytes()), Catch::Contains(path.string()) &&
                                                            Catch::Contains("became smaller") &&
                                                            Catch::Contains("8192 now"));
-  // A later map of the whole file, at an address that the kernel may reuse, is not marked as
-  // smaller.
+  // A later map of the whole file counts as whole, even if the kernel reuses the address of the
+  // earlier map.
   write_file_atomically(path, std::string(kSize, '\1'));
   MappedFile other(path);
   CHECK(sum(other) == kSize);

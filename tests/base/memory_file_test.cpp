@@ -35,7 +35,8 @@ TEST_CASE("a file in memory grows, unless its size is fixed") {
   ::close(fixed);
 }
 
-// A seccomp filter simulates a machine with vm.memfd_noexec = 2.
+// A seccomp filter simulates a machine with vm.memfd_noexec = 2, which refuses memory files that
+// may be executed.
 TEST_CASE("a machine where no file in memory may be executed grants ours") {
   for (const FileSize size : {FileSize::kFree, FileSize::kFixed}) {
     int fd = -1;

@@ -20,8 +20,9 @@ namespace {
 
 std::string text(const char* words) { return words == nullptr ? "none" : words; }
 
-// Opens descriptors with gaps between them, runs `close_from` with the first in a forked process,
-// and returns how many of the descriptors remain open there. Returns -1 if stdin is closed too.
+// Opens descriptors with gaps between their numbers. A forked process calls `close_from` with the
+// first descriptor. Returns how many of the descriptors remain open in the forked process; -1 if
+// its stdin is closed too.
 int open_after(void (*close_from)(int)) {
   std::vector<int> fds;
   for (int i = 0; i < 600; ++i) fds.push_back(::open("/dev/null", O_RDONLY));
@@ -40,7 +41,8 @@ int open_after(void (*close_from)(int)) {
   return status == 255 ? -1 : status;
 }
 
-// Starts a program with the actions that `add` adds, and returns its descriptors, one in each line.
+// Starts a program with the spawn file actions that `add` adds. Returns the numbers of the
+// program's open descriptors, one in each line after an empty line.
 std::string inherited(void (*add)(posix_spawn_file_actions_t&, int)) {
   std::array<int, 2> ends{};
   REQUIRE(::pipe2(ends.data(), O_CLOEXEC) == 0);

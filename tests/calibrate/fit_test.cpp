@@ -1,5 +1,5 @@
-// Fits the time model to runs with simulated times, and bounds the errors of predictions for the
-// built-in runs.
+// Fits the time model to runs whose times were computed from known constants, and bounds the errors
+// of predictions for the built-in measured runs.
 #include "calibrate/fit.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Chat templates: rendered conversations have the same text and the same spans of generated text as
-// in transformers; templates and special tokens are found in model folders.
+// Tests chat templates: rendered conversations have transformers' text and transformers' spans of
+// generated text, and model folders are searched for templates and special tokens.
 #include "am/chat/chat_template.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,5 @@
-// Templates: output compared with that of jinja2 in transformers' environment
-// (tests/data/chat/cases.json), errors, and the limits that stop hostile templates.
+// Tests templates: their output equals the output of jinja2 in transformers' environment
+// (tests/data/chat/cases.json), errors name a place, and limits stop hostile templates.
 #include "am/chat/template.h"
 
 #include <catch2/catch.hpp>
@@ -20,7 +20,7 @@ std::string rendered(const std::string& source, const Json& variables = Json::ob
   return Template(source).render(variables).text;
 }
 
-// Returns the error's text; an empty text if there is none.
+// Returns the error of rendering the template; an empty text if rendering succeeds.
 std::string error_of(const std::string& source, const Json& variables = Json::object(),
                      const RenderOptions& options = {}) {
   try {

@@ -1,5 +1,5 @@
 // Reads folders that torch.distributed.checkpoint saved (scripts/fixtures/make_dcp_fixtures.py),
-// and compares them bit by bit.
+// and compares their tensors bit by bit with the saved values.
 #include "am/stored/dcp_source.h"
 
 #include <ATen/ATen.h>
@@ -158,14 +158,15 @@ TEST_CASE("what a damaged folder says") {
   }
   {
     const SpoiltFolder folder(kDcpData / "fsdp2");
-    // The pickle's STACK_GLOBAL then names a class of another module, whose name is as long.
+    // The changed pickle names a class of another module (opcode STACK_GLOBAL). The names of both
+    // modules have equal lengths.
     folder.replace(".metadata", "torch.distributed.checkpoint.filesystem",
                    "subprocess.............................");
     CHECK(folder.problem().find("unknown storage class subprocess") != std::string::npos);
   }
   {
     const SpoiltFolder folder(kDcpData / "fsdp2");
-    // The data file then names a storage class with an unknown dtype.
+    // The changed data file names a storage class with an unknown dtype.
     folder.replace("__0_0.distcp", "FloatStorage", "DoubleStorag");
     CHECK(folder.problem().find("unknown dtype") != std::string::npos);
   }

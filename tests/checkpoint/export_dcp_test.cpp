@@ -1,4 +1,4 @@
-// Exports to folders of torch.distributed.checkpoint, read back bit by bit.
+// Tests exports to folders of torch.distributed.checkpoint: the folders are read back bit by bit.
 #include "am/checkpoint/export_dcp.h"
 
 #include <ATen/ATen.h>
@@ -120,7 +120,7 @@ TEST_CASE("an export converts on its way, and takes an optimizer's state along")
   size_t states = 0;
   for (const stored::StoredTensor& state : trained->optimizer_tensors()) {
     INFO(state.name);
-    if (!starts_with(state.name, "optim.state.")) continue;  // "seen", an extra entry of the state
+    if (!starts_with(state.name, "optim.state.")) continue;  // "seen", an entry beside the states
     CHECK(bit_equal(checkpoint::read_all(*all, state.name),
                     checkpoint::read_all(*trained, state.name)));
     ++states;

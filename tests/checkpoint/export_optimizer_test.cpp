@@ -1,5 +1,5 @@
-// Exports of optimizer states and settings to folders of torch.distributed.checkpoint and to
-// frameworks, read back bit by bit.
+// Tests exports of optimizer states and settings to plain folders of torch.distributed.checkpoint
+// and to the formats of frameworks: the exports are read back bit by bit.
 #include "am/checkpoint/export_optimizer.h"
 
 #include <ATen/ATen.h>
@@ -220,7 +220,7 @@ TEST_CASE("torchtitan's trainer finds the states that its loader requires") {
   const std::vector<std::string> own = source->values(), names = there->values();
   for (const std::string& name : own) {
     INFO(name);
-    if (starts_with(name, "dataloader.")) continue;  // belongs to torchtitan's own data
+    if (starts_with(name, "dataloader.")) continue;  // state of torchtitan's dataloader
     REQUIRE(std::find(names.begin(), names.end(), name) != names.end());
     if (name == "train_state.ntokens_seen") continue;
     std::optional<formats::SettingValue> expected, found;

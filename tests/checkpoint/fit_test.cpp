@@ -1,5 +1,5 @@
-// Tests weights that do not fit the model: codes of quantised weights, unknown tensors, files that
-// only Python's pickle can read. Each folder is tests/data/hf/llama with one change.
+// Tests weights that do not fit the model: codes of quantised weights, unknown tensors, and files
+// that only Python's pickle can read. Each test changes a copy of tests/data/hf/llama.
 #include "am/stored/fit.h"
 
 #include <ATen/ATen.h>

@@ -1,5 +1,5 @@
-// Reads a model's parameters from files that store them under other names, or several of them in
-// one tensor.
+// Reads a model's parameters from files that store a parameter under another name, or several
+// parameters in one tensor.
 #include "am/stored/hub_names.h"
 
 #include <ATen/ATen.h>
@@ -76,8 +76,8 @@ Stored random_parameters(const model::Inventory& inventory) {
   return stored;
 }
 
-// Returns the tensors as transformers 5 stores them in memory: gate above up in one tensor, and the
-// experts stacked.
+// Returns the tensors as transformers 5 stores them in memory: the experts of a layer are stacked,
+// and one tensor contains the rows of each gate projection above those of the up projection.
 Stored stacked(const Stored& hub, const std::array<std::string, 3>& leaves, int64_t experts,
                const std::string& block) {
   Stored stored;
@@ -236,7 +236,7 @@ TEST_CASE("one prefix in front of all of a model's names is taken off") {
       INFO(prefix);
       check_reads(MadeUpFile(with_prefix(hub, prefix)), inventory, hub);
     }
-    // A tensor that belongs to the model but has an unknown name keeps its name after the prefix.
+    // The prefix is also removed from a tensor that belongs to the model but is not a parameter.
     Stored more = with_prefix(hub, "net.");
     more["net.model.layers.0.self_attn.rotary_emb.inv_freq"] = at::ones({2});
     const MadeUpFile file(more);

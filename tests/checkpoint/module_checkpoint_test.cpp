@@ -1,4 +1,4 @@
-// Checkpoints of a user's module and its torch::optim optimizer.
+// Tests checkpoints of a user's module and its torch::optim optimizer.
 #include "am/checkpoint/module_checkpoint.h"
 
 #include <torch/nn/module.h>

@@ -1,4 +1,5 @@
-// Tests that a rank reads only the boxes of a checkpoint that it holds, and opens only their files.
+// Tests that a rank reads only its own boxes of a checkpoint, and opens only the files that contain
+// these boxes.
 #include "am/checkpoint/own_part.h"
 
 #include <ATen/ATen.h>

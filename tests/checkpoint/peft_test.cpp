@@ -1,5 +1,5 @@
-// Adapters in PEFT's files: reading PEFT's output, writing and reading back, refusal of adapters
-// that do not fit the plan; and exports with adapters merged into the weights.
+// Tests adapters in PEFT's files: PEFT's files are read, exports equal PEFT's files, and adapters
+// that do not fit the plan are refused. Also tests exports with adapters merged into the weights.
 #include "am/checkpoint/peft.h"
 
 #include <ATen/ATen.h>
@@ -56,7 +56,7 @@ std::string refusal(const fs::path& path, const std::string& lora) {
   return {};
 }
 
-// Returns llama's adapter with one key of its adapter_config.json changed.
+// Returns the folder of a copy of llama's adapter with one changed key of adapter_config.json.
 fs::path changed(const TemporaryFolder& temp, const char* key, const Json& value) {
   const fs::path folder = temp / cat("changed-", key);
   fs::create_directories(folder);

@@ -1,5 +1,5 @@
-// Tests a rank's data file, written from the tensors or from a copy of them: PyTorch's reader of
-// archives returns each box.
+// Tests a rank's data file, which is written from the tensors or from a copy of the tensors: each
+// box is stored as a torch.save archive, at the place that the file's index states.
 #include "am/checkpoint/rank_file.h"
 
 #include <ATen/ATen.h>
@@ -15,8 +15,8 @@
 namespace am::checkpoint {
 namespace {
 
-// Returns a transposed view, two boxes of one tensor, a number, and a tensor larger than one
-// checksum block.
+// Returns boxes of four tensors: two boxes of "a", the first of which is a transposed view; a part
+// of "b"; the number "n"; and "large", which is larger than one checksum block.
 std::vector<SavedBox> some_boxes() {
   at::manual_seed(1);
   const at::Tensor wide = at::randn({6, 4});

@@ -1,5 +1,5 @@
-// Files of torch.save: names, strides and values (tests/data/dcp/plain.pt), and files that are
-// refused.
+// Tests files of torch.save: the names, strides and values of their tensors
+// (tests/data/dcp/plain.pt), and files that are refused.
 #include "am/stored/torch_source.h"
 
 #include <ATen/ATen.h>
@@ -240,7 +240,8 @@ TEST_CASE("files of the older format that lie") {
     REQUIRE(at != std::string::npos);
     return problem(changed.replace(at, old.size(), text));
   };
-  // The number of elements of a storage, 6, and the first two of its float32 values, 0 and 1.
+  // In the file, the number of elements of a storage (6) precedes its float32 values, of which the
+  // first two are 0 and 1.
   const std::string six("\6\0\0\0\0\0\0\0\0\0\0\0\0\0\x80?", 16);
   CHECK(with(six, std::string("\7") + six.substr(1))
             .find("has 7 elements, but its tensors expect 6") != std::string::npos);

@@ -20,7 +20,7 @@ long_search = unittest.skipIf(SANITIZED, "searches hundreds of thousands of layo
 MODELS = SOURCE / "plans" / "models"
 
 # Restores Python's handler of SIGINT. A shell starts background processes with SIGINT ignored, and
-# their child processes inherit this.
+# tools that such a process starts would ignore SIGINT too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # Environment of every tool: without TERM, the output is plain text without colours, equal on every

@@ -29,7 +29,7 @@ def on_backend(text, backend):
 
 
 def row_plan(name, backend):
-    """Returns the plan of a row of ROWS. Its expected losses are loop_losses()."""
+    """Returns the plan of a row of ROWS. The expected losses of this plan are loop_losses()."""
     ranks, mesh, strategy, keys, more = ROWS[name]
     text = plan_text(more, f"world_size = {ranks}\n{mesh}", strategy)
     text = text.replace("[strategy]\n", f"[strategy]\n{keys}\n")
@@ -53,7 +53,7 @@ def one_rank_plan():
 
 
 def family_plan(family, backend, mesh="world_size = 1"):
-    """Returns a plan that trains a family's small model. Its expected losses are
+    """Returns a plan that trains a family's small model. The expected losses of this plan are
     family_losses(family)."""
     text = plan_text(mesh=mesh).replace("loop/model", f"hf/{family}").replace("lr = 1e-2", "lr = 2e-3")
     return on_backend(text, backend)

@@ -1,7 +1,7 @@
 """Checks the tables of lib/docs/distributed.md, in which each row compares a Python call with a
-C++ declaration. The declaration must be in the header that the table's heading names; the
-declaration or the row must name each argument of the Python call; and each public declaration of
-these headers must have a row."""
+C++ declaration. The declaration must be in the header that the table's heading names. The
+declaration, or the row's last cell, must name each argument of the Python call. Each public
+declaration of the headers in WHOLE must have a row."""
 
 import ast
 import re

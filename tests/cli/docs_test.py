@@ -2,7 +2,7 @@
 (see tests/docs).
 
 A document's commands run in one folder, in order. In this folder, plans/ is a copy of the
-repository's plans/, and tests/ is a link to its tests/. An output line `...` stands for any lines.
+repository's plans/, and tests/ is a link to the repository's tests/. An output line `...` stands for any lines.
 Times, speeds, losses, memory of the process and digits affected by rounding are not compared.
 After an intended change
 
@@ -51,7 +51,7 @@ UNSTEADY = [
 ]
 
 
-# A command may exit with a nonzero status only if its shown output matches this.
+# A command may exit with a nonzero status only if its shown output matches this pattern.
 FAILURE = re.compile(r"\berror\b|\bfailed\b|\bdiffer between ranks$")
 
 

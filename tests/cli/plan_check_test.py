@@ -112,18 +112,18 @@ class CheckTest(PlanCase):
         # Without the model, the rules on heads are not checked, and a note says so.
         out = self.am_plan("check", titan, *options[:2], *options[4:]).out
         self.assertIn("rules that need the model were not checked", out)
-        # The file names a built-in model.
+        # This recipe names a built-in model, so --model is not needed.
         recipe = self.write("recipe.yaml", "model:\n  pretrained_model_name_or_path: meta-llama/Llama-3.1-8B\n"
                             "distributed:\n  tp_size: 3\nstep_scheduler:\n  global_batch_size: 8\n")
         found = self.json("check", recipe, "--from", "nemo-automodel", "--world-size", "6", status=1)
         lines = {d["line"] for d in found["plans"][0]["diagnostics"] if d["severity"] == "error"}
         self.assertEqual(lines, {4})
-        # Frameworks whose rules are not known are checked by those of plans.
+        # A file of a framework whose rules are not known is checked by the rules of plans.
         text = '{"zero_optimization": {"stage": 3},\n "train_micro_batch_size_per_gpu": 3, "train_batch_size": 16}\n'
         speed = self.write("ds.json", text)
         found = self.json("check", speed, "--from", "deepspeed", "--world-size", "8", "--model", "llama-3.1-8b", status=1)
         self.assertEqual([d["line"] for d in found["plans"][0]["diagnostics"] if d["severity"] == "error"], [2])
-        # Whether am-run runs a file of another framework is not said.
+        # For a file of another framework, the answer does not state whether am-run could run it.
         self.assertFalse({"runs", "unsupported"} & set(found["plans"][0]))
         fast = self.write("fast.yaml", "distributed_type: FSDP\nnum_processes: 8\nfsdp_config: {fsdp_version: 2}\n")
         found = self.json("check", fast, "--from", "accelerate", "--world-size", "16", status=1)

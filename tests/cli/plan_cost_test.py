@@ -82,7 +82,7 @@ class CostTest(PlanCase):
         limited = self.json("job", plan, "--set", "train.max_tokens=15000000000000", "--set", "train.max_steps=100000000000")
         self.assertEqual(limited["tokens"], 15e12)
         self.am_plan("job", plan, "--set", "train.max_steps=0", status=2)
-        for option in ("--tokens", "--price"):  # an unset variable of the shell
+        for option in ("--tokens", "--price"):  # an unset shell variable leaves an empty word
             self.am_plan("job", plan, option, "", status=2)
         self.am_plan("job", plan, "--tokens", "1e300", status=2)
         for wrong in ("0", "-1", "many", "1Q", "1e400"):
@@ -307,7 +307,7 @@ class CostTest(PlanCase):
                       "--top", 1000)
         self.assertTrue(tied["pareto"])
         sizes = {each["plan"]["mesh"]["pp_size"] for each in tied["layouts"]}
-        self.assertIn(2, sizes)  # the head is tied to the embedding, so the last stage has a copy
+        self.assertIn(2, sizes)  # works with a tied head: the last stage has a copy of the embedding
 
     def test_search_says_what_am_run_runs(self):
         arguments = ["search", "--model", MODELS / "qwen3-30b-a3b", "--gpus", 64, "--top", 5]
@@ -317,7 +317,7 @@ class CostTest(PlanCase):
         self.assertTrue(all(each["runs"] for each in answer["layouts"]))
         self.assertTrue(any(each["plan"]["mesh"].get("ep_size", 1) > 1 for each in answer["layouts"]))
         self.assertNotIn("unsupported", self.json("check", plan)["plans"][0])
-        # am-run refuses this model, so it runs none of the layouts.
+        # am-run refuses this model, so am-run can run none of the layouts.
         arguments = ["search", "--model", self.refused_model(), "--gpus", 8, "--top", 5]
         self.assertFalse(any(each["runs"] for each in self.json(*arguments)["layouts"]))
         self.assertIn("runs none of these 5; --runnable shows only", self.am_plan(*arguments).out)
@@ -335,7 +335,8 @@ class CostTest(PlanCase):
         self.assertEqual({mesh["pp_size"] for mesh in meshes}, {2})
         self.assertEqual({mesh["ep_size"] for mesh in meshes}, {4, 8})
         self.assertLess(held["considered"], free["considered"])
-        # The fastest layout with these sizes is the one that the free search finds.
+        # If the free search lists layouts with these sizes, the fastest of these takes as long as
+        # the fastest layout of the restricted search.
         fits = [layout for layout in free["layouts"] if layout["plan"]["mesh"] in meshes]
         if fits:
             self.assertEqual(fits[0]["step_seconds"], held["layouts"][0]["step_seconds"])

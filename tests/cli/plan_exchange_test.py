@@ -10,7 +10,7 @@ from cli_support import MODELS, SOURCE, PlanCase, run_tool
 
 FRAMEWORKS = ["torchtitan", "megatron", "nemo-automodel", "accelerate", "deepspeed"]
 EXAMPLES = sorted((SOURCE / "plans").glob("*.toml"))
-# An export may lose these keys: without them the layout is still equal.
+# An export may lose these keys, because the layout does not depend on them.
 OUTSIDE = ("mesh.ranks_per_node", "cluster.", "data.", "metrics.", "checkpoint.")
 
 SMALL = "[mesh]\nworld_size = 16\ntp_size = 2\npp_size = 2\n[train]\nglobal_batch_size = 32\n"
@@ -84,7 +84,7 @@ class RoundTrip(PlanCase):
                and not key.startswith(OUTSIDE) for key in lost):
             return
         before = self.json("shards", example)
-        # The default of train.seq_len exceeds the smallest model's limit.
+        # The default of train.seq_len exceeds the number of positions of the smallest model.
         given = [f"--set=train.seq_len={tomllib.loads(example.read_text())['train']['seq_len']}"]
         after = self.json("shards", ours, *(given if "train.seq_len" in lost else []))
         self.assertEqual(after["parameters"], before["parameters"])

@@ -22,7 +22,7 @@ def units(text):
 
 
 def offset(text, position):
-    """Returns the index in `text` of a position of the protocol."""
+    """Returns the index in `text` of an LSP position: a line and a number of UTF-16 code units."""
     lines = text.split("\n")
     before = lines[position["line"]].encode("utf-16-le")[:2 * position["character"]].decode("utf-16-le")
     return sum(len(line) + 1 for line in lines[:position["line"]]) + len(before)
@@ -140,7 +140,7 @@ class LspTest(PlanCase):
         return f'[model]\npath = "{model}"\n{more}'
 
     def judged(self, text):
-        """Returns the answer of `am-plan check` about a file with this text, which exists only during the check."""
+        """Returns the answer of `am-plan check` about a file with this text. The file exists only during the check."""
         self.path.write_text(text)
         try:
             return run_tool("am-plan", "check", self.path, "--json").json["plans"][0]
@@ -150,7 +150,7 @@ class LspTest(PlanCase):
     # ---- diagnostics ----------------------------------------------------------------------------
 
     def shown(self, item):
-        """Returns the code, severity, first line and message of a diagnostic of `am-plan check` in an editor."""
+        """Returns the code, severity, line and message that an editor shows for a diagnostic of `am-plan check`."""
         elsewhere = "" if item["file"] == str(self.path) else f"{item['file']}:{item['line'] or 0}: "
         message = elsewhere + item["message"] + (f"\nhelp: {item['help']}" if item["help"] else "")
         line = item["line"] - 1 if item["line"] and not elsewhere else 0
@@ -254,7 +254,7 @@ class LspTest(PlanCase):
     # ---- completion -----------------------------------------------------------------------------
 
     def complete(self, before, after=""):
-        """Returns {label: the document with the item} of the completions offered between two parts of a document."""
+        """Returns the completions offered between two parts of a document, as {label: the completed document}."""
         self.client.open(before + after)
         line = before.count("\n")
         items = self.client.at("completion", line, units(before.split("\n")[-1]))
@@ -346,7 +346,7 @@ class LspTest(PlanCase):
         below = self.fixes(plan + "[strategy] # é\n" + needs)[title]
         self.assertIn("[strategy] # é\nsequence_parallel = true\n" + needs, below)
         self.assertEqual(self.judged(below)["diagnostics"], [])
-        # The section [strategy] cannot be added to a document with a dotted key of it.
+        # A document that sets strategy.KEY as a dotted key cannot have a section [strategy] too.
         self.assertEqual(self.fixes("strategy." + needs + plan), {})
         uneven = self.text("[mesh]\nworld_size = 10\npp_size = 5 # é")
         self.assertEqual(self.fixes(uneven)['Set balance = "cost"'], uneven + '\n\n[pipeline]\nbalance = "cost"\n')

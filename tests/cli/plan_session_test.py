@@ -17,8 +17,8 @@ FOLDER = SOURCE / "tests" / "cli" / "sessions" / "plan"
 SESSIONS = sorted(FOLDER.glob("*.session"))
 WIDTH = 80
 
-# A diagnostic and its help may be wider than the terminal: each stays on one line, for editors and
-# grep.
+# Lines of diagnostics and of their help may be wider than the terminal. am-plan does not wrap these
+# lines, so that editors and grep can read them.
 DIAGNOSTIC = re.compile(r"\S+:\d+:\d+: (error|warning|note)\[|help: ")
 
 

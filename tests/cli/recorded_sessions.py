@@ -1,6 +1,6 @@
 """Recorded sessions: commands and their complete answers, compared line by line.
 
-After an intended change, one command records all of them again; read `git diff` before
+After an intended change, this command records all sessions again. Read `git diff` before
 committing:
 
     AM_RECORD=1 ctest --test-dir build -R session_test

@@ -47,14 +47,14 @@ class AttachTest(AttachCase):
         for command in ("stats *", f"unshard {LAYER}", "hist model.norm.weight", "mesh", "step 3", "optim",
                         "set tokenizer bytes; grad *norm* --of '1 2 3'; grad *norm*"):
             self.repl("run", command)
-        # The checkpoint that `save` wrote at this step gives equal answers.
+        # Commands on the checkpoint that `save` wrote at this step return equal values.
         self.assertTrue(looked[9]["checkpoint"].endswith(f"step-{step}"))
         rest = self.repl(looked[9]["checkpoint"], "stats *", f"print {LAYER}[0:4, :8]",
                          f"print {LAYER}[3:6, :3]", "stats optim.state", "set tokenizer bytes",
                          "logprob '3 + 4 = 7'", "grad --of '3 + 4 = 7'")
         for mine, theirs in ((looked[3], rest[0]), (looked[11], rest[3])):
             for live, stored in zip(mine["stats"], theirs["stats"], strict=True):
-                for key, value in live.items():  # the ranks' sums are added in another order
+                for key, value in live.items():  # sums over the ranks' parts are added in another order
                     if key in ("mean", "std", "norm"):
                         self.assertAlmostEqual(value, stored[key], delta=1e-12 * abs(value))
                     else:
@@ -128,7 +128,8 @@ class AttachTest(AttachCase):
         held = self.status()
         self.assertIn(f"process {owner.pid}", held["paused"])
         self.assertEqual(held["phase"], "between steps")
-        # While one client has paused the job, another one can read tensors, but not resume the job.
+        # While one client has paused the job, another client can read tensors, but cannot resume
+        # the job.
         answers = self.repl("run", "stats model.norm.weight", "continue", status=1)
         self.assertTrue(answers[0]["ok"])
         self.assertIn("paused by am-repl", answers[1]["error"]["message"])
@@ -210,7 +211,7 @@ class AttachTest(AttachCase):
             held = talker.reply(2)["json"]
             self.assertTrue(held["paused"])
             self.assertEqual(self.status()["step"], held["step"])
-            # Invalid commands get an error, or close only their own connection.
+            # An input that is not text does not close the connection: the next request is answered.
             talker.send(id=5, input=5)
             talker.send(id=6, input="ls 'open")
             self.assertIn("quote", talker.reply(6)["error"]["message"])
@@ -270,7 +271,7 @@ class AttachTest(AttachCase):
         self.assertLess(len(quiet.stdout.splitlines()), 20)
         self.assertIn("step_seconds", quiet.stdout)
         self.assertNotIn("has not reached the end", quiet.stderr)
-        # A cancelled watch answers with its samples so far, and so does one whose job ends.
+        # A cancelled watch answers with its samples so far, as does a watch whose job ends.
         with Talker(self.path / "run") as talker:
             talker.send(id=1, input="watch loss --times 10000")
             talker.send(id=2, input="watch lr")
@@ -308,7 +309,7 @@ class AttachTest(AttachCase):
         paused = self.status()
         said = client.stderr.readline()
         self.assertIn("attached", said)
-        said = client.stderr.readline()  # the client prints it although no command was entered
+        said = client.stderr.readline()  # the client prints the tripwire's message although no command was entered
         client.stdin.close()
         client.wait(timeout=30)
         self.assertIn(f"holds for {LAYER}; the job is paused for you", said)
@@ -390,7 +391,8 @@ class AttachTest(AttachCase):
         port = told["tcp"].rsplit(":", 1)[1]
         told.update(host="node-7", pid=1, begun=1, boot_id="x", socket="/s", tcp=f"127.0.0.2:{port}")
         control.write_text(json.dumps(told))
-        # A loopback address can be reached only on the job's machine, so am-repl does not try it.
+        # A loopback address can be reached only on the job's machine, so am-repl on another machine
+        # does not try this address.
         self.assertIn("its job runs on node-7", self.repl_errors("run", "status", status=2))
         told["tcp"] = f"{socket.gethostname()}:{port}"
         control.write_text(json.dumps(told))

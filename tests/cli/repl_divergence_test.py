@@ -51,7 +51,8 @@ path = "{tokens}"
 """)
 
     def check_experts(self, answer, load):
-        """Checks that the answer's token counts have the loads `load`, and that its dead experts have no tokens."""
+        """Checks that the largest and smallest loads of experts in `answer` are those in `load`, and that exactly the
+        experts without tokens are listed as dead."""
         loads = []
         for layer in answer["layers"]:
             tokens = layer["tokens_per_expert"]

@@ -93,7 +93,7 @@ class ExportTest(FilesCase):
 
 
 class TensorFilesTest(FilesCase):
-    """Tensors and slices written to files of their own, for notebooks."""
+    """Tests commands that write single tensors or slices to files, for use in notebooks."""
 
     def npy(self, path):
         """Returns dtype, shape and values of a .npy file, read by its documented format."""
@@ -190,7 +190,7 @@ class TextOrFileTest(FilesCase):
 
 class TokenizerTest(FilesCase):
     def large_vocabulary(self, *others):
-        """Writes a model with a vocabulary of 600 tokens, whose weights are zeros, and the files `others`."""
+        """Replaces the model by one with zero weights and a vocabulary of 600 tokens, and writes the files `others`."""
         config = json.loads((self.model / "config.json").read_text())
         config["vocab_size"] = 600
         (self.model / "config.json").write_text(json.dumps(config))
@@ -332,7 +332,7 @@ class ShrinkingTest(FilesCase):
 
 
 class FitTest(FilesCase):
-    """Models that need a machine with 6 TB of memory."""
+    """Tests a model whose float32 parameters alone need more than 6 TB of memory."""
 
     PLAN = """
 [model]
@@ -390,7 +390,7 @@ kind = "synthetic"
 
 
 class RunFolderTest(FilesCase):
-    """Messages about a job's own files."""
+    """Tests what am-repl prints about the files of a run folder."""
 
     def setUp(self):
         super().setUp()
@@ -515,7 +515,7 @@ kind = "synthetic"
         file = self.step / "__1_0.distcp"
         with open(file, "r+b") as cut:
             cut.truncate(file.stat().st_size // 5)
-        for name in ("checkpoint.json", None):  # first a checkpoint of am-run; without checkpoint.json, one of PyTorch
+        for name in ("checkpoint.json", None):  # without checkpoint.json, the folder is a DCP checkpoint
             self.check_the_rest(self.step, "__1_0.distcp", "bytes")
             if name:
                 (self.step / name).unlink()

@@ -1,5 +1,5 @@
-"""am-repl's acts, experts and attention equal PyTorch's hooks: on a checkpoint, on ranks under
-several layouts, and in a job."""
+"""am-repl's commands acts, experts and attention return the values that PyTorch's hooks recorded:
+on a checkpoint, and on ranks under several layouts. The commands also run in a job."""
 # ctest: waits
 
 import json
@@ -93,7 +93,7 @@ class ForwardTest(AttachCase):
         experts, acts, attention, again, load = self.repl(
             "run", "pause", "experts", "acts", "attention", "experts", "break when expert_load > 1", "continue")[1:6]
         self.assertRegex(experts["of"], "of step [0-9]+")
-        self.assertEqual(again["layers"], experts["layers"])  # the forward pass of acts did not change them
+        self.assertEqual(again["layers"], experts["layers"])  # acts ran a forward pass, but did not change these counts
         self.assertEqual(load["when"], "expert_load > 1")
         step = int(re.findall("[0-9]+", experts["of"])[0])
         line = self.metrics("run")[step - 1]

@@ -1,5 +1,5 @@
-"""Answers that need no values of tensors: am-repl computes them without libtorch, and they equal
-those of am-repl-values byte by byte."""
+"""Commands that need no values of tensors: am-repl answers them without libtorch. The answers
+equal, byte by byte, those of am-repl-values, the program with libtorch."""
 
 import os
 import shutil
@@ -70,7 +70,7 @@ class SameAnswers(unittest.TestCase):
             self.assertEqual(*pages)
 
     def test_names_alone_need_no_libtorch(self):
-        """Runs am-repl in a folder without am-repl-values, by which it would replace itself."""
+        """Runs am-repl in a folder from which am-repl cannot find and start am-repl-values."""
         with tempfile.TemporaryDirectory(prefix="am-repl-test-") as name:
             alone = shutil.copy(BIN / "am-repl", name)
             folder = DATA / "hf/llama-sharded"

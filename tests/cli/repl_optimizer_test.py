@@ -1,5 +1,5 @@
-"""Exports with optimizer states: training that resumes from an export continues as without an
-interruption."""
+"""Exports with optimizer states: training that resumes from an export continues exactly as training
+without an interruption."""
 
 import json
 import unittest
@@ -67,8 +67,8 @@ class OptimizerTest(RunTest):
         self.train(self.plan_of("llama", more), "groups")
         _, said = self.export(self.checkpoint("groups", 2), "torchtitan", "one-group")
         self.assertIn("note: the parameters have different settings, but torchtitan uses those of tok_embeddings", said)
-        # Like this plan, Megatron does not decay norms, so no setting is lost. Megatron decays
-        # embeddings, so a note is printed if the plan does not.
+        # Neither this plan nor Megatron decays norms, so no setting is lost. Megatron decays
+        # embeddings, so a note is printed if a plan does not decay them.
         self.assertNotIn("note:", self.export(self.checkpoint("groups", 2), "megatron", "two-groups")[1])
         self.train(self.plan_of("llama", more.replace("norm", "embed")), "embed")
         script = f"mode json; export {self.path}/again --format megatron --optimizer"

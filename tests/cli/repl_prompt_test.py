@@ -43,7 +43,7 @@ class PromptTest(TerminalCase):
         terminal.resize(200, 90)
         self.assertNotIn("PAGED", self.run_command(terminal, "ls", "21 parameters"))
         self.end(terminal)
-        for pager in ("", "/no/such/pager"):  # then it is printed directly
+        for pager in ("", "/no/such/pager"):  # without a working pager, the answer is printed directly
             terminal = self.open(env={"PAGER": pager})
             terminal.resize(12, 90)
             self.run_command(terminal, "ls", "21 parameters")
@@ -170,7 +170,7 @@ class PromptTest(TerminalCase):
         terminal = self.open()
         terminal.type("generate AB --tokens 1000000\r")
         terminal.expect("1000000")
-        self.assertGreater(len(terminal.expect("(.|\n){200}")), -1)  # the text appears while it grows
+        self.assertGreater(len(terminal.expect("(.|\n){200}")), -1)  # the text is printed while it is generated
         terminal.type("\x03")
         terminal.expect("interrupted")
         terminal.expect(re.escape(PROMPT))

@@ -188,8 +188,8 @@ class RunsTest(RunTest):
             self.assertAlmostEqual(value, seconds)
         self.assertNotIn("waiting_seconds", rows)
         self.assertEqual([each["part"] for each in answer["longer"]], ["data_seconds"])
-        # The plan of this run does not contain the number of ranks, which its launcher set. Its
-        # computation is slower than predicted and than the other run's.
+        # The plan of this run does not contain the number of ranks, which the launcher set. The
+        # computation of this run is slower than the prediction and than the computation of `run`.
         text = LLAMA_8B.replace("world_size = 8\n", "")
         slow = self.make_run("slow", [2.0] * 8, step_seconds=[3 * seconds] * 8, data_seconds=[0.0] * 8,
                              tokens_per_second=[80.0] * 8, tokens_per_second_per_rank=[10.0] * 8,

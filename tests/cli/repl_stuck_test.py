@@ -1,5 +1,5 @@
-"""am-repl at a terminal while a command runs long or a rank does not answer: it names the rank,
-and Ctrl-C ends the command."""
+"""am-repl at a terminal while a command runs long or a rank does not answer. am-repl names a rank
+that does not answer, and Ctrl-C ends the command."""
 # ctest: waits
 
 import json

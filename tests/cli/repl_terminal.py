@@ -47,7 +47,8 @@ class Terminal:
         return bool(data)
 
     def expect(self, pattern, timeout=20):
-        """Waits for the pattern and drops everything up to its end; returns the text before it."""
+        """Waits until the output matches the pattern. Returns the output before the match, and
+        drops the output up to the end of the match."""
         deadline = time.time() + timeout
         while True:
             # A completion hint is followed by a carriage return and a column move, which put the

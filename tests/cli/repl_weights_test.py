@@ -110,8 +110,8 @@ class WeightsTest(RunTest):
             self.ask(source, f"export {out} --format {form}")
             self.assertLessEqual(wanted, {each.name for each in out.iterdir()})
             self.assertEqual(self.loss(out), self.loss(source))
-        # The run's plan names another tokenizer than the one in the model's folder. An export
-        # contains the plan's tokenizer.
+        # The plan of a run names a tokenizer that is not in the model's folder. Exports of this run
+        # contain the plan's tokenizer.
         tokenizer = self.path / "tokens" / "tokenizer.json"
         tokenizer.parent.mkdir()
         shutil.copy(source / "tokenizer.json", tokenizer)
@@ -141,7 +141,8 @@ class WeightsTest(RunTest):
         result = self.am_run(plan, "--run-dir", self.path / "run")
         self.assertEqual(result.returncode, 0, result.stderr)
         loss = self.loss(self.path / "run")
-        # The trained adapters change the loss. (Untrained ones do not, because their B is 0.)
+        # The trained adapters change the loss. (Untrained adapters would not, because their matrix B
+        # is 0.)
         self.assertNotEqual(loss, self.loss(DATA / "loop" / "model"))
         exported = self.path / "merged"
         merged = self.write_plan(plan_text(

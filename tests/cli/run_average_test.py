@@ -38,8 +38,8 @@ class AverageTest(RunTest):
         self.assertEqual([row["loss"] for row in self.metrics("average")], [row["loss"] for row in self.metrics("plain")])
         for plain, average in zip(self.validation_losses("plain"), self.validation_losses("average"), strict=True):
             self.assertGreater(abs(plain - average), 1e-4)
-        # The exports differ, because the second one contains the averages: the trained parameters
-        # are equal.
+        # The trained parameters of both jobs are equal. Their exports differ, because the export of
+        # the second job contains the averages.
         plain, average = self.exported("plain"), self.exported("average")
         self.assertTrue(any(x != y for name in plain for x, y in zip(plain[name], average[name], strict=True)))
 

@@ -50,8 +50,8 @@ class DataTest(RunTest):
         return [line["loss"] for line in lines]
 
     def write_tokens(self, name, samples, first):
-        """Writes a token file of `samples` samples of 16 tokens, which begins with the id
-        `first`."""
+        """Writes a token file that begins with the id `first` and contains `samples` samples of 16
+        tokens, and one more token as the last label."""
         values = [(first + 3 * i) % 60 for i in range(16 * samples + 1)]
         (self.path / name).write_bytes(b"".join(value.to_bytes(2, "little") for value in values))
 
@@ -63,7 +63,8 @@ class DataTest(RunTest):
         _, lines = self.run_plan("run", data=data, train="epochs = 2")
         self.assertEqual(len(lines), 4)  # 14 samples, 4 a step
         self.assertEqual([line["epoch"] for line in lines], [4 / 7, 8 / 7, 12 / 7, 2.0])
-        # The last step has two samples instead of four; its loss is their mean, under every layout.
+        # The last step has two samples instead of four. Under every layout, the loss of this step is
+        # the mean over its two samples.
         _, two = self.run_plan("two", data=data, train="epochs = 2", mesh="world_size = 2")
         for one, other in zip(lines, two, strict=True):
             self.assertAlmostEqual(one["loss"], other["loss"], delta=1e-5)
@@ -168,8 +169,9 @@ weight = 0.2
     # ---- text --------------------------------------------------------------------------------------
 
     def folder_of_model(self, tokenizer=True):
-        """Copies the loop model's folder without weights, and returns the copy. It contains a
-        tokenizer.json if `tokenizer`, and its vocabulary has the tokenizer's size."""
+        """Copies the loop model's folder without weights, and returns the copy. Its config has a
+        vocabulary of 1000 tokens. If `tokenizer`, the copy contains a tokenizer.json, whose
+        vocabulary is smaller."""
         folder = self.path / "model"
         shutil.copytree(DATA / "loop" / "model", folder)
         config = json.loads((folder / "config.json").read_text())

@@ -1,5 +1,5 @@
-"""am-run --dry-run: one rank's step without a job, that is without other ranks and without
-files."""
+"""am-run --dry-run runs one rank's step without a job: no other rank is started, and no file is
+written."""
 
 import json
 import subprocess

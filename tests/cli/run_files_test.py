@@ -66,7 +66,7 @@ class Files(RunTest):
         return result
 
     def sbatch(self, script):
-        # The script derives its port from the job number, from 20000 on.
+        # The port of the script is 20000 + SLURM_JOB_ID % 10000.
         environment = {**os.environ, "PATH": f"{self.tools}:{BIN}:{os.environ['PATH']}",
                        "SLURM_JOB_ID": str(free_job_number()), "SLURM_NNODES": "2",
                        "SLURM_JOB_NODELIST": "node[1-2]", "OMP_NUM_THREADS": "1"}
@@ -122,8 +122,7 @@ class Files(RunTest):
         self.assertNotIn("nvidia.com/gpu", text)
         command = json.loads(re.search(r"command: \[bash, -c, (.*)\]\n", text)[1])
         self.assertIn("--rdzv=my-plan-node-0-0.my-plan:29500", command)
-        # Runs the command of the pods with an address of this machine instead of node 0's host
-        # name.
+        # Runs the pods' command. An address of this machine replaces the host name of node 0.
         command = command.replace("my-plan-node-0-0.my-plan:29500", f"127.0.0.1:{free_port()}")
         environment = {**os.environ, "PATH": f"{BIN}:{os.environ['PATH']}", "OMP_NUM_THREADS": "1"}
         pods = [subprocess.Popen(["bash", "-c", command], env={**environment, "JOB_COMPLETION_INDEX": str(node)},

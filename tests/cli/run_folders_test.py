@@ -1,5 +1,5 @@
-"""The run folder of a job: it disappears during the job, its disk is full, or pipes and links of
-other users are in the place of its files."""
+"""Problems with the run folder of a job: the folder disappears during the job, its disk is full, or
+a pipe or another user's link is in the place of a file."""
 
 import json
 import os
@@ -12,7 +12,7 @@ from pathlib import Path
 
 from run_support import BIN, RunTest, free_port, plan_text, require_mount_namespaces
 
-LIMIT = 40  # seconds; a job that takes longer hangs
+LIMIT = 40  # seconds; a job that takes longer counts as hanging
 
 
 class FolderTest(RunTest):
@@ -125,8 +125,8 @@ class LostFolder(FolderTest):
         self.each(lambda run: shutil.rmtree(self.path / "moved"), "was removed")
 
     def test_emptied(self):
-        # All files in the folder are removed, also the lock, which keeps other jobs out of the
-        # folder.
+        # Removes all files in the folder. One of them is the lock file, which keeps other jobs out of
+        # the folder.
         job = self.launch(self.endless())
         self.wait_for_steps()
         for path in (self.path / "run").iterdir():
@@ -265,8 +265,8 @@ class FullDisk(FolderTest):
 
 
 class NoRegularFile(FolderTest):
-    """A pipe, a socket, a device or a folder is in the place of a file. Its path is named in the
-    error, and no process waits for it."""
+    """A pipe, a socket or a folder is in the place of a file. The error must name the path, and no
+    process may wait for data."""
 
     def make(self, kind, path):
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -346,8 +346,8 @@ class NoRegularFile(FolderTest):
                     changed = changed.replace("[model]\n", f'[model]\nweights = "{weights}"\n')
                 plan = self.write_plan(changed)
                 said = self.refused(plan, "--run-dir", self.path / "run")
-                # In folders, only regular files are found, so the message may also be that nothing
-                # was found.
+                # The search of a folder skips files that are not regular. The message may therefore
+                # also report that nothing was found.
                 self.assertRegex(said, rf"{model}[^\n]*(it is a pipe|no weights|not a regular file|neither a file|no nonempty file)", changed)
 
     def test_a_plan_from_standard_input_is_a_plan(self):

@@ -29,7 +29,8 @@ def torchrun():
     return None
 
 
-# CLEAN is the environment without a launcher's variables: the tests themselves may run under one.
+# CLEAN is the environment without a launcher's variables: the tests themselves may run under a
+# launcher.
 PREFIXES = ("SLURM_", "OMPI_", "PMIX_", "PMI_", "MPI_", "PALS_", "PET_", "FLUX_", "TORCHELASTIC_")
 NAMES = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 CLEAN = {k: v for k, v in os.environ.items() if not k.startswith(PREFIXES) and k not in NAMES}

@@ -15,7 +15,7 @@ from run_support import RunTest, free_port, plan_text, why_not
 
 # Source of the fake packages: every attribute can be called. Each call appends a line with the
 # package, the function and the arguments to the file $FAKE_CALLS. $FAKE_FAULTS names calls that
-# hang, die or raise, for example {"wandb.log": "hang"}.
+# hang, die, raise or print 128 KiB ("fill"), for example {"wandb.log": "hang"}.
 FAKE = '''
 import json, os, sys, time
 
@@ -49,8 +49,8 @@ class Fake:
 sys.modules[__name__] = Fake()
 '''
 ALL = ["wandb", "mlflow", "comet"]
-LONG = 1200  # steps of a job that is killed after 250 of them
-PATIENCE = 10  # seconds for which a job waits for its loggers at its end
+LONG = 1200  # steps of a job that is killed or stopped after about 250 steps
+PATIENCE = 10  # seconds for which a job that has trained its last step waits for its loggers
 
 
 def loggers(names, more=""):
@@ -301,7 +301,8 @@ class Loggers(RunTest):
         rank = self.processes_of("run")[0]
         os.kill(rank, signal.SIGKILL)
         job.wait(timeout=60)
-        # The other logger ends by itself; the job does not wait for either.
+        # The job has ended without its loggers. The logger of W&B ends first, and the hanging logger
+        # of Comet later.
         self.wait_for(lambda: len(self.logger_processes()) == 1, 20)
         self.await_end_of_loggers(45)
 

@@ -16,8 +16,8 @@ LIMIT = TIMEOUT + 10
 
 class NodesTest(RunTest):
     def start_nodes(self, *arguments, more=()):
-        """Starts both launchers, each with one rank if `arguments` do not contain another
-        number."""
+        """Starts both launchers. Each launcher starts one rank, unless `arguments` contain another
+        number of ranks."""
         rdzv = f"127.0.0.1:{free_port()}"
         return [
             self.start("--nnodes", 2, "--node-rank", node, "--rdzv", rdzv, *more,
@@ -36,7 +36,7 @@ class NodesTest(RunTest):
 
     def ends(self, jobs, status, limit=LIMIT):
         """Checks that all launchers end within the limit with this exit status, and leave no
-        process. Returns the messages of each."""
+        process. Returns the messages of each launcher."""
         said = []
         for node, job in enumerate(jobs):
             try:

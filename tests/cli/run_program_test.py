@@ -1,5 +1,5 @@
-"""am-run --exec runs any program on every rank, as torchrun does, and --max-restarts restarts
-it."""
+"""am-run --exec runs any program on every rank, as torchrun does. With --max-restarts, am-run
+restarts a job that failed."""
 
 import json
 import os

@@ -155,8 +155,8 @@ class OtherRanks(RunTest):
         self.assertEqual(resumed.returncode, 0, resumed.stderr)
         self.assertIn("step-2, step 2", resumed.stderr)
         opens = re.findall(r'open\w*\([^"]*"[^"]*/step-2/(__\d_0\.distcp)"', trace.read_text())
-        # Each of the 4 files is opened twice: rank 0 checks it, and its own rank reads it. If each
-        # rank checked all files, there would be 20 opens.
+        # Each of the 4 files is opened twice: rank 0 checks the file, and the rank that wrote the
+        # file reads it. If each rank checked all files, there would be 20 opens.
         self.assertEqual(sorted(opens), sorted([f"__{rank}_0.distcp" for rank in range(4)] * 2))
 
 
@@ -184,8 +184,8 @@ class KilledWhileDropping(RunTest):
         for _ in range(self.TRIES):
             job = self.start(plan, "--run-dir", self.path / "run")
             folder = self.path / "run" / "checkpoints"
-            # Waits for three new checkpoints, because those of the previous job may be deleted at
-            # any moment.
+            # Waits until this job has saved three steps, because the checkpoints of the previous job
+            # may be deleted at any moment.
             self.wait_for(lambda: folder.exists() and max(self.step_numbers(folder), default=0) >= newest + 3)
             time.sleep(rng.uniform(0.0, 0.2))
             job.kill()
@@ -198,7 +198,7 @@ class KilledWhileDropping(RunTest):
             steps = self.whole_steps()
             newest = steps[-1]
             self.assertGreaterEqual(newest, announced[-1])
-            self.assertIn(len(steps), (2, 3))  # 3 if it was killed before the oldest was deleted
+            self.assertIn(len(steps), (2, 3))  # 3 if the job was killed before it deleted the oldest
         self.train(plan, self.path / "run", "--steps", newest + 1)
         left = sorted(p.name for p in (self.path / "run" / "checkpoints").iterdir())
         self.assertEqual(left, sorted([f"step-{newest}", f"step-{newest + 1}"]))

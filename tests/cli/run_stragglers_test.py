@@ -20,8 +20,8 @@ SAVES = "[checkpoint]\nevery = 5\nkeep = 2\n"
 
 class Stragglers(AttachCase):
     def check_trials(self, fault, named, mesh="world_size = 4", more="", steps=60, trials=3):
-        """Trains with a fault. The printed lines name these (rank, kind) and no others. On a busy machine
-        other ranks can be slow too, so a trial is repeated up to twice."""
+        """Trains with a fault. am-run's lines about slow ranks must name exactly the (rank, kind) pairs in `named`. On
+        a busy machine other ranks can be slow too, so a trial is repeated up to twice."""
         text = plan_text(more, mesh=mesh, steps=steps)
         for trial in range(trials):
             for attempt in range(3):
@@ -43,7 +43,7 @@ class Stragglers(AttachCase):
         self.check_trials("slow_data", {("3", "data")}, steps=40)
 
     def test_a_rank_of_a_pipeline_that_waits_for_its_data(self):
-        # Ranks 1 and 3 read the same sequences, and each is the slow rank of its stage.
+        # Ranks 1 and 3 read the same sequences. Rank 1 is the slow rank of stage 0, rank 3 of stage 1.
         self.check_trials("slow_data", {("1", "data"), ("3", "data")}, mesh=STAGES, steps=40, trials=1)
 
     def test_a_rank_with_a_slow_disk(self):
@@ -53,7 +53,7 @@ class Stragglers(AttachCase):
         self.check_trials("slow_disk", {("3", "saving")}, mesh=STAGES, more=SAVES, trials=1)
 
     def check_taken_processor(self, mesh):
-        """Rank 3 loses its processor for nine tenths of the time: within a minute three lines name it, and no line names
+        """Stops rank 3 for nine tenths of the time. Within a minute, three lines must name rank 3, and no line may name
         another rank."""
         shape = [word for key, value in (("seq_len", 64), ("micro_batch_size", 16), ("global_batch_size", 64))
                  for word in ("--set", f"train.{key}={value}")]  # steps of mostly computation
@@ -116,7 +116,7 @@ class Stragglers(AttachCase):
         self.stop(job)
 
     def seconds_until_shown(self, screen, process):
-        """Stops the process, and returns the seconds until the screen says so."""
+        """Stops the process, and returns the seconds until the screen shows that the process is stopped."""
         screen.text = ""
         os.kill(process, signal.SIGSTOP)
         start = time.monotonic()
@@ -126,7 +126,7 @@ class Stragglers(AttachCase):
             os.kill(process, signal.SIGCONT)
         taken = time.monotonic() - start
         screen.expect("its process is stopped")
-        while "stopped" in screen.expect("step [0-9]+ of "):  # until a whole screen shows that it goes on
+        while "stopped" in screen.expect("step [0-9]+ of "):  # until a complete screen no longer shows "stopped"
             pass
         return taken
 

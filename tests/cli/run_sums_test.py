@@ -1,5 +1,5 @@
 """Fine-tuning, from conversations to answers: adapters are trained on 300 sums, and the exported
-model answers them."""
+model answers questions about these sums."""
 
 import json
 import os

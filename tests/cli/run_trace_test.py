@@ -7,7 +7,7 @@ import unittest
 from run_support import BIN, RunTest, plan_text
 
 STAGES = "world_size = 4\npp_size = 2"
-ROUNDING = 5e-3  # microseconds: a trace has three decimals, which a float of a time of this size cannot keep
+ROUNDING = 5e-3  # microseconds; floats as large as the time stamps cannot represent all three decimals
 
 
 class Trace(RunTest):

@@ -136,7 +136,6 @@ class Resuming(RunTest):
         job.kill()
         job.wait()
         self.wait_for(lambda: not self.processes_of(run))
-        # Remove later checkpoints of the killed job.
         for folder in (self.path / run / "checkpoints").iterdir():
             if folder.name != "step-3":
                 subprocess.run(["rm", "-r", folder], check=True)

@@ -1,5 +1,5 @@
-"""am-run on two machines that share too few folders. A mount namespace simulates that a machine
-has other files in a folder."""
+"""am-run on two machines that share too few folders. A mount namespace simulates a machine with
+other files at a folder's path."""
 # ctest: waits
 
 import os
@@ -17,8 +17,8 @@ class TwoDisksTest(RunTest):
         require_mount_namespaces()
 
     def start_rank(self, rank, port, arguments, own=()):
-        """Starts a rank with torchrun's variables. `own`: pairs (folder, the folder that this
-        rank's machine has in its place)."""
+        """Starts a rank with torchrun's variables. `own` lists pairs (folder, replacement): this
+        rank sees the replacement's files at the folder's path."""
         mounts = "".join(f"mount --bind '{there}' '{folder}' && " for folder, there in own)
         command = ["unshare", "-m", "sh", "-c", mounts + 'exec "$@"', "sh", str(BIN / "am-run"),
                    *map(str, arguments), "--timeout", "30"]
@@ -30,8 +30,8 @@ class TwoDisksTest(RunTest):
         return job
 
     def run_ranks(self, arguments, own_of_rank_1):
-        """Runs two ranks, of which rank 1 has own folders. Returns the exit statuses and the
-        messages of both."""
+        """Runs two ranks. `own_of_rank_1` lists the replaced folders of rank 1, as in start_rank().
+        Returns the exit statuses and the messages of both ranks."""
         port = free_port()
         jobs = [self.start_rank(0, port, arguments), self.start_rank(1, port, arguments, own_of_rank_1)]
         ended = [(job.communicate(timeout=120)[1], job.returncode) for job in jobs]
@@ -53,7 +53,7 @@ class TwoDisksTest(RunTest):
     def test_a_checkpoint_that_one_machine_alone_has(self):
         plan = self.write_plan(plan_text(steps=2))
         self.train(plan, "run")
-        # Both ranks share the run folder, but each has its own checkpoints folder inside it.
+        # Both ranks share the run folder, but rank 1 sees another checkpoints folder inside it.
         other = self.new_folder("other")
         statuses, said = self.run_ranks([plan, "--run-dir", "run", "--steps", "4"],
                                         [(self.path / "run/checkpoints", other)])

@@ -9,7 +9,8 @@ from repl_terminal import Terminal
 SHELLS = [name for name in ("bash", "zsh", "fish") if shutil.which(name)]
 TOOLS = {"am-plan": ("completions",), "am-run": ("completions",), "am-repl": ("--completions",)}
 
-# Start files of the shells. In them, Ctrl-T prints the current line between "<" and ">".
+# Start files of the shells. They bind Ctrl-T to a function that prints the current line between "<"
+# and ">".
 BASH = r"""PS1='$ '
 bind -x '"\C-t": printf "\n<%s>\n" "$READLINE_LINE"'
 """

@@ -81,7 +81,7 @@ class WidthTest(AttachCase):
             result = run_tool(tool, *words, cwd=self.path, env=env, timeout=120)
             self.assertIn(result.status, statuses, f"{tool}: {result.err}")
             for line in (result.out + result.err).splitlines():
-                # A message may name a file, whose path is not shortened.
+                # A message may contain the path of a file; paths are not shortened.
                 if display_width(line) > columns and str(self.path) not in line:
                     wide.append(f"{columns}: {line}")
         if wide:

@@ -67,7 +67,8 @@ TEST_CASE("the first rank of every node goes first", "[parity]") {
 }
 
 TEST_CASE("over a group its members alone take part", "[parity]") {
-  // Ranks 0 and 1 on node 0, 2 and 3 on node 1; only the odd ranks call, then a single rank.
+  // Ranks 0 and 1 are on node 0, ranks 2 and 3 on node 1. Ranks 1 and 3 call over a group of
+  // both, rank 0 over a group of itself, and rank 2 not at all.
   Runs odd;
   std::atomic<int64_t> alone = 0;
   run_job({2, 2}, [&](Distributed& dist) {
@@ -86,7 +87,7 @@ TEST_CASE("over a group its members alone take part", "[parity]") {
   });
   check_order(odd, {1, 1});
   CHECK(alone == 1);
-  // All members are on one node: the lowest of them goes first.
+  // All members of the group are on one node: the member with the lowest rank runs first.
   Runs late;
   run_job({4}, [&](Distributed& dist) {
     if (get_rank(dist) == 0) return;

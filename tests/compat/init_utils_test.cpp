@@ -197,7 +197,7 @@ TEST_CASE("destroy_global_state runs hooks first, once, and gives SIGINT back", 
     destroy_global_state(dist);
     CHECK(order == std::vector<std::string>{"quiet", "1"});
     CHECK_FALSE(is_distributed(dist));
-    CHECK(sigint_handler() == on_sigint);  // OLMo-core resets it to SIG_DFL
+    CHECK(sigint_handler() == on_sigint);  // OLMo-core restores SIG_DFL instead
     CHECK(logs.count(LogLevel::kWarning, "the expert-parallel buffer failed: no such buffer") == 1);
     CHECK(logs.count(LogLevel::kWarning, "a program's hook failed: an exception that is not") == 1);
     destroy_global_state(dist);

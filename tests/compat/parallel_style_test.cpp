@@ -1,5 +1,5 @@
-// Styles compared with PyTorch's objects, and plans compared with those of transformers
-// (tests/data/tp).
+// Compares tensor-parallel styles with the objects that PyTorch builds for them, and TP plans with
+// those of transformers (tests/data/tp).
 #include "am/compat/parallel_style.h"
 
 #include <algorithm>

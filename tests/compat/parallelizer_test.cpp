@@ -1,4 +1,5 @@
-// Tests the entry points with AutoModel's names: their models equal a plan's models bit by bit.
+// Tests the entry points with AutoModel's names: a step of their models equals, bit by bit, a step
+// of the models that plans describe.
 #include "am/compat/parallelizer.h"
 
 #include <ATen/ATen.h>
@@ -40,7 +41,8 @@ config::Plan plan_of(const std::string& layout) {
 using Make = std::function<std::unique_ptr<parallel::ParallelModel>(const model::ModelConfig&,
                                                                     const runtime::DeviceMesh&)>;
 
-// Checks on every rank that the model from `make` steps like the plan's model.
+// Checks on every rank that a training step of the model from `make` equals, bit by bit, a step of
+// the plan's model.
 void check_same(const MeshSizes& sizes, const std::string& layout, const Make& make) {
   const config::Plan plan = plan_of(layout);
   const model::ModelConfig config = config_of("llama");
@@ -53,7 +55,8 @@ void check_same(const MeshSizes& sizes, const std::string& layout, const Make& m
   });
 }
 
-// Returns error and help on one rank of a simulated mesh.
+// Calls `make` on one rank of a simulated mesh, and returns the error's text and help; empty texts
+// if `make` succeeds.
 std::pair<std::string, std::string> error_of(const MeshSizes& sizes, const Make& make,
                                              const std::string& family = "llama") {
   const runtime::World world = runtime::World::fake(0, sizes.world_size());

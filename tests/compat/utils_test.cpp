@@ -73,7 +73,7 @@ TEST_CASE("a barrier with a timeout is false when one stays away, and names it",
 TEST_CASE("after a barrier that timed out the rank waits in nothing") {
   run_job({2}, [](Distributed& dist) {
     if (get_rank(dist) == 1) {
-      create_gloo_group(dist);  // reached without error
+      create_gloo_group(dist);  // completes rank 0's group, whose barrier rank 1 does not enter
       return std::this_thread::sleep_for(std::chrono::milliseconds(600));
     }
     RANK_CHECK(!barrier_with_timeout(dist, std::chrono::milliseconds(300)));
@@ -135,7 +135,7 @@ TEST_CASE("losses and their denominators are summed, not divided", "[parity]") {
   CHECK(alone.loss.item<float>() == 3.5F);
   CHECK(alone.denominator.item<int64_t>() == 7);
   CHECK(reduce_loss(losses, 7, /*per_token_loss=*/false).denominator.item<int64_t>() == 2);
-  // The result is defined without losses, and for counts beyond 2^31, unlike AutoModel's.
+  // Empty lists of losses and counts beyond 2^31 are supported. (AutoModel supports neither.)
   CHECK(reduce_loss({}, 0).loss.item<float>() == 0.0F);
   CHECK(reduce_loss({}, 5, false).denominator.item<int64_t>() == 0);
   const int64_t many = int64_t{3} << 31;

@@ -115,7 +115,8 @@ TEST_CASE("tp_plan takes text or a table, whose order is kept") {
       strategy_of<FSDP2Config>("tp_plan = { \"z.*\" = \"colwise\", a = \"rowwise\" }")
           .tp_plan.table;
   CHECK(table == Table{{"z.*", "colwise"}, {"a", "rowwise"}});
-  // TOML nests an unquoted dotted key; it is still read as one pattern.
+  // In TOML, an unquoted dotted key makes nested tables. automesh still reads the key as one
+  // pattern.
   CHECK(
       strategy_of<FSDP2Config>("tp_plan = { model.norm = \"sequence_parallel\" }").tp_plan.table ==
       Table{{"model.norm", "sequence_parallel"}});

@@ -1,5 +1,5 @@
-// Server in a temporary folder, and raw connections to it over which a test can send arbitrary
-// bytes.
+// A control server in a temporary folder (Job), and raw connections over which a test can send
+// arbitrary bytes to this server (Raw).
 #pragma once
 
 #include <fcntl.h>
@@ -75,8 +75,8 @@ class Raw {
     }
     return sent;
   }
-  // Returns whether the peer closes the connection within the time. Stores the bytes received until
-  // then.
+  // Returns whether the peer closes the connection within `patience`. said() then returns the bytes
+  // that the peer has sent.
   bool is_closed(std::chrono::milliseconds patience) {
     const auto end = std::chrono::steady_clock::now() + patience;
     char bytes[4096];

@@ -15,7 +15,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Answers every request in a thread, with the "input" of the request.
+// A thread that answers every request with the "input" of the request.
 class Echo {
  public:
   explicit Echo(Server& server) : server_(server), thread_([this] { run(); }) {}
@@ -190,8 +190,8 @@ TEST_CASE("garbage, HTTP, lengths of 4 GiB and broken JSON close their own conne
   CHECK(ask(*client, "still there") == "still there");
 }
 
-// Fake job with its own socket. It welcomes a client and answers its request with frames that the
-// test supplies.
+// Fake job with its own socket. The job welcomes a client and answers the client's request with
+// frames that the test supplies.
 class Impostor {
  public:
   explicit Impostor(std::function<std::vector<Json>(int64_t)> frames)
@@ -277,8 +277,8 @@ TEST_CASE("a length that is announced takes no memory") {
   std::vector<Raw> all;
   for (int i = 0; i < 40; ++i) {
     all.emplace_back(job);
-    // Sends a frame whose length field is one MiB, which is allowed, but only two bytes of its
-    // text.
+    // Announces a frame of one MiB, which is an allowed length, but sends only two bytes of the
+    // frame's text.
     all.back().send(cat(hello_bytes(), std::string("\x00\x00\x10\x00{\"", 6)));
   }
   std::this_thread::sleep_for(100ms);
@@ -299,7 +299,8 @@ TEST_CASE("who connects by the hundred and says nothing keeps nobody out") {
   }
   const auto client = job.attach();
   CHECK(ask(*client, "let in") == "let in");
-  // This process holds both ends: the 300 clients, the server's half-open connections, a few more.
+  // This process contains both ends of the connections: 300 descriptors of the silent clients,
+  // those of the server's half-open connections, and a few more.
   CHECK(open_descriptors() - before < 300 + ServerLimits().half_open + 8);
   for (Raw& raw : silent) CHECK(raw.is_closed(2s));
   CHECK(ask(*client, "still there") == "still there");
@@ -342,7 +343,7 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
     for (int i = 1; i <= 100000; ++i) {
       bytes += to_frame(cat("{\"id\":", i, ",\"input\":\"stats *\"}"));
     }
-    raw.send(bytes);  // returns when the server closes the connection
+    raw.send(bytes);  // returns when all bytes are sent, or when the server closes the connection
   });
   std::this_thread::sleep_for(200ms);
   if (kMemoryTells) CHECK(resident_bytes() - before < 16 << 20);
@@ -357,8 +358,8 @@ TEST_CASE("a hundred thousand commands wait their turn outside of the job") {
   CHECK(turns <= 2 * 16 + 2);
   {
     const Echo echo(job.server);
-    // The flooding client reads no answers. It is disconnected once its output queue is full, or
-    // served to its end.
+    // The flooding client reads no answers. The server disconnects this client if its output queue
+    // is full, or else answers all its requests.
     CHECK(ask(*other, "again") == "again");
     flood.join();
   }
@@ -410,8 +411,8 @@ TEST_CASE("a job without descriptors goes on listening") {
   Job job;
   const Echo echo(job.server);
   const auto client = job.attach();
-  // The request also lets UBSan see the types that later requests use: its vptr check opens a pipe
-  // at the first use of a type, and without a free descriptor it reports a valid object as invalid.
+  // This request also prepares UBSan's vptr check, which opens a pipe at the first use of each
+  // type. Without a free descriptor, the check would report a valid object as invalid.
   CHECK(ask(*client, "before") == "before");
   rlimit before = {};
   ::getrlimit(RLIMIT_NOFILE, &before);

@@ -100,7 +100,7 @@ struct TcpJob {
     all.token = place.token();
     return all;
   }
-  // Returns the address as a client on another machine uses it: TCP only.
+  // Returns the job's address without the Unix socket, as a client on another machine uses it.
   JobAddress remote() const {
     JobAddress address = place.address();
     address.socket.clear();
@@ -201,7 +201,8 @@ TEST_CASE("strangers over TCP learn nothing and keep nobody out") {
     CHECK(said.find("yes") == std::string::npos);
   }
   CHECK(job.server.clients().empty());
-  // Connections without a handshake displace each other, but do not displace local clients.
+  // TCP connections without a handshake displace each other, but no local client and no client with
+  // the token.
   std::vector<int> silent;
   for (int i = 0; i < 40; ++i) silent.push_back(connect_tcp(at, 5s));
   CHECK(job.answers_at(job.place.address()));

@@ -37,8 +37,8 @@ using test::without_gradients;
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
-// Reference attention, on the host: computes the whole matrix of scores and masks it. document_BT
-// separates documents; document_starts is not used.
+// Returns the result of reference attention, computed on the host: masks the whole matrix of
+// scores. The reference separates documents by document_BT and does not use document_starts.
 at::Tensor attention_in_full(const Tensors& in, const nn::AttentionParams& params) {
   const int64_t repeats = in[0].size(1) / in[1].size(1);
   const int64_t queries = in[0].size(2), keys = in[1].size(2);
@@ -46,7 +46,8 @@ at::Tensor attention_in_full(const Tensors& in, const nn::AttentionParams& param
   const at::Tensor v = in[2].repeat_interleave(repeats, 1);
   at::Tensor scores = at::matmul(in[0], k.transpose(2, 3)) * params.scale;
   if (params.softcap) scores = (scores / *params.softcap).tanh() * *params.softcap;
-  const at::Tensor query = at::arange(keys - queries, keys).unsqueeze(1);  // the last positions
+  // The queries are those of the last positions.
+  const at::Tensor query = at::arange(keys - queries, keys).unsqueeze(1);
   const at::Tensor key = at::arange(keys).unsqueeze(0);
   at::Tensor hidden = key.gt(query);
   if (params.window > 0) hidden = hidden.logical_or(key.le(query - params.window));
@@ -104,8 +105,8 @@ void check_attention(const std::string& name, const HeadShape& shape,
       [=](const Tensors& in) { return attention_in_full(in, params); }, heads_of(shape, sinks));
 }
 
-// Computes attention as under context parallelism: in blocks of `run` queries and `run` keys. The
-// results of the blocks are merged.
+// Computes attention as under context parallelism: in blocks of `run` queries and `run` keys, whose
+// results are merged.
 Outcome in_blocks(const Tensors& inputs, const Pull& pull, const nn::AttentionParams& whole_params,
                   int64_t run) {
   const at::NoGradGuard no_grad;
@@ -163,8 +164,8 @@ double seconds_of(const std::function<Outcome()>& pass) {
   return seconds.at(seconds.size() / 2);
 }
 
-// Prints the rate of a pass. Per visible pair of positions and per head, a pass computes two
-// products of `width` elements in forward and five in backward.
+// Prints the rate of a pass. For each head and each pair of a query and a visible key, a pass
+// computes seven dot products of length `width`: two in forward and five in backward.
 void print_rate(const char* name, double pairs, const HeadShape& shape,
                 const std::function<Outcome()>& pass) {
   const double operations = 14.0 * pairs * static_cast<double>(shape.heads * shape.width);
@@ -233,7 +234,7 @@ TEST_CASE("attention in blocks of ranks") {
   }
 }
 
-// Prints rates, which scripts/gpu_check compares; does not run by default.
+// Prints rates, which scripts/gpu_check compares. Runs only if its tag is selected.
 TEST_CASE("rates of attention", "[.rates]") {
   const bool on_host = operators_device().is_cpu();
   const int64_t length = on_host ? 256 : 16384, window = length / 4, document = length / 8;

@@ -36,8 +36,8 @@ nn::Linear linear_of(const std::string& name, const at::Tensor& weight,
 
 constexpr int64_t kExperts = 6, kTaken = 2;
 
-// Returns a feed-forward of experts. Its inputs are x_BTD, the router's weight, and gate, up and
-// down of each expert.
+// Returns a feed-forward of experts. Its inputs are x_BTD ([sequences, positions, hidden size]),
+// the router's weight, and the gate, up and down weights of each expert.
 Operator experts_of_layer() {
   return [](const Tensors& in) {
     nn::ExpertFeedForward layer;
@@ -90,8 +90,8 @@ TEST_CASE("experts") {
       },
       {random_input({50, 48}), random_input({50, 48}), random_input({64, 48}, 0.1),
        random_input({50})});
-  // Numbers of rows of three experts. All values are far below the clamp's limit, at which rounding
-  // would decide whether a gradient is zero.
+  // The three experts have 30, 0 and 20 rows. All values are far below the clamp's limit: at the
+  // limit, rounding would decide whether a gradient is zero.
   const std::vector<int64_t> counts = {30, 0, 20};
   const fused::Clamp clamp = {1.702, 7.0};
   const auto of_stack = [=](const Tensors& in, const auto& products) {
@@ -131,7 +131,7 @@ TEST_CASE("padded experts") {
   const at::Tensor first_N = at::arange(kTokens).remainder(kExperts);
   const at::Tensor ids_Nk =
       at::stack({first_N, (first_N + 1 + at::arange(kTokens).remainder(4)).remainder(kExperts)}, 1);
-  // Expert e maps x to (e + 2) x + 1, so that it does not map padding to zeros.
+  // Expert e maps x to (e + 2) x + 1. Its outputs for rows of padding are therefore not zero.
   check_operator(
       "padded experts",
       [=](const Tensors& in) {

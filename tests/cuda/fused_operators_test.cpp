@@ -1,4 +1,4 @@
-// Operators of nn/fused, except attention and experts.
+// Compares the operators of nn/fused, except attention and experts, with plain formulas.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -232,7 +232,7 @@ TEST_CASE("cross-entropy") {
         },
         {random_input({90, width}, 3.0), labels});
   }
-  // A slice of the vocabulary.
+  // A rank's slice of the vocabulary: the ids 400 to 699.
   const fused::LabelRange range = {.first = 400};
   check_operator("cross-entropy's gradient of a slice", without_gradients([=](const Tensors& in) {
                    const fused::LogitSums sums = fused::logit_sums(in[0], in[1], range);

@@ -25,7 +25,7 @@ constexpr int64_t kRows = 300, kColumns = 1003;
 const Shape kWhole = {kRows, kColumns};
 const mesh::Box kBox = {{17, 5}, {200, 777}};
 
-// Returns the box's values as the host draws them.
+// Returns the values of kBox as the host draws them.
 template <typename Fill>
 at::Tensor on_host(const Fill& fill) {
   at::Tensor out = at::empty(kBox.shape, at::kFloat);
@@ -91,8 +91,8 @@ TEST_CASE("kernels run on a GPU in place of ATen's operators") {
   }
 }
 
-// Prints the bytes that each kernel reads and writes per second, which scripts/gpu_check shows;
-// does not run by default.
+// Prints the rate, in TB/s, at which each kernel reads and writes memory. scripts/gpu_check shows
+// these rates. The test does not run by default.
 TEST_CASE("rates of kernels", "[.kernel_rates]") {
   if (!have_kernels()) return;
   const bool on_host = operators_device().is_cpu();

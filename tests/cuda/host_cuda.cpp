@@ -29,7 +29,7 @@ struct Fiber {
   bool begun = false;
   State state = State::kEnded;
   unsigned mask = 0;                    // lanes that the fiber's shuffle waits for
-  std::array<uint64_t, 2> values = {};  // passed to the current and to the previous shuffle
+  std::array<uint64_t, 2> values = {};  // arguments of the fiber's last two shuffles
   unsigned shuffles = 0;
 };
 

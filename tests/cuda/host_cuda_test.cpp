@@ -11,7 +11,8 @@ namespace {
 
 enum class Fault { kNone, kNoBarrier, kWrongLane, kBranchedBarrier, kEndedLane };
 
-// Sums the values of each block: a tree over the lanes of a warp, then one thread over the warps.
+// A kernel that writes the sum of each block's values to `sums`. Shuffles sum over the lanes of
+// each warp, then thread 0 sums over the warps. `fault` is the kernel's deliberate fault.
 void sum_of_block(float* sums, const float* values, Fault fault) {
   __shared__ float of_warps[32];
   float mine = values[blockIdx.x * blockDim.x + threadIdx.x];

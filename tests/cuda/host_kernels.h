@@ -3,7 +3,8 @@
 //   tensor::use_on_host(&host_kernels());      // operators on host tensors use them
 //   nn::fused::gated(gate, up, activation);    // runs the kernel gated_silu on fibers
 //
-// Grids and arguments are those of GPUs (am/cuda/kernel_launches.h).
+// Kernels are launched with the grids and arguments that they receive on a GPU
+// (am/cuda/kernel_launches.h).
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,8 @@ namespace am::test {
 
 namespace host_cuda {
 
-// Runs a kernel, in the version for bfloat16 or for float32. `arguments` are pointers to its
-// arguments. Throws std::logic_error if there is no such kernel.
+// Runs the kernel `name`, in the version for bfloat16 or for float32. `arguments` are pointers to
+// the kernel's arguments. Throws std::logic_error if no kernel is named `name`.
 void run_kernel(std::string_view name, bool bfloat16, const Blocks& grid, void** arguments);
 
 }  // namespace host_cuda
@@ -25,7 +26,7 @@ void run_kernel(std::string_view name, bool bfloat16, const Blocks& grid, void**
 // Returns the kernels, which require host tensors.
 const tensor::GpuKernels& host_kernels();
 
-// While an object exists, kernels run only in the last `count` blocks of their grids.
+// While a LastBlocks exists, kernels run only in the last `count` blocks of their grids.
 class LastBlocks {
  public:
   explicit LastBlocks(int64_t count);
@@ -34,7 +35,7 @@ class LastBlocks {
   LastBlocks& operator=(const LastBlocks&) = delete;
 };
 
-// Returns the number of kernels launched so far.
+// Returns how often the kernels of host_kernels() were launched so far.
 int64_t launches();
 
 }  // namespace am::test

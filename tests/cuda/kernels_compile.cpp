@@ -20,8 +20,8 @@ namespace {
 
 constexpr int kSkipped = 77;
 
-// The most registers per thread on any of the architectures below. With 40 registers, six blocks of
-// 256 threads fit on a multiprocessor.
+// The largest number of registers per thread that each kernel may use, on any architecture that
+// main() compiles for. With 40 registers, six blocks of 256 threads fit on a multiprocessor.
 const std::map<std::string, unsigned> kMost = {
     {"logit_sums", 40},
     {"cross_entropy_gradient", 40},
@@ -33,7 +33,7 @@ const std::map<std::string, unsigned> kMost = {
     {"gated_gradients_gelu_erf", 40},
     {"rms_norm", 48},
     {"rms_norm_by_one", 40},
-    {"rms_norm_gradients", 96},  // the limit is 128 with blocks of 512 threads
+    {"rms_norm_gradients", 96},  // the hardware allows 128 with blocks of 512 threads
     {"rms_norm_gradients_by_one", 48},
     {"rms_norm_weight_gradient", 32},
     {"rotate", 48},
@@ -89,9 +89,10 @@ Value value_at(std::string_view bytes, size_t at) {
   return value;
 }
 
-// Returns the resources of each kernel of a cubin, from its section .nv.info. Each entry begins
-// with a format (1 byte), an attribute (1 byte) and a size (2 bytes). If the format is 4, `size`
-// bytes follow: for the attributes read here, the index of a symbol and a number, 4 bytes each.
+// Returns the resources of each kernel of a cubin, from the cubin's section .nv.info. Each entry of
+// the section begins with a format (1 byte), an attribute (1 byte) and a size (2 bytes). If the
+// format is 4, `size` bytes follow. For the attributes read here, these bytes are the index of a
+// symbol and a number, 4 bytes each.
 std::map<std::string, Resources> resources(std::string_view cubin) {
   constexpr uint8_t kSized = 4, kFrameBytes = 0x11, kRegisters = 0x2f;
   const auto header = value_at<Elf64_Ehdr>(cubin, 0);
@@ -123,8 +124,8 @@ std::map<std::string, Resources> resources(std::string_view cubin) {
   return all;
 }
 
-// Returns a line for each kernel that exceeds its limits or is missing in kMost; empty if none
-// does.
+// Returns a line for each kernel that exceeds its limits, and for each that is missing in kMost or
+// in `used`. Returns an empty text if no kernel has a problem.
 std::string problems_of(const std::map<std::string, Resources>& used) {
   std::string problems;
   for (const auto& [name, need] : used) {

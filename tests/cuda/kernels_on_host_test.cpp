@@ -1,6 +1,6 @@
-// Compares GPU kernels, run on the host, with results in float64: random shapes, unaligned rows and
-// tensors of more than 2^31 elements. Inaccessible pages surround the tensors, and outputs begin as
-// NaN.
+// Compares GPU kernels, run on the host, with formulas in float64 or with the host's own kernels.
+// Inputs include random shapes, unaligned rows and tensors of more than 2^31 elements. Most tensors
+// lie between inaccessible pages, and outputs begin as NaN.
 #include <ATen/ATen.h>
 #include <sys/mman.h>
 #include <unistd.h>
@@ -40,7 +40,8 @@ void* mapped(size_t bytes) {
   return memory;
 }
 
-// Returns a tensor between inaccessible pages; the page behind begins less than 16 bytes after it.
+// Returns a tensor between two inaccessible pages. The second page begins less than 16 bytes after
+// the tensor's last byte.
 at::Tensor guarded(at::IntArrayRef sizes, at::ScalarType dtype, Place place = Place::kAligned) {
   const auto page = static_cast<size_t>(::getpagesize());
   const size_t element = at::elementSize(dtype);
@@ -248,8 +249,8 @@ void check_norm(const NormCase& one, at::ScalarType dtype) {
 TEST_CASE("norm kernels, on the host") {
   using model::NormKind;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    // Rows computed by one lane, by some lanes of a warp, by a warp, and by several warps; the
-    // longest exceed what registers hold.
+    // With these widths, one lane, some lanes of a warp, a whole warp or several warps compute a
+    // row. The widest rows have more than two packs (16 bytes) per thread of the largest block.
     for (const int64_t width : {1, 7, 8, 16, 64, 128, 500, 512, 1000, 4096, 8200, 9001}) {
       check_norm({.rows = width > 600 ? 3 : 19, .width = width}, dtype);
     }
@@ -260,7 +261,8 @@ TEST_CASE("norm kernels, on the host") {
       check_norm({.rows = 9, .width = 640, .kind = kind, .place = Place::kOdd}, dtype);
     }
     check_norm({.rows = 40, .width = 200, .of_weight = false}, dtype);
-    check_norm({.rows = 16400, .width = 8}, dtype);  // more than 16 rows per sum
+    // Here the partial sums of the weight's gradient cover more than 16 rows each.
+    check_norm({.rows = 16400, .width = 8}, dtype);
     for (int round = 0; round < 10; ++round) {
       check_norm({.rows = 1 + random_below(60),
                   .width = 1 + random_below(600),
@@ -317,7 +319,7 @@ TEST_CASE("sums of rows by kernels have the bits of the host's") {
       if (random_below(2) == 0) added = guarded_copy(at::randn({tokens, width}), dtype, place);
       const at::Tensor sum = guarded_nan({tokens, width}, dtype, place);
       REQUIRE(test::host_kernels().sum_of_rows(sum, rows, slot, added));
-      // Views of one tensor, one of them empty; and separate tensors.
+      // The rows are passed as views of one tensor, with an empty view, and as separate tensors.
       const int64_t first = random_below(tokens * top_k + 1);
       const std::vector<at::Tensor> parts = {rows.narrow(0, 0, first), rows.narrow(0, first, 0),
                                              rows.narrow(0, first, tokens * top_k - first)};
@@ -339,7 +341,8 @@ TEST_CASE("rotation kernels, on the host") {
   const auto& kernels = test::host_kernels();
   struct Case {
     int64_t batch, heads, length, width, turned;
-    bool of_batch, fused;  // the angles are a table per sequence; x is a slice of a fused product
+    // of_batch: each sequence has its own table of angles. fused: x is a slice of a fused product.
+    bool of_batch, fused;
   };
   for (const at::ScalarType dtype : kDtypes) {
     for (const Case& one :
@@ -381,7 +384,7 @@ TEST_CASE("rotation kernels, on the host") {
   }
 }
 
-// The tensors have more than 2^31 elements, of which the kernels write only the last ones.
+// The tensors have more than 2^31 elements. The kernels write only the last elements.
 TEST_CASE("indices of kernels beyond 2^31, on the host") {
   const auto& kernels = test::host_kernels();
   const auto sparse = [](at::IntArrayRef sizes) {
@@ -432,7 +435,8 @@ TEST_CASE("indices of kernels beyond 2^31, on the host") {
     const at::Tensor exact = tail(x).to(at::kDouble);
     const at::Tensor wanted = exact * exact.square().mean(-1, true).rsqrt();
     CHECK(largest_error(tail(y), wanted) < allowed(at::kBFloat16));
-    // The gradient of the norm in the direction of its input is 0.
+    // Both incoming gradients are x. The norm's gradient in this direction is 0, so of_x is the
+    // incoming gradient of the sum alone.
     REQUIRE(kernels.rms_norm_gradients(of_x, at::empty_like(weight), x, x, x, inverse, weight,
                                        model::NormKind::kRms));
     CHECK(largest_error(tail(of_x), exact) < 2 * allowed(at::kBFloat16));

@@ -1,5 +1,6 @@
-// Compares layers of every family that compute with the GPU's kernels (run on the host) with layers
-// that compute with the host's own kernels, in every mode of activation checkpointing.
+// Compares decoder layers that compute with the GPU's kernels (run on the host) with layers
+// that compute with the host's own kernels. Covers nine families and every mode of activation
+// checkpointing.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -14,7 +15,7 @@
 namespace am::nn {
 namespace {
 
-// While an object exists, operators on host tensors use the host's own kernels.
+// While an OwnKernels exists, operators on host tensors use the host's own kernels.
 class OwnKernels {
  public:
   OwnKernels() { tensor::use_on_host(nullptr); }
@@ -28,7 +29,8 @@ struct Passed {
   Tensors gradients;  // of x, then of the parameters
 };
 
-// Runs `layer` forward and backward and clears the gradients.
+// Runs `layer` forward and backward. Returns the output and the gradients, and clears the
+// parameters' gradients.
 Passed pass(const DecoderLayer& layer, const at::Tensor& x, const Rotation& rotation,
             layout::SavedSet kept, const std::vector<ParameterPtr>& parameters) {
   const at::Tensor input = x.clone().set_requires_grad(true);

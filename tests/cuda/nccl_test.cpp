@@ -1,7 +1,7 @@
-// The NCCL engine on this machine's GPUs: a communicator of one rank on one GPU, and as many ranks
-// as there are GPUs, in threads of this process; and cuda:gloo on one of them. Exits with 77, which
-// ctest reports as skipped, if there is no GPU or if all requested tests need more GPUs than there
-// are ("[several]"); it prints the reason.
+// Tests the NCCL engine on this machine's GPUs: with a communicator of one rank, and with one rank
+// per GPU on up to four GPUs, in threads of this process. Also tests cuda:gloo with one rank.
+// Without a GPU, or for "[several]" on a machine with one GPU, the program prints the reason and
+// exits with 77, which ctest reports as skipped.
 #define CATCH_CONFIG_RUNNER
 #include <ATen/ATen.h>
 
@@ -24,7 +24,7 @@ namespace {
 
 constexpr auto kTimeout = std::chrono::seconds(60);
 
-// A real communicator of one rank. (World creates no communicator for a group of one rank.)
+// An NCCL communicator of one rank. (World creates no communicator for a group of one rank.)
 struct OneRank {
   explicit OneRank(const GroupOptions& options) {
     engine = load_cuda_plugin().make_nccl_engine({});
@@ -153,7 +153,7 @@ TEST_CASE("ranks share a GPU where their messages go through host memory") {
 }
 
 TEST_CASE("a collective of GPU tensors through host memory") {
-  // One rank: jobs of several processes are started by run_gpu_test.py.
+  // The group has one rank. tests/cli/run_gpu_test.py tests jobs of several processes.
   const launch::RankEnvironment here;
   const auto engine =
       make_staged_engine(make_gloo_engine(here), load_cuda_plugin().share_gpu(here));

@@ -21,7 +21,7 @@ namespace {
 
 double allowed(at::ScalarType dtype) { return dtype == at::kFloat ? 1e-5 : 1e-2; }
 
-// Writes NaN into memory and frees it, so that the next tensors reuse it.
+// Allocates tensors of NaN and frees them. The tensors allocated next can then begin as NaN.
 void poison_memory() {
   Tensors all;
   for (int64_t numel = 64; numel <= (1 << 20); numel *= 4) {
@@ -127,7 +127,7 @@ int main(int argc, char** argv) {
   constexpr int kSkipped = 77;
   const char* named = std::getenv("AM_OPERATORS_DEVICE");
   if (named == nullptr) {
-    // Loads the plugin: see Note [Load CUDA first].
+    // why_no_cuda() loads the plugin: see Note [Load CUDA first] in am/runtime/engine_plugin.h.
     if (const auto problem = am::runtime::why_no_cuda()) {
       std::printf("skipped: %s\n", problem->what.c_str());
       return kSkipped;

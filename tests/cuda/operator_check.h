@@ -3,11 +3,12 @@
 //
 //   am_gpu_tests                            on the first GPU; exit status 77 if there is none
 //   AM_OPERATORS_DEVICE=cpu am_gpu_tests    the same table on the host
-//   AM_OPERATORS_SEED=42 am_gpu_tests       inputs of an earlier run, which printed its seed
+//   AM_OPERATORS_SEED=42 am_gpu_tests       the inputs of an earlier run, which printed the seed 42
 //
-// Inputs are random in each run, and rounded to the dtype before both sides read them. Before each
-// operator runs, NaN is written into memory that the allocator will reuse for it. The error is
-// ||out - wanted|| / ||wanted||, at most 1e-5 in float32 and 1e-2 in bfloat16; NaN always fails.
+// Inputs are random in each run. They are rounded to the dtype before the operator and the formula
+// read them. Before each operator runs, NaN is written into memory that the allocator can reuse for
+// the operator's tensors. The error ||out - wanted|| / ||wanted|| must be below 1e-5 in float32 and
+// below 1e-2 in bfloat16; NaN always fails.
 #pragma once
 
 #include <ATen/ATen.h>
@@ -29,8 +30,8 @@ at::Tensor poisoned(at::IntArrayRef sizes, at::ScalarType dtype);
 // Returns normally distributed inputs: float64, on the host.
 at::Tensor random_input(at::IntArrayRef sizes, double scale = 1.0);
 
-// Returns the incoming gradient of an output `value`, on the value's device: equal for the tested
-// operator and the formula.
+// Returns the incoming gradient of an output `value`, on the value's device. The tested operator
+// and the formula receive equal gradients.
 using Pull = std::function<at::Tensor(const at::Tensor& value)>;
 using Outcomes = std::function<Outcome(const Tensors& inputs, const Pull& pull)>;
 
@@ -41,7 +42,7 @@ Outcomes without_gradients(const Operator& operation);
 // float64 or integers.
 void check_operator(const std::string& name, const Outcomes& ours, const Outcomes& wanted,
                     const Tensors& inputs);
-// Variant that computes the gradients of both by autograd.
+// Variant that computes the gradients of both operators by autograd.
 void check_operator(const std::string& name, const Operator& ours, const Operator& wanted,
                     const Tensors& inputs);
 

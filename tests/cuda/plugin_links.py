@@ -1,9 +1,9 @@
-"""Checks that every symbol that the CUDA plugin needs is defined in a library that it is linked to.
+"""Checks that every undefined symbol of the CUDA plugin is defined in a library that the plugin is linked to.
 
     plugin_links.py PLUGIN FOLDER...      the folders, besides the system's, in which libraries are searched
 
-Libraries that this machine lacks (cuBLAS, NCCL, ...) are needed by libtorch_cuda.so, not by the plugin: the test fails
-when one becomes the plugin's own. Needs binutils; runs without a GPU.
+libtorch_cuda.so, and not the plugin, needs the libraries that this machine lacks (cuBLAS, NCCL, ...). The test fails if
+the plugin itself is linked to one of them. The test needs binutils, but no GPU.
 """
 
 import pathlib
@@ -28,7 +28,7 @@ def find(name, folders):
     for folder in folders:
         if (folder / name).exists():
             return folder / name
-    # Looks for a library of the system, by asking the compiler.
+    # Asks the compiler for the path of a library of the system.
     path = subprocess.run(["c++", f"-print-file-name={name}"], check=True, capture_output=True, text=True).stdout.strip()
     return pathlib.Path(path) if "/" in path else None
 

@@ -2,13 +2,14 @@
 
     header_examples.py SOURCE OUT FOLDER...
 
-writes OUT/FOLDER.cpp for each folder of lib/am: a function per header, in a namespace within the
-header's own, whose body is the example. Omissions are completed: `{ .. }` becomes an empty body,
-and `...` in place of a statement an empty statement.
+Writes OUT/FOLDER.cpp for each FOLDER of SOURCE/lib/am. The file contains one function per header,
+in a namespace within the header's own. The function's body is the example. Omissions are completed:
+`{ .. }` becomes an empty body, and `...` in place of a statement becomes an empty statement.
 
 The indented lines of a comment form paragraphs. A paragraph in which a line ends with `;` is C++.
-A list, which begins with `- `, is not, nor is a paragraph without a call, `name(`: a table or a
-drawing. Any other paragraph is an error, unless NOT_CPP in header_names.py lists its header.
+Two kinds of paragraphs are not C++: a list, which begins with `- `, and a table or drawing, which
+contains no call `name(`. Any other paragraph is an error, unless NOT_CPP in header_names.py lists
+the header.
 """
 
 import re
@@ -28,7 +29,7 @@ NAMES = "tests/docs/header_names.py"
 
 @dataclass
 class Paragraph:
-    line: int  # of its first line, from 1
+    line: int  # number of the first line, from 1
     lines: list
 
 
@@ -56,7 +57,7 @@ def is_cpp(paragraph, path, listed):
 
 
 def parameters(names):
-    """Returns a list such as `plan, int64_t bytes` with a declaration in place of each bare name."""
+    """Returns `names`, for example `plan, int64_t bytes`, with a declaration in place of each bare name."""
     def declared(match):
         return match[1] + COMMON.get(match[2], f"const at::Tensor& {match[2]}")
     return re.sub(r"(^|, )(\w+)(?=,|$)", declared, names)

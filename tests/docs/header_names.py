@@ -326,7 +326,7 @@ GIVEN = {
         "Json row_of(const inspect::Picked&), inspect::Result& result",
 }
 
-# Headers that an example uses beside its own.
+# Headers that an example includes in addition to the example's own header.
 ALSO = {
     "base/diagnostic.h": ["am/config/plan.h", "am/rules/check.h", "am/term/caret.h"],
     "base/error.h": ["am/base/text.h"],

@@ -19,7 +19,8 @@ File file_of_text() {
   return file;
 }
 
-// Returns the error message for a file; "read" if its rows can be read.
+// Returns the error message for a file, without the file's name. Returns "read" if the file's rows
+// can be read.
 std::string problem(const std::string& content) {
   const std::string prefix = "a.parquet:";
   try {
@@ -165,7 +166,7 @@ TEST_CASE("the gzip data of a page may have several members") {
       "\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x63\x65\x60\x60\x00\x00\x2e\x2f\x9a\x16\x04"
       "\x00\x00\x00\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\xcb\x48\xcd\xc9\xc9\x07\x00\x86"
       "\xa6\x10\x36\x05\x00\x00\x00",
-      49);  // members with the length and the text of plain("hello")
+      49);  // two members: the length and the text in plain("hello")
   File file = file_of_text();
   file.codec = 2;
   CHECK(problem(file, {.bytes = std::string(kMembers), .unpacked = 9}) == "read");

@@ -27,8 +27,8 @@ std::vector<uint32_t> runs(const std::string& bytes, int width, size_t count) {
   return numbers;
 }
 
-// Returns a tree as text: the name, "?" if the node is optional, its definition level and, for a
-// list, the definition and repetition levels of the elements.
+// Returns a tree as text: the node's name, "?" if the node is optional, the node's definition level
+// and the children. A list also shows the definition and repetition levels of its elements.
 std::string shown(const SchemaNode& node) {
   std::string text = cat(node.name, node.optional ? "?" : "", ":", node.def);
   if (node.kind == SchemaNode::Kind::kList) {
@@ -58,8 +58,8 @@ std::string schema_of(std::vector<SchemaElement> elements) {
 
 TEST_CASE("Snappy: literals, and copies that overlap with themselves") {
   CHECK(unpacked({"\x05\x10hello"}, 5) == "hello");
-  // A literal of 3 bytes; a copy of 4 bytes that begins 3 bytes back; one of 61 bytes, 2 bytes
-  // back.
+  // A literal of 3 bytes, a copy of 4 bytes that begins 3 bytes back, and a copy of 61 bytes that
+  // begins 2 bytes back.
   CHECK(unpacked({"\x44\x08"
                   "abc\x01\x03\xf2\x02\x00",
                   9 + 1},
@@ -97,7 +97,7 @@ TEST_CASE("runs of equal and of packed numbers") {
   CHECK(runs(varint(3 << 1) + "\x05", 3, 3) == std::vector<uint32_t>{5, 5, 5});
   // 0 to 7 in three bits each, as in Parquet's documentation.
   CHECK(runs("\x03\x88\xc6\xfa", 3, 8) == std::vector<uint32_t>{0, 1, 2, 3, 4, 5, 6, 7});
-  CHECK(runs("\x03\x88\xc6", 3, 5) == std::vector<uint32_t>{0, 1, 2, 3, 4});  // cut
+  CHECK(runs("\x03\x88\xc6", 3, 5) == std::vector<uint32_t>{0, 1, 2, 3, 4});  // ends early
   CHECK(runs("", 0, 3) == std::vector<uint32_t>{0, 0, 0});
   CHECK(runs(varint(1 << 1) + std::string("\0\0\0\x80", 4), 32, 1) ==
         std::vector<uint32_t>{0x80000000});
@@ -110,7 +110,8 @@ TEST_CASE("differences of numbers") {
   const auto head = [](uint64_t block, uint64_t groups, uint64_t count, int64_t first) {
     return varint(block) + varint(groups) + varint(count) + zigzag(first);
   };
-  // 7, 5, 3, 1, 2, 3, 4, 5: the differences are -2 or 1, stored as 0 or 3 (above -2) in two bits.
+  // The numbers are 7, 5, 3, 1, 2, 3, 4, 5, with the differences -2 and 1. Each difference minus
+  // the least one (-2), that is 0 or 3, is stored in two bits.
   const std::string group = head(128, 4, 8, 7) + zigzag(-2) + std::string("\x02\0\0\0", 4);
   const std::string bits = std::string("\xc0\x3f", 2) + std::string(6, '\0');
   const std::string whole = group + bits + "rest";

@@ -1,4 +1,4 @@
-// Rows of Parquet files that pyarrow wrote (scripts/fixtures/make_parquet.py).
+// Tests reading the rows of Parquet files that pyarrow wrote (scripts/fixtures/make_parquet.py).
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <sstream>
@@ -18,8 +18,8 @@ namespace fs = std::filesystem;
 
 const fs::path kFolder = fs::path(test::kDataFolder) / "parquet";
 
-// Returns the rows of a file as lines of JSON, with these columns; with all columns if `names` is
-// empty.
+// Returns the rows of a file as lines of JSON, with the columns `names`, or with all columns if
+// `names` is empty.
 std::vector<std::string> rows_of(std::string_view content, std::vector<std::string> names = {}) {
   const Table table("a.parquet", parquet_bytes::view_of(content));
   if (names.empty()) names = table.columns();
@@ -34,7 +34,7 @@ std::vector<std::string> rows_of(std::string_view content, std::vector<std::stri
 
 std::string file_named(const std::string& name) { return read_file(kFolder / name); }
 
-// Returns the lines of a .jsonl, written as rows_of() writes them.
+// Returns the lines of the .jsonl file `name`, formatted as rows_of() formats rows.
 std::vector<std::string> lines_of(const std::string& name) {
   std::vector<std::string> lines;
   std::istringstream text(file_named(name));

@@ -1,4 +1,5 @@
-// Handwritten pickles: the value that each opcode produces, and errors with their byte offset.
+// Tests the reader of pickles with handwritten pickles: the values that the opcodes produce, and
+// the byte offsets in error messages.
 #include "am/formats/pickle.h"
 
 #include <catch2/catch.hpp>
@@ -24,7 +25,8 @@ Pickle unpickled(const std::string& text) {
   return Pickle::read(bytes_of(kept.emplace_back(text)), "p");
 }
 
-// Returns the error message for an invalid pickle, which includes the byte offset.
+// Returns the error message for a pickle, from the byte offset on. Returns "none" if the pickle is
+// valid.
 std::string pickle_problem(const std::string& text) {
   try {
     unpickled(text);
@@ -74,8 +76,8 @@ TEST_CASE("a pickle's texts and containers") {
   CHECK(unpickled(").").root().is(PickleKind::kTuple));
   CHECK(unpickled("\x8f(K\x01K\x02\x90.").root().items().size() == 2);
 
-  // If a key is repeated, its last value is used. A list that is filled after it was memoized is
-  // the same list everywhere.
+  // A dict keeps the last value of a repeated key. In `shared`, an item is appended to a list that
+  // the memo already holds: a later reference to the memo returns the list with this item.
   const Pickle dict = unpickled(
       "}(U\x01"
       "aK\x01U\x01"
@@ -100,7 +102,7 @@ TEST_CASE("globals are tags, and nothing is called") {
   CHECK(made.globals()[0].position == 0);
 
   const Pickle stacked = unpickled("\x8c\x05posix\x8c\x06system\x93)R0N.");
-  REQUIRE(stacked.globals().size() == 1);  // os.system is recorded although its result is discarded
+  REQUIRE(stacked.globals().size() == 1);  // recorded although the call's result is discarded
   CHECK(stacked.globals()[0].module == "posix");
   CHECK(stacked.globals()[0].alarming);
 

@@ -32,7 +32,8 @@ SafetensorsFile open_bytes(const std::string& bytes) {
   return SafetensorsFile::open(path);
 }
 
-// Returns the error message for a file of these bytes, without the file name.
+// Returns the error message for a file of these bytes, without the file name. Returns "accepted" if
+// the file is valid.
 std::string problem(const std::string& bytes) {
   try {
     open_bytes(bytes);

@@ -1,5 +1,5 @@
-// Reads a file of torch.save (plain.pt, made by scripts/fixtures/make_dcp_fixtures.py), and refuses
-// inconsistent archives.
+// Tests reading files of torch.save (scripts/fixtures/make_dcp_fixtures.py made plain.pt and
+// legacy.pt), and the errors for inconsistent archives.
 #include "am/formats/torch_archive.h"
 
 #include <catch2/catch.hpp>
@@ -37,7 +37,7 @@ std::string archive_problem(const std::string& text) {
   return "none";
 }
 
-// Record of a zip archive, with its local header.
+// A record to write into a zip archive.
 struct MadeRecord {
   std::string name;
   std::string data;
@@ -48,11 +48,11 @@ void put(std::string& out, uint64_t value, size_t bytes) {
     out += static_cast<char>(i < sizeof value ? value >> (8 * i) & 0xFF : 0);
 }
 
-// Wrong entries to write into an archive.
+// Wrong values to write into an archive.
 struct Lie {
   std::string local_name = {};  // name in the local header of the first record
   uint16_t method = 0;          // in the first record's directory entry
-  uint64_t offset_shift = 0;    // added to the offset of the second record's local header
+  uint64_t offset_shift = 0;    // subtracted from the offset of the second record's local header
   uint64_t size_more = 0;       // added to the size in the first record's directory entry
   uint16_t entries_more = 0;
   std::string tail = {};
@@ -205,7 +205,7 @@ TEST_CASE("files of the older format are the same, and refused where they are cu
     std::string changed = bytes;
     for (const int other : {0, 1, 0x28, 0x52, 0x7F, 0x80, 0xFF}) {
       changed[place] = static_cast<char>(other);
-      archive_problem(changed);  // throws only Error(kFormat), or nothing
+      archive_problem(changed);  // fails for any exception except Error(kFormat)
     }
   }
 }

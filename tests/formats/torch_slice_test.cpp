@@ -1,5 +1,5 @@
-// Writes archives and `.metadata`, and reads them with the readers for files of PyTorch.
-// (scripts/fixtures/check_checkpoints.py reads such files with PyTorch itself.)
+// Tests that the library's readers for files of PyTorch read the archives and the `.metadata` that
+// the library writes. (scripts/fixtures/check_checkpoints.py reads them with PyTorch itself.)
 #include "am/formats/torch_slice.h"
 
 #include <catch2/catch.hpp>
@@ -45,8 +45,8 @@ TEST_CASE("a pickle holds what was written into it") {
   writer.boolean(false);
   writer.none();
   writer.close_list_items();
-  // 300 different strings, so that memo indices need several bytes, and a string and a global that
-  // are repeated.
+  // With 300 different strings, memo indices need several bytes. "numbers" and torch.float32 are
+  // repeated.
   for (int i = 0; i < 300; ++i) {
     writer.text(cat("key", i));
     writer.text("numbers");

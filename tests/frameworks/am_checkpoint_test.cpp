@@ -1,5 +1,5 @@
-// The C interface to checkpoints: every checkpoint of tests/data has the tensors and values that
-// TensorSource reads, and errors are returned, not thrown.
+// Tests the C interface to checkpoints. For every checkpoint in tests/data, the interface returns
+// the tensors and values that TensorSource reads. Errors are returned, not thrown.
 #include "am/frameworks/am_checkpoint.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ std::vector<fs::path> checkpoints() {
     try {
       frameworks::open_tensor_source(path);
       found.push_back(path);
-    } catch (const Error&) {  // not a checkpoint, or one that tests of damage use
+    } catch (const Error&) {  // not a checkpoint, or a deliberately damaged one
     }
   }
   return found;
@@ -74,7 +74,7 @@ void compare(const am_checkpoint& checkpoint, const stored::TensorSource& source
   REQUIRE(am_checkpoint_read(&checkpoint, index, nullptr, nullptr, values.data(), values.size()) ==
           0);
   CHECK(values == read(source, tensor, whole));
-  // The second half of every dim.
+  // Read the second half of every dim.
   mesh::Box half = whole;
   for (size_t dim = 0; dim < half.shape.size(); ++dim) {
     half.offset[dim] = tensor.shape[dim] / 2;

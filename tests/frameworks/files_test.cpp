@@ -1,4 +1,5 @@
-// Tests the values in the files of each framework, and the plans that are imported from the files.
+// Tests the values in the files that are exported for each framework, and the plans that are
+// imported from files of each framework.
 #include <catch2/catch.hpp>
 #include <map>
 

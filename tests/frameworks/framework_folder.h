@@ -19,7 +19,7 @@ namespace am::frameworks {
 inline const std::filesystem::path kFrameworks =
     std::filesystem::path(test::kDataFolder) / "frameworks";
 
-// Returns the stored bytes of a box, in row-major order.
+// Returns the stored bytes of a box of the tensor `name`, in row-major order.
 inline std::vector<std::byte> read_box(const stored::TensorSource& source, const std::string& name,
                                        const mesh::Box& box) {
   const int64_t size = formats::dtype_size(source.find(name)->dtype);
@@ -43,7 +43,7 @@ inline std::set<std::string> all_names(const stored::TensorSource& source) {
 }
 
 // Checks that the source contains the tensors of `name`/expected.safetensors, with equal values,
-// and besides them only the tensors `besides`.
+// and no other tensors except those named in `besides`.
 inline void check_expected(const stored::TensorSource& source, const std::string& name,
                            const std::set<std::string>& besides = {}) {
   const auto expected = open_tensor_source(kFrameworks / name / "expected.safetensors");
@@ -56,14 +56,14 @@ inline void check_expected(const stored::TensorSource& source, const std::string
     CHECK(stored->dtype == expected->find(each)->dtype);
     CHECK(stored->shape == expected->find(each)->shape);
     CHECK(read_all(source, each) == read_all(*expected, each));
-    // The stored shards cover every tensor.
+    // The stored shards cover the whole tensor.
     CHECK_NOTHROW(stored::require_covered(*stored, source.path()));
   }
   CHECK(all_names(source) == names);
 }
 
-// Checks reads of boxes: all ranges of an odd number of rows, in a matrix without its first and
-// last column.
+// Checks reads of the tensor `name` in every box of an odd number of consecutive rows. The boxes of
+// a matrix omit its first and last column.
 inline void check_boxes(const stored::TensorSource& source, const std::string& name) {
   const stored::StoredTensor& tensor = *source.find(name);
   const int64_t size = formats::dtype_size(tensor.dtype);
@@ -85,7 +85,8 @@ inline void check_boxes(const stored::TensorSource& source, const std::string& n
   }
 }
 
-// Copy of the folder of a framework, which a test may change.
+// A temporary copy of a framework's folder, for tests that change files. The destructor deletes the
+// copy.
 struct FrameworkFolder {
   std::filesystem::path path;
 

@@ -1,6 +1,5 @@
-// Checkpoints as training frameworks save them (made by
-// scripts/fixtures/make_framework_fixtures.py): read bit by bit, with the tensor names of Hugging
-// Face.
+// Tests reading checkpoints of training frameworks (scripts/fixtures/make_framework_fixtures.py
+// made them). The tensors must equal the saved ones bit by bit, and have Hugging Face's names.
 #include <catch2/catch.hpp>
 #include <filesystem>
 
@@ -28,10 +27,10 @@ TEST_CASE("torchtitan's folders have the hub's names and rows") {
   const auto values = llama->values();
   CHECK(std::count(values.begin(), values.end(), "dataloader.dp_rank_0") == 1);
 
+  // The bias that balances the load of the experts is not a parameter of the Hugging Face model.
   const auto experts = open_tensor_source(kFrameworks / "torchtitan_moe" / "step-2");
   check_expected(*experts, "torchtitan_moe",
                  {"layers.0.moe.expert_bias", "layers.1.moe.expert_bias"});
-  // The bias that balances the load of the experts is not a parameter of the Hugging Face model.
   CHECK(experts->note() ==
         "names and rows are converted from torchtitan's to Hugging Face's, using config.json");
   CHECK(experts->tensors().size() == 45);
@@ -88,7 +87,7 @@ TEST_CASE("OLMo-core's folders have the hub's names") {
 
 TEST_CASE("Megatron's folders have the hub's names, rows and layers") {
   for (const std::string name : {"megatron", "megatron_layers", "megatron_experts"}) {
-    // A parent folder stands for its newest checkpoint.
+    // Opening a parent folder opens the newest checkpoint in it.
     for (const fs::path& folder : {kFrameworks / name, kFrameworks / name / "iter_0000002"}) {
       const auto source = open_tensor_source(folder);
       CHECK(source->format() == "megatron");
@@ -106,7 +105,7 @@ TEST_CASE("Megatron's folders have the hub's names, rows and layers") {
   check_boxes(*stacked, "lm_head.weight");
 
   const auto singleton = open_tensor_source(kFrameworks / "megatron_singleton");
-  // Buckets of the distributed optimizer are not assigned to parameters in the files: they are
+  // These files do not assign the distributed optimizer's buckets to parameters, so the buckets are
   // listed under their own names.
   check_expected(*singleton, "megatron_singleton",
                  {"optim.distributed.dp_group_idx_0.gbuf_idx_0.dtype_(torch.bfloat16, "
@@ -137,8 +136,8 @@ TEST_CASE("Megatron's folders that are not whole, or not read") {
     CHECK(source->find("decoder.layers.self_attention.linear_qkv.weight") != nullptr);
     CHECK(source->note().find("names and rows are kept as Megatron's") == 0);
   }
-  // Without metadata.json, the checkpoint is not recognised as one of the framework, but it is
-  // still a DCP folder of PyTorch.
+  // Without metadata.json, the checkpoint is not recognised as Megatron's, but the folder is still
+  // a DCP folder of PyTorch.
   fs::remove(step / "metadata.json");
   CHECK(open_tensor_source(step)->format() == "dcp");
   fs::remove(step / ".metadata");
@@ -160,7 +159,7 @@ TEST_CASE("NeMo AutoModel's folders: the hub's weights in shards, and an optimiz
     CHECK(source->config_file().filename() == "config.json");
     CHECK(source->find("lm_head.weight")->shards.size() == 2);
   }
-  // A parent folder stands for its newest checkpoint.
+  // Opening a parent folder opens the newest checkpoint in it.
   FrameworkFolder all(kFrameworks / "automodel", "all");
   fs::create_directory_symlink("epoch_0_step_2", all.path / "LATEST");
   fs::remove(all.path / "expected.safetensors");
@@ -182,8 +181,7 @@ TEST_CASE("accelerate's folders: a model and its optimizer, each of torch.distri
     CHECK(source->tensors().size() == 21);
     CHECK(source->config_file().empty());
   }
-  // A model that was saved without optimizer states, in a folder with config.json but without the
-  // files of a Trainer.
+  // The folder now contains config.json, but neither optimizer states nor files of a Trainer.
   fs::remove_all(folder.path / "optimizer_0");
   fs::remove(folder.path / "trainer_state.json");
   fs::copy(kFrameworks / "accelerate" / "config.json", folder.path / "config.json");
@@ -249,14 +247,14 @@ TEST_CASE("shards of PyTorch's Hugging Face writer") {
     CHECK(source->find("lm_head.weight")->shape == Shape{30, 16});
   }
   {
-    // A folder `sharded` inside a folder of the step, as torchtitan writes it.
+    // torchtitan writes the shards into a folder `sharded` inside the folder of the step.
     const fs::path above = folder.path / "step-3";
     fs::create_directory(above);
     fs::copy(folder.path, above / "sharded");
     CHECK(open_tensor_source(above)->format() == "dcp-huggingface");
     fs::remove_all(above);
   }
-  // Shards of an earlier checkpoint overlap with those of this one.
+  // Shards that an earlier checkpoint left in the folder overlap with this checkpoint's shards.
   fs::copy(second, folder.path / "shard-00003-model-00001-of-00001.safetensors");
   CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains("overlap"));
   fs::remove(folder.path / "shard-00003-model-00001-of-00001.safetensors");

@@ -1,6 +1,6 @@
 // Tests the rules of each framework (dialects): for each condition, one plan passes and one fails.
-// Verdicts are compared with those of the frameworks themselves (tests/data/dialects, made by
-// scripts/fixtures/check_dialects.py).
+// For torchtitan and NeMo AutoModel, verdicts are also compared with those of the framework's own
+// validators (tests/data/dialects, made by scripts/fixtures/check_dialects.py).
 #include "am/frameworks/framework_rules.h"
 
 #include <algorithm>
@@ -33,7 +33,7 @@ struct DialectCase {
   const char* rule;
   const char* fails;
   const char* passes;
-  const char* help = "";  // expected in the help text of the failing plan
+  const char* help = "";  // text that the help of the failing plan's error must contain
   const char* model = "llama-3.1-8b";
 };
 
@@ -229,14 +229,14 @@ TEST_CASE("frameworks disagree, and each is judged by its own") {
   const std::string wide = "[mesh]\nworld_size = 16\ntp_size = 16\n";
   CHECK(judge("megatron", wide, "llama-3.1-8b").ok());
   CHECK_FALSE(judge("torchtitan", wide, "llama-3.1-8b").ok());
-  // The layers do not divide evenly: only Megatron refuses this.
+  // The layers do not divide evenly among the stages: only Megatron refuses the plan.
   const std::string uneven =
       "[mesh]\nworld_size = 3\npp_size = 3\n[pipeline]\nmicrobatches = 3\n[train]\n"
       "global_batch_size = 3\n";
   CHECK_FALSE(judge("megatron", uneven, "llama-3.1-8b").ok());
   CHECK(judge("torchtitan", uneven, "llama-3.1-8b").ok());
   CHECK(judge("nemo-automodel", uneven, "llama-3.1-8b").ok());
-  // Some ranks are outside of the mesh: only NeMo AutoModel accepts this.
+  // Some ranks are outside of the mesh: only NeMo AutoModel accepts idle ranks.
   const std::string idle = "[mesh]\nworld_size = 8\ndp_size = 2\ntp_size = 2\n";
   CHECK(judge("nemo-automodel", idle, "llama-3.1-8b").ok());
   CHECK_FALSE(judge("torchtitan", idle, "llama-3.1-8b").ok());
@@ -254,7 +254,7 @@ TEST_CASE("sizes that are none end the judgement") {
   CHECK(find_framework_rules("deepspeed") == nullptr);
 }
 
-// One line of the fixture, as a map from column names to values.
+// One line of a file in tests/data/dialects, as a map from column names to values.
 using FixtureLine = std::map<std::string, std::string>;
 
 std::string plan_text(const FixtureLine& layout) {

@@ -1,5 +1,5 @@
-// Keys that change the job: an import either interprets a key as its framework does, or reports it
-// as lost.
+// Tests the import of keys that change the job. An import either interprets a key as the key's
+// framework does, or reports the key as lost.
 #include <catch2/catch.hpp>
 
 #include "am/base/text.h"
@@ -108,11 +108,11 @@ TEST_CASE("nemo-automodel: layers a stage make stages as AutoModel makes them", 
         "    pp_schedule: interleaved1f1b\n",
         pipeline, "step_scheduler:\n  global_batch_size: 16\n  local_batch_size: 8\n");
   };
-  // 61 layers are divided into 16 stages, 13 of which have one more layer.
+  // The 61 layers are divided into 16 stages: 13 stages of four layers, and three of three layers.
   const Imported in =
       with_model("nemo-automodel", recipe("    layers_per_stage: 4\n"), "deepseek-v3");
   CHECK(in.plan.pipeline.virtual_stages == 4);
-  // 31 stages are not a multiple of the four pipeline ranks.
+  // With two layers per stage there are 31 stages, not a multiple of the four pipeline ranks.
   const auto rounded = [&](const char* how) {
     return with_model("nemo-automodel",
                       recipe(cat("    layers_per_stage: 2\n"
@@ -141,8 +141,8 @@ TEST_CASE("torchtitan: the embedding and the head count as layers of the ends", 
     return cat("[parallelism]\ndata_parallel_shard_degree = 2\npipeline_parallel_degree = 4\n",
                more, "[training]\nlocal_batch_size = 8\n");
   };
-  // 32 layers plus two for embedding and head are divided into 9, 9, 8, 8; the first and the last
-  // stage then have one layer less.
+  // 32 layers plus two for embedding and head are divided into 9, 9, 8 and 8. The embedding and the
+  // head occupy one of these places each, so the stages have 8, 9, 8 and 7 layers.
   CHECK(with_model("torchtitan", job(""), "llama-3.1-8b").plan.pipeline.split_points ==
         std::vector<int64_t>{8, 17, 25});
   // 16 layers with two per stage are eight stages.
@@ -385,7 +385,7 @@ TEST_CASE("torchtitan: a warm-up and a decay are shortened to the job, as torcht
   };
   CHECK(schedule("").warmup_steps == 200);
   CHECK(schedule("warmup_steps = 2\n").warmup_steps ==
-        2);  // versions of 2024 read warmup_steps in [training]
+        2);  // torchtitan's versions of 2024 read warmup_steps in [training]
   const config::SchedulerSection decayed =
       schedule("[lr_scheduler]\nwarmup_steps = 100\ndecay_ratio = 0.8\n");
   CHECK(decayed.warmup_steps == 100);

@@ -1,5 +1,5 @@
-// Compares the rules of Megatron in the library, on random layouts, with an independent second
-// form: a table made from Megatron's documentation and sources.
+// Compares the library's rules for Megatron, on random layouts, with an independent table of the
+// same rules. The table is made from Megatron's documentation and sources.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <random>
@@ -247,7 +247,8 @@ TEST_CASE("Megatron's rules, said twice, agree on random layouts") {
   }
 }
 
-// Rules that automesh has in a weaker form for all strategies: it pads what is not even, and warns.
+// Returns whether automesh's own rules contain the rule in a weaker form: automesh pads uneven
+// sizes, or warns, where Megatron refuses the plan.
 bool is_weaker_in_automesh(std::string_view rule) {
   constexpr std::string_view kWeaker[] = {
       "megatron.query_groups", "megatron.ffn",     "megatron.hidden", "megatron.sequence",
@@ -263,8 +264,8 @@ TEST_CASE("a plan of the strategy megatron that passes automesh's rules passes M
     Job job = random_job(random);
     job.experts = 0;
     job.layers = 16;
-    if (job.pp == 1) job.virtual_stages = 1;  // automesh warns of the other values
-    if (job.global == 0) continue;            // the default of Megatron is another batch
+    if (job.pp == 1) job.virtual_stages = 1;  // automesh only warns of other values
+    if (job.global == 0) continue;            // Megatron's default batch differs from automesh's
     ModelConfig model = model_of_job(job, base);
     Plan plan = plan_of_job(job);
     plan.strategy = am::config::MegatronConfig{.sequence_parallel = job.sequence_parallel};

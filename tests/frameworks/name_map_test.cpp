@@ -27,14 +27,14 @@ std::vector<int64_t> stored_rows(const RowMap& map) {
   return rows;
 }
 
-// Checks that every parameter is mapped to stored rows, and that no two parameters use the same
-// stored row.
+// Checks that from_hub() maps every parameter of the model `name` to rows of a stored tensor, and
+// that to_hub() maps the stored tensors back to the same parameters and rows.
 void check_both_ways(const NameTable& table, const std::string& name) {
   const model::ModelConfig config = config_of(name);
   const NameMap names(table, config);
   INFO(table.format << ", " << name);
   REQUIRE(names.knows_model());
-  std::map<std::string, int64_t> rows;                 // number of rows in use, by tensor
+  std::map<std::string, int64_t> rows;                 // number of rows in use, by stored tensor
   std::map<std::string, std::pair<Shape, Shape>> all;  // dims before and after the dim of the rows
   const model::Inventory inventory = model::build_inventory(config);
   std::map<std::string, StoredPart> places;

@@ -1,5 +1,5 @@
-// Dtypes of weights, gradients and optimizer states, exported and imported. An omitted dtype means
-// the default of the framework, not that of a plan.
+// Tests exports and imports of the dtypes of weights, gradients and optimizer states. If a file
+// omits a dtype, the import uses the framework's default, not the default of a plan.
 #include "am/layout/precision.h"
 
 #include <catch2/catch.hpp>

@@ -1,5 +1,6 @@
-// Checkpoints with one file per rank (made by scripts/fixtures/make_framework_fixtures.py and
-// make_rank_files_fixtures.py): all values are compared bit by bit.
+// Tests reading checkpoints whose ranks wrote separate files (scripts/fixtures/
+// make_framework_fixtures.py and make_rank_files_fixtures.py made them). All values are compared
+// bit by bit with the expected ones.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -130,7 +131,7 @@ TEST_CASE("uneven parts of ranks: dims of 5, strided shards, another order of cu
     CHECK(rows("order.weight") == rows("strided.bias"));
     CHECK(rows("few.bias") == Rows{{0, 0, 1}, {1, 1, 1}});
   }
-  // The pickle of a rank names a class whose construction could run commands.
+  // The pickle of rank 2 now names a class whose construction could run commands.
   const fs::path file = folder.path / "pytorch_model_fsdp_0_rank2.bin";
   std::string text = read_file(file);
   const std::string mesh = "torch.distributed.device_mesh";
@@ -183,7 +184,8 @@ TEST_CASE("places that metadata of torch_checkpointing invents") {
     return std::string("]\x94(K") + static_cast<char>(first) + "K" + static_cast<char>(second) +
            "e";
   };
-  // Replaces occurrence `number` of `old` by `now`; all occurrences if `number` is -1.
+  // Writes metadata.pkl with `now` in place of `old`: in place of the occurrence `number` (from 0),
+  // or of all occurrences if `number` is -1.
   const auto with = [&](const std::string& old, const std::string& now, int number = -1) {
     std::string text = whole;
     int seen = 0;
@@ -219,7 +221,7 @@ TEST_CASE("places that metadata of torch_checkpointing invents") {
   refused("parts.weight: ");
   with(list(2, 4), list(4, 4));
   refused("a part of a tensor reaches beyond its shape");
-  with(list(1, 0), list(2, 0), 1);  // moves the rows of rank 2 by one
+  with(list(1, 0), list(2, 0), 1);  // moves rank 2's rows by one row in rank 2's file
   refused("parts.weight: this part of the tensor does not match the folder's metadata");
   with(list(5, 3), list(6, 3));
   refused("rows.weight: this part of the tensor does not match the folder's metadata");

@@ -1,4 +1,5 @@
-// Exports layouts and imports them again: every example plan, and random plans.
+// Exports plans to each framework, imports the files, and compares the plans and their layouts. The
+// plans are all example plans, and random ones.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>
@@ -27,7 +28,7 @@ bool lies_where(const ParameterLayout& a, const ParameterLayout& b) {
   return a.name == b.name && a.tp_dim == b.tp_dim && a.fsdp == b.fsdp && a.stage == b.stage;
 }
 
-// Checks that every parameter has the same placement in both layouts.
+// Checks that both layouts have equal meshes, stage owners and placements of parameters.
 void check_equal_layouts(const Layout& a, const Layout& b) {
   CHECK(a.mesh.sizes() == b.mesh.sizes());
   CHECK(a.stage_owners == b.stage_owners);
@@ -37,8 +38,8 @@ void check_equal_layouts(const Layout& a, const Layout& b) {
   if (apart != a.parameters.end()) FAIL("another place: " << apart->name);
 }
 
-// Exports a plan, imports the result, and compares both plans, except for keys that are reported as
-// lost.
+// Exports a plan, imports the result, and compares the two plans, except for keys that the export
+// reports as lost. Compares the layouts too, if no lost key changes the layout. Returns the export.
 Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags = false) {
   CAPTURE(to.name, flags, config::to_toml(of.plan));
   const Exported out = export_plan(to, {of.plan, of.model, of.layout, flags});
@@ -60,7 +61,8 @@ Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags =
   }
   // The TOML text of the imported plan describes the same layout.
   Diagnostics found;
-  std::vector<config::Override> given;  // not part of the layout, but limited by the model
+  // The model limits train.seq_len, although the layout does not depend on it.
+  std::vector<config::Override> given;
   if (lost.count("train.seq_len") == 1)
     given.push_back({cat("train.seq_len=", of.plan.train.seq_len)});
   const auto plan = config::parse_plan(back.toml(), of.plan.file, given, found);
@@ -73,8 +75,8 @@ Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags =
   return out;
 }
 
-// Returns whether the file of the framework can represent this key of [optimizer]. Parameter groups
-// and Muon are created in code, torchtitan has no SGD, and Megatron's Adam is AdamW.
+// Returns whether the framework's file can represent this key of [optimizer]. The frameworks' users
+// create parameter groups and Muon in code, torchtitan has no SGD, and Megatron's Adam is AdamW.
 bool optimizer_must_survive(std::string_view framework, std::string_view key,
                             const config::OptimizerSection& optimizer) {
   if (key == "lr" || key == "weight_decay") return true;
@@ -86,8 +88,8 @@ bool optimizer_must_survive(std::string_view framework, std::string_view key,
                            (optimizer.name == "adam" && framework != "megatron"));
 }
 
-// Returns whether the file of the framework can represent this key, so that an export must not lose
-// it.
+// Returns whether the framework's file can represent the plan's value of this key. If so, an export
+// must not lose the key.
 bool must_survive(std::string_view framework, const std::string& key, const config::Plan& plan) {
   const bool ddp = std::holds_alternative<config::DDPConfig>(plan.strategy);
   if (key == "mesh.ranks_per_node") {  // torchrun needs the same number of ranks on all nodes
@@ -194,7 +196,7 @@ TEST_CASE("the strategy megatron goes to Megatron and comes back", "[exchange]")
     config::Plan back = imported(to, out.text).plan;
     back.model.path = plan.model.path;
     CHECK(export_plan(to, {back, model, test::layout_of(back, model)}).text == out.text);
-    // All other frameworks read back what they can express, and name the strategy as lost.
+    // Exports to all other frameworks report the strategy as lost.
     for (const Framework& other : all_frameworks()) {
       if (&other == &to) continue;
       INFO(other.name);

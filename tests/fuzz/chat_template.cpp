@@ -1,5 +1,5 @@
-// Input: a chat template, which is parsed and renders a conversation under small limits. The spans
-// that the model generates must lie inside the text.
+// Input: a chat template. The target parses the template and renders a conversation under small
+// limits. The spans that the model generates must lie inside the rendered text.
 #include "am/chat/chat_template.h"
 
 #include "target.h"

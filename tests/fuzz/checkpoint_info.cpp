@@ -1,4 +1,5 @@
-// Input: checkpoint.json; accepted input is unchanged after writing and reading it again.
+// Input: checkpoint.json. If the input is accepted, the text that the library writes for it must be
+// unchanged after another read and write.
 #include "am/run_folder/checkpoint_info.h"
 
 #include <cstdlib>

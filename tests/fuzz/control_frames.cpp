@@ -1,4 +1,4 @@
-// Input: bytes received by a job's control socket, or by its client.
+// Input: bytes that a job's control socket, or a client of the job, receives.
 #include "am/control/frame.h"
 #include "target.h"
 

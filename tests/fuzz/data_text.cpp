@@ -1,5 +1,5 @@
-// Input: text to train on. If the first byte is odd, the text is read as a .jsonl file; otherwise
-// its format is detected from its content.
+// Input: one byte, followed by text to train on. If the byte is odd, the text is read as a .jsonl
+// file. Otherwise, the reader detects the text's format from the content.
 #include <array>
 
 #include "am/data/token_source.h"

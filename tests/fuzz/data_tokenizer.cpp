@@ -1,5 +1,5 @@
-// Input: a tokenizer's file of any kind. An accepted one must encode text to ids below the
-// vocabulary's size, with positions inside the text, and decode ids.
+// Input: a tokenizer's file of any kind. An accepted tokenizer must encode text to ids below the
+// vocabulary's size, with positions inside the text, and decode the ids.
 #include <cstdlib>
 #include <string>
 
@@ -9,8 +9,8 @@
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const std::string_view file = am::fuzz::text_of(data, size);
   try {
-    // tiktoken's files do not contain the pattern that splits text into words; the name "cl100k"
-    // selects it.
+    // tiktoken's files do not contain the pattern that splits text into words. The name "cl100k"
+    // selects the pattern.
     const auto tokenizer = am::data::parse_tokenizer(file, "cl100k");
     for (const std::string_view text :
          {std::string_view("Hi there,  it's 1234 e\xcc\x81t\xc3\xa9 \n\n<|end|> </s>\xff\xe2\x82"),

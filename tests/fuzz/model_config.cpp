@@ -1,5 +1,5 @@
-// Input: config.json. If it is valid, the names of its parameters, their sizes and the FLOPs per
-// token are computed.
+// Input: config.json. For a valid config of at most 64 layers, the target computes the names and
+// sizes of the parameters and the FLOPs per token.
 #include "am/model/config.h"
 #include "am/model/flops.h"
 #include "am/model/inventory.h"

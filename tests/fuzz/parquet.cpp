@@ -1,4 +1,4 @@
-// Input: a Parquet file. All its columns are read.
+// Input: a Parquet file. The target reads all columns of up to 10,000 rows.
 #include "am/base/json.h"
 #include "am/formats/parquet/table.h"
 #include "target.h"

@@ -1,5 +1,5 @@
-// Input: a plan, which every rule checks. If it is valid, its memory and its step time are
-// predicted.
+// Input: a plan. The target checks the plan with every rule. For a valid plan, the target predicts
+// the memory and the step time.
 #include "am/config/plan.h"
 
 #include "am/predict/memory/memory.h"

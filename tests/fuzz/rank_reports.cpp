@@ -1,4 +1,4 @@
-// Input: a report between ranks and launchers. The first byte selects its kind: a rank's error
+// Input: a report between ranks and launchers. The first byte selects the kind: a rank's error
 // file, a rank's state, a node's report, or the verdict of node 0.
 #include "am/launch/cause/rank_error.h"
 #include "am/launch/cause/rank_state.h"

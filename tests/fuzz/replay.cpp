@@ -1,6 +1,6 @@
-// Runs a target without libFuzzer, on every seed and on reproducible mutations of them.
+// Runs a target without libFuzzer, on every seed and on reproducible mutations of the seeds.
 //
-//   fuzz_NAME FOLDER [MUTATIONS]
+//   fuzz_NAME FOLDER [MUTATIONS]      the files in FOLDER are the seeds; 500 mutations by default
 //
 // An input that takes longer than ten seconds ends the program by SIGALRM.
 #include <unistd.h>

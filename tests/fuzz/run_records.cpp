@@ -1,4 +1,5 @@
-// Input: a run folder's metrics.jsonl if the first byte is even, or its result.json if it is odd.
+// Input: one byte, followed by a file of a run folder: metrics.jsonl if the byte is even, or
+// result.json if the byte is odd.
 #include "am/observe/metrics.h"
 #include "am/run_folder/job_record.h"
 #include "support/temporary_folder.h"

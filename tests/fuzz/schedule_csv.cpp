@@ -1,4 +1,4 @@
-// Input: a pipeline schedule as CSV. If it is valid, it is simulated.
+// Input: a pipeline schedule as CSV. The target simulates valid schedules.
 #include "am/pipeline/csv.h"
 #include "am/pipeline/timeline.h"
 #include "target.h"

@@ -1,4 +1,5 @@
-// Input: a checkpoint's index.json; accepted input is unchanged after writing and reading it again.
+// Input: a checkpoint's index.json. If the input is accepted, the text that the library writes for
+// it must be unchanged after another read and write.
 #include "am/run_folder/shard_index.h"
 
 #include <cstdlib>

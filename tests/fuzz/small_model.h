@@ -1,4 +1,4 @@
-// A small model that every layout of a few ranks can divide, for targets that check plans.
+// A small model for targets that check plans. Most layouts of 2 or 4 ranks divide the model evenly.
 #pragma once
 
 #include "am/model/config.h"

@@ -1,6 +1,6 @@
-// Input: messages of four clients to the store at which ranks rendezvous, in pieces. Each piece
-// begins with one byte: its low two bits select the client, and its high six bits are the number of
-// message bytes that follow.
+// Input: messages that four clients send, in pieces, to the store through which ranks find each
+// other. Each piece begins with one byte. The byte's low two bits select the client, and the high
+// six bits are the number of message bytes that follow.
 #include <array>
 
 #include "am/launch/nodes/store_table.h"

@@ -1,6 +1,6 @@
 // A fuzz target: no input may cause a crash, a hang or a large allocation.
 //
-//   build/bin/fuzz_plan tests/fuzz/seeds/plan      the seeds and mutations of them, as ctest runs it
+//   build/bin/fuzz_plan tests/fuzz/seeds/plan      seeds and mutations of the seeds, as under ctest
 //   scripts/fuzz plan 600                          libFuzzer, 600 seconds (needs clang++)
 //
 // Targets of readers in lib/am/data are named data_*. All targets link only the core, without

@@ -36,7 +36,8 @@ TEST_CASE("fields of the rows complete behind a pipe", "[inspect]") {
   CHECK(offered("stats *norm* | head 3 | where no") == Strings{"norm"});
   CHECK(offered("ls | select ") == Strings{"bytes", "dtype", "name", "shape"});
   CHECK(offered("stats | plot m") == Strings{"max", "mean", "min"});
-  CHECK(offered("collectives 0 | sort se") == Strings{"seconds_ago", "sequence"});  // nested rows
+  // The fields of rows inside of rows complete too.
+  CHECK(offered("collectives 0 | sort se") == Strings{"seconds_ago", "sequence"});
   CHECK(offered("info | sort ").empty());
   CHECK(offered("nosuch | sort ").empty());
 }

@@ -1,4 +1,5 @@
-// Uses automesh::core, which needs no libtorch: the groups of a mesh, and a plan from a plugin.
+// Uses automesh::core, which needs no libtorch: prints the tp groups of a mesh, and loads a TP plan
+// from a plugin.
 #include <am/config/plan.h>
 #include <am/layout/layout.h>
 #include <am/mesh/layout.h>
@@ -8,7 +9,7 @@
 
 namespace {
 
-// Returns the number of rules in the plan of tp_plan.c.
+// Returns the number of rules in the TP plan of the plugin (tp_plan.c), or 0 after an error.
 size_t rules_of_plugin() {
   am::Diagnostics found;
   auto plan = am::config::parse_plan(

@@ -1,5 +1,5 @@
-// Uses automesh::automesh: trains a step of a small model under FSDP2, and under a custom strategy,
-// on two ranks of this process.
+// Uses automesh::automesh: runs forward and backward of a small model under FSDP2, and under a
+// custom strategy, on two ranks of this process.
 #include <ATen/ATen.h>
 #include <am/checkpoint/weights.h>
 #include <am/compat/parallelizer.h>
@@ -19,7 +19,7 @@ using namespace am;
 constexpr const char* kConfig = R"({"model_type": "llama", "vocab_size": 64, "hidden_size": 16,
   "intermediate_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4})";
 
-// Returns the mean loss of a fixed batch, after a backward pass.
+// Initializes the parameters and runs forward and backward on a fixed batch. Returns the mean loss.
 double step(parallel::ParallelModel& model) {
   checkpoint::initialize(model, /*seed=*/0);
   const at::Tensor ids = at::arange(16, at::TensorOptions(at::kLong)).view({1, 16});

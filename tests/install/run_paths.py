@@ -1,8 +1,10 @@
 """Checks the library search paths of binaries, which must not include the current directory.
 
-    run_paths.py FOLDER...      every ELF file below: no empty and no relative entry in RPATH or RUNPATH
+    run_paths.py FOLDER...      checks that no ELF file below the folders has an empty or relative entry in RPATH or
+                                RUNPATH
     run_paths.py --hostile FOLDER...
-                                the tools there, started in a folder with hostile copies of their libraries, load none
+                                starts the tools (am-*) of the folders in a directory with hostile copies of their
+                                libraries, and checks that the tools load none of the copies
 """
 
 import re
@@ -43,7 +45,7 @@ def check_entries(folders):
     return 1 if bad else 0
 
 
-# The library's constructor creates the file was-loaded in the current folder.
+# Source of the hostile library. Its constructor creates the file was-loaded in the current directory.
 HOSTILE = r"""
 #include <fcntl.h>
 __attribute__((constructor)) static void loaded(void) { open("was-loaded", O_CREAT | O_WRONLY, 0600); }
@@ -64,7 +66,7 @@ def check_hostile(folders):
             ended = subprocess.run([program.resolve(), "--help"], cwd=folder, capture_output=True, timeout=60)
             # A program that loads a hostile copy usually fails before the copy's constructor runs,
             # because the copy lacks the real library's symbols. A failed program therefore counts
-            # as one that loaded it.
+            # as a program that loaded a copy.
             if ended.returncode != 0 or (folder / "was-loaded").exists():
                 print(f"{program}: loads a library from the current directory: {ended.stderr}", file=sys.stderr)
                 return 1

@@ -1,6 +1,7 @@
-"""scripts/wheel --train: the wheel of training, with the libtorch of scripts/setup in the places where users have torch.
+"""Tests the wheel of the training tools (scripts/wheel --train), with torch in the places where users have it.
 
-The tests are skipped, with the reason, where PyPI cannot be reached for Zig, or where this checkout uses another libtorch.
+scripts/setup installed this torch. The tests are skipped, with the reason, if PyPI cannot be reached for Zig, or if the
+checkout uses another libtorch.
 """
 
 import json
@@ -82,7 +83,7 @@ class TrainWheel(unittest.TestCase):
         return [json.loads(row)["loss"] for row in rows if "loss" in json.loads(row)]
 
     def of_the_build(self):
-        """Returns the losses of the build that this test belongs to."""
+        """Returns the losses of a run with the am-run of AM_BIN_DIR, the build under test."""
         folder = self.folder / "work"
         program = pathlib.Path(os.environ["AM_BIN_DIR"]) / "am-run"
         subprocess.run([program, "plan.toml", "--run-dir", "reference"], cwd=folder, check=True, capture_output=True,
@@ -95,7 +96,7 @@ class TrainWheel(unittest.TestCase):
         tag = re.search(r'platform tag: "manylinux_2_(\d+)_x86_64"', " ".join(shown.split()))
         print(f"{WHEELS[1].name}: {WHEELS[1].stat().st_size / 1e6:.2f} MB")
         self.assertLessEqual(WHEELS[1].stat().st_size, LARGEST)
-        if tag:  # auditwheel counts libtorch, which is not inside, as missing
+        if tag:  # auditwheel reports libtorch as missing, because the wheel does not contain it
             self.assertLessEqual(int(tag[1]), 34)
         with zipfile.ZipFile(WHEELS[1]) as archive:
             said = archive.read(next(name for name in archive.namelist() if name.endswith("/METADATA"))).decode()

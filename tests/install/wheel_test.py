@@ -1,6 +1,7 @@
-"""scripts/wheel: the wheel of the tools, installed into fresh environments and into a root of Debian 11.
+"""Tests the wheel of the tools (scripts/wheel) in fresh environments and in a root file system of Debian 11.
 
-Two wheels are made, here and in a copy of the sources. The tests are skipped, with the reason, where PyPI cannot be reached.
+Two wheels are made: one in this checkout, and one in a copy of the sources. The tests are skipped, with the reason, if
+PyPI cannot be reached.
 """
 
 import base64
@@ -36,7 +37,7 @@ DEBIAN = "bullseye"
 
 
 def run(*command, **more):
-    """Runs a command and returns what it prints. A failed command is a failed test, with its output."""
+    """Runs a command and returns the command's output. If the command fails, the test fails and shows the output."""
     ended = subprocess.run([str(word) for word in command], text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, **more)
     if ended.returncode != 0:
         raise AssertionError(f"{command}: exit status {ended.returncode}\n{ended.stdout}")
@@ -49,8 +50,8 @@ def tools_from_pypi():
 
 
 def source_files():
-    """Returns the names of the files of the checkout, changed ones included, but nothing that git ignores. In an unpacked
-    archive, without git, these are the files outside of build folders."""
+    """Returns the names of the checkout's files, including new ones, but without those that git ignores. Without git,
+    for example in an unpacked archive, returns the files outside of hidden folders, build folders and runs."""
     listed = subprocess.run(["git", "-C", SOURCE, "ls-files", "-z", "--cached", "--others", "--exclude-standard"], text=True,
                             capture_output=True)
     if listed.returncode == 0:
@@ -60,7 +61,7 @@ def source_files():
 
 
 def copy_sources(folder):
-    """Copies the sources to another folder."""
+    """Copies the checkout to `folder`, without tests/ and lib/docs/."""
     shutil.rmtree(folder, ignore_errors=True)
     for name in source_files():
         if not (SOURCE / name).is_file() or (SOURCE / name).is_symlink() or name.startswith(("tests/", "lib/docs/")):
@@ -71,7 +72,7 @@ def copy_sources(folder):
 
 
 def interpreters():
-    """Returns the Pythons of this machine from 3.10 on, by version."""
+    """Returns this machine's Python interpreters from 3.10 on that can create environments, by version."""
     found = {}
     places = [pathlib.Path(folder) for folder in os.environ.get("PATH", "").split(":")]
     places += pathlib.Path(os.environ.get("PYENV_ROOT", pathlib.Path.home() / ".pyenv")).glob("versions/*/bin")
@@ -145,7 +146,7 @@ class Wheel(unittest.TestCase):
 
 
 class Installed(unittest.TestCase):
-    """The wheel in fresh environments of the Pythons that this machine has."""
+    """Tests the wheel in fresh environments of the Pythons that this machine has."""
 
     @classmethod
     def setUpClass(cls):
@@ -250,7 +251,7 @@ class Installed(unittest.TestCase):
     def test_types_are_complete(self):
         python = self.with_packages("numpy", "mypy", "pytest")
         package = next((python.parents[1] / "lib").glob("python*/site-packages/automesh_tools"))
-        # mypy refuses to check a path beside installed packages, which it takes for modules of the user's.
+        # mypy refuses to check a path inside site-packages, so the test checks a copy of the package.
         copy = shutil.copytree(package, self.folder / "types" / "automesh_tools")
         run(python, "-m", "mypy", "--strict", "--cache-dir", self.folder / "mypy", copy)
 
@@ -275,7 +276,7 @@ class Installed(unittest.TestCase):
         self.assertIn("no tests ran", pytest())
 
     def test_the_time_to_start(self):
-        """Prints times, and compares them with no limit: other programs may run on this machine."""
+        """Prints times. No time is a failure, because other programs may run on this machine."""
         environment = next(iter(self.environments.values()))
         for name in TOOLS:
             times = []
@@ -302,7 +303,7 @@ def fetch(address):
 
 
 class OldDebian(unittest.TestCase):
-    """The tools in a root of Debian 11 (glibc 2.31) with libc6 and libgcc-s1 alone."""
+    """Tests the tools in a root file system of Debian 11 (glibc 2.31) that contains only libc6 and libgcc-s1."""
 
     @classmethod
     def setUpClass(cls):
@@ -337,7 +338,7 @@ class OldDebian(unittest.TestCase):
         (cls.root / "proc").mkdir(exist_ok=True)
 
     def tool(self, *words, status=0):
-        """Runs a tool in the root, with the processes of this machine in /proc."""
+        """Runs a tool in the root file system, with the processes of this machine in /proc."""
         script = 'mount -t proc proc "$0/proc" && exec chroot "$0" "$@"'
         ended = subprocess.run(["unshare", "--mount", "sh", "-c", script, self.root, f"/venv/bin/{words[0]}", *words[1:]],
                                text=True, capture_output=True, env={"LC_ALL": "C"})

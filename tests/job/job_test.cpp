@@ -42,7 +42,8 @@ class PlanFile {
     return job;
   }
 
-  // Returns the errors of a check that includes whether am-run can run the plan.
+  // Returns the rules of the errors that check_file() and check_runs() report. check_runs() checks
+  // whether am-run can run the plan.
   std::set<std::string> checked() const {
     Diagnostics found;
     check_runs(check_file(path_, {}, 0, found), found);

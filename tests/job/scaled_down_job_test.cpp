@@ -1,4 +1,5 @@
-// Tests that each plan that passes the rules has a proxy, with a small model, that passes them too.
+// Tests that each plan that passes the rules has a proxy: a plan with a small model and few ranks
+// for tests of the layout.
 #include "am/job/scaled_down_job.h"
 
 #include <catch2/catch.hpp>
@@ -18,7 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns a proxy for the model in `folder`; nullopt if the rules refuse the large plan.
+// Returns the proxy of the plan that consists of `keys` and the model in `folder`. Returns nullopt
+// if the rules refuse this plan.
 std::optional<job::ScaledDownJob> proxy_of(const fs::path& folder, const std::string& keys,
                                            Diagnostics& found) {
   const auto plan = config::parse_plan(

@@ -15,9 +15,9 @@
 
 namespace launch_test {
 
-// Formats a number in the library, so that the vptr check of UBSan has seen the stream types that
-// the library uses. At the first use of a type, this check inspects the object through a pipe;
-// without a free descriptor it reports a valid object as invalid.
+// Formats a number in the library, so that UBSan's vptr check already knows the stream types that
+// the library uses. At the first use of a type, the check inspects the object through a pipe.
+// Without a free descriptor, the check would report a valid object as invalid.
 inline void use_streams_once() { static_cast<void>(am::launch::state_key_in_store(0, 0)); }
 
 class OpenFiles {

@@ -27,11 +27,11 @@ TEST_CASE("adapters alone are trained, and what they need is counted") {
     CHECK(parameter.trainable == adapter);
     if (adapter) stored += parameter.stored_numel(layout.mesh, 0);
   }
-  // Both adapted matrices are 4096 x 4096. FSDP shards A and B over 2 ranks, and tp also shards one
-  // of them.
+  // Both adapted matrices are 4096 x 4096, so an adapter's factors A and B have 16 * 4096 elements
+  // each. FSDP shards A and B over 2 ranks, and tp also shards one of the two factors.
   CHECK(stored == 32 * 2 * (16 * 4096 / 2 + 16 * 4096 / 4));
   const auto memory = am::predict::estimate_memory(plan, model_of("llama-3.1-8b"), layout, 0);
-  CHECK(memory.components.gradients <= 4 * stored);  // some do not exist at the peak
+  CHECK(memory.components.gradients <= 4 * stored);  // some gradients do not exist at the peak
   CHECK(memory.components.optimizer == 2 * 4 * stored);
   CHECK(am::layout::adapters_text(layout) ==
         "rank 16 for 64 modules: 8.39 M of 8.04 B parameters are trained");

@@ -308,7 +308,7 @@ TEST_CASE("a pipeline's schedule, as the plan has it") {
   CHECK(am::layout::pipeline_shape(pipeline, 4).microbatches == 4);
   CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{4, 3, 2, 1});
   CHECK(am::layout::executed_lists(am::layout::pipeline_shape(pipeline, 1)) == nullptr);
-  pipeline.microbatches = 300;  // more than affect the live memory
+  pipeline.microbatches = 300;  // more micro-batches do not increase the number in flight
   CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{4, 3, 2, 1});
   pipeline.microbatches = 3;  // too few for 1f1b, so the lists are gpipe's
   CHECK(in_flight(pipeline, 4) == std::vector<int64_t>{3, 3, 3, 3});

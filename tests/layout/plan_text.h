@@ -1,4 +1,4 @@
-// Plans from a few lines of text, for the planner's tests.
+// Makes plans and layouts from a few lines of text, for the planner's tests.
 #pragma once
 
 #include <algorithm>

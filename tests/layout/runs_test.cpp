@@ -1,5 +1,5 @@
-// Compares the families that am-run supports with the list in README and with the rules' texts, and
-// tests which configs are refused.
+// Compares the families that am-run runs, and those that are only planned, with the lists in
+// README.md and lib/docs/am-plan.md. Also tests which configs are refused.
 #include "am/layout/runs.h"
 
 #include <algorithm>
@@ -28,7 +28,8 @@ std::set<std::string> names_in(const std::string& list) {
 
 }  // namespace
 
-// Returns the model types of the families that am-run runs, or of those that it refuses.
+// Returns the model types of the families that am-run runs or, if `runs` is false, of the families
+// that can only be planned.
 std::set<std::string> families_that_run(bool runs) {
   std::set<std::string> families;
   for (const model::Family* family : model::families()) {

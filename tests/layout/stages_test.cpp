@@ -18,7 +18,8 @@ using am::test::plan_of;
 
 namespace {
 
-// Returns the cost of the most expensive stage, and the sum of the stages' squared costs.
+// Returns the cost of the most expensive stage, and the sum of the stages' squared costs. `last` is
+// an additional cost of the last stage.
 std::pair<double, double> weight_of(const std::vector<int>& stage_of,
                                     const std::vector<double>& costs, double last, int64_t stages) {
   std::vector<double> sums(static_cast<size_t>(stages), 0.0);
@@ -92,13 +93,13 @@ TEST_CASE("stages of even costs are as even as any") {
 
 TEST_CASE("balance by cost gives the stage with the head fewer layers") {
   const std::string mesh = "[mesh]\nworld_size = 4\npp_size = 4\n[pipeline]\nbalance = \"cost\"\n";
-  // gemma-2-2b has 26 layers, and a head of 256,000 tokens that costs about seven layers.
+  // gemma-2-2b has 26 layers. Its head, for 256,000 tokens, costs as much as about seven layers.
   const auto stage_of =
       am::layout::stage_of_layers(plan_of(mesh, "gemma-2-2b"), model_of("gemma-2-2b"), 4);
   std::vector<int64_t> layers(4, 0);
   for (const int stage : stage_of) ++layers[static_cast<size_t>(stage)];
   CHECK(layers == std::vector<int64_t>{9, 8, 8, 1});
-  // Split points take precedence, with a warning.
+  // Split points take precedence over the balance, with a warning.
   const auto given = plan_of(mesh + "split_points = [6, 13, 20]\n", "gemma-2-2b");
   CHECK(am::layout::stage_of_layers(given, model_of("gemma-2-2b"), 4)[6] == 1);
   Diagnostics found;

@@ -1,4 +1,4 @@
-// Tests the tensor-parallel sharding of the parameters of every family.
+// Tests the tensor-parallel sharding of the parameters of models of many families.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <vector>
@@ -41,8 +41,8 @@ Layout cut_layout(const char* model, int64_t tp) {
   return am::test::layout_of(plan, config);
 }
 
-// Checks that every element is in exactly one box, copies on other ranks not counted, and that each
-// rank's boxes add up to tp_shape().
+// Checks that every element of the parameter is in exactly one box, if each copied box counts once,
+// and that each rank's boxes add up to tp_shape().
 void check_cover(const Layout& layout, const ParameterLayout& parameter) {
   const auto dim = static_cast<size_t>(parameter.tp_dim.value_or(0));
   std::vector<int> times(static_cast<size_t>(parameter.shape[dim]), 0);
@@ -73,7 +73,7 @@ TEST_CASE("the pieces of tp's ranks cover each parameter exactly once") {
       INFO(model << " " << tp);
       const Layout layout = cut_layout(model, tp);
       for (size_t i = 0; i < layout.parameters.size(); ++i) {
-        // All experts are sharded alike, so that the first one is enough.
+        // All experts are sharded alike, so a check of the first expert is enough.
         if (layout.inventory.parameters[i].expert().value_or(0) > 0) continue;
         INFO(layout.parameters[i].name);
         check_cover(layout, layout.parameters[i]);
@@ -122,13 +122,14 @@ TEST_CASE("ranks beyond the key heads share them with their neighbours") {
   CHECK(fused->grad_sum_ranks(parts[1]) == 4);
   CHECK(fused->grad_sum_ranks(parts[0]) == 1);
 
-  const am::model::ModelConfig config = am::test::model_of("llama-3.2-1b");  // 8 key heads of 64
+  // The model has 8 key heads of width 64.
+  const am::model::ModelConfig config = am::test::model_of("llama-3.2-1b");
   const auto plan = am::test::plan_of("[mesh]\nworld_size = 64\ntp_size = 32\n", "llama-3.2-1b");
   const Layout llama = am::test::layout_of(plan, config);
   for (const ParameterLayout& parameter : llama.parameters) {
     if (parameter.name != "model.layers.3.self_attn.k_proj.weight") continue;
     CHECK(parameter.tp_slices == std::vector<am::mesh::DimSlice>{{{0, 512}, 4}});
-    // tp rank 9 has key head 2, counted from 0; rank 41 stores the second FSDP half of it.
+    // tp rank 9 has key head 2, counted from 0. Rank 41 stores the head's second half under FSDP.
     const auto own = parameter.parts(llama.mesh, 32 + 9);
     REQUIRE(own.size() == 1);
     CHECK(own[0].box == am::mesh::Box{{2 * 64 + 32, 0}, {32, 2048}});

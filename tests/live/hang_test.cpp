@@ -9,8 +9,8 @@
 namespace am::live {
 namespace {
 
-// Returns the report of a rank at step 7 that has issued `issued` collectives of the group "world"
-// and has waited in the last one for `seconds`; 0: the rank does not wait.
+// Returns the report of a rank at step 7 that has issued `issued` collectives of the group "world".
+// The rank has waited in the last collective for `seconds`, or does not wait if `seconds` is 0.
 Json said(int64_t rank, uint64_t issued, double seconds) {
   launch::RankState state;
   state.rank = rank;

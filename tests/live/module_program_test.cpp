@@ -26,7 +26,8 @@ using namespace std::chrono_literals;
 
 namespace {
 
-// Sends commands to the job, and returns their answers.
+// Waits until a job runs in the run folder `run`, sends commands to the job, and returns the
+// answers.
 std::vector<inspect::Outcome> ask(const std::filesystem::path& run,
                                   const std::vector<std::string>& commands) {
   std::optional<control::FoundJob> job;

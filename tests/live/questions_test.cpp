@@ -17,7 +17,7 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Store that counts the requests and the keys in them.
+// A store that counts the requests, and records the largest number of keys in one request.
 class CountingStore : public c10d::HashStore {
  public:
   bool check(const std::vector<std::string>& keys) override {
@@ -92,8 +92,8 @@ TEST_CASE("ranks answer one after another question, and leave one answer each") 
   CHECK(two.silent.empty());
   questions.end();
   for (std::thread& thread : threads) thread.join();
-  // The store keeps the name of each rank, five questions with the end marker, and each rank's last
-  // answer.
+  // The store keeps a key with the identity of each rank, five questions and the end marker, and
+  // each rank's last answer.
   CHECK(store->getNumKeys() == 3 + 6 + 3);
 }
 

@@ -70,7 +70,8 @@ TEST_CASE("a planned visit needs no proposal, and close() ends a wait") {
   CHECK_FALSE(agreement.propose(9));
 }
 
-// Each rank steps at its own speed, at most `kApart` steps ahead, while random steps are proposed.
+// Each rank steps at its own speed, at most `kApart` steps ahead of the slowest rank, while visits
+// at random steps are proposed.
 TEST_CASE("all ranks visit at the same steps") {
   constexpr int kRanks = 4;
   constexpr int64_t kApart = 3;

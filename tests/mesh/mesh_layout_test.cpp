@@ -34,7 +34,7 @@ TEST_CASE("groups of two by two") {
 }
 
 TEST_CASE("flattened groups keep their axes' order") {
-  // Ranks row-major in (pp 1, dp_replicate 2, dp_shard 2, cp 2, tp 2).
+  // The ranks are numbered row-major in (pp 1, dp_replicate 2, dp_shard 2, cp 2, tp 2).
   const MeshLayout mesh({.dp_replicate = 2, .dp_shard = 2, .cp = 2, .tp = 2});
   CHECK(mesh.group(0, "dp_shard_cp") == std::vector<int64_t>{0, 2, 4, 6});
   CHECK(mesh.group(9, "dp_shard_cp") == std::vector<int64_t>{9, 11, 13, 15});

@@ -1,5 +1,5 @@
-// Compares the positions of each rank, and the ring steps that its queries need, with the attention
-// mask, position by position.
+// Tests that each position of a sequence belongs to one rank. Also compares the steps of ring
+// attention with the steps that follow from the attention mask, position by position.
 #include "am/mesh/sequence_cut.h"
 
 #include <algorithm>

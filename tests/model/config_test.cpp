@@ -173,7 +173,8 @@ TEST_CASE("what extends a rotary embedding is read with it") {
   CHECK_FALSE(read.truncate);
   CHECK(read.original_max_position_embeddings == 32);
   // Without the key `factor`, the scaling factor is max_position_embeddings divided by the original
-  // length. The config's own original length takes precedence over that of rope_scaling.
+  // length. The config's own key original_max_position_embeddings takes precedence over the key in
+  // rope_scaling.
   const Json implied = with(llama(), {{"rope_scaling", without(yarn, "factor")},
                                       {"original_max_position_embeddings", 16}});
   const auto lengths = parse(implied);

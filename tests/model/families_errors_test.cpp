@@ -1,4 +1,5 @@
-// Checks that wrong configs of every family add diagnostics with a location and the legal values.
+// Tests the errors of wrong configs: rule, location in the file, and legal values in the message or
+// the help.
 #include <catch2/catch.hpp>
 #include <tuple>
 
@@ -156,7 +157,7 @@ TEST_CASE("wrong values have a place and legal values") {
 }
 
 TEST_CASE("models that cannot be listed or counted are refused, not attempted") {
-  // 10,000 layers of 16,384 experts: half a billion names.
+  // 10,000 layers with 16,384 experts of three matrices each have half a billion parameter names.
   const auto names = problems(
       changed("mixtral-8x7b-v0.1", {{"num_hidden_layers", 10000}, {"num_local_experts", 16384}}));
   REQUIRE(names.size() == 1);
@@ -178,7 +179,8 @@ TEST_CASE("every integer key of every family refuses what is no size") {
                            "deepseek-v2-lite", "deepseek-v3", "gpt-oss-20b", "gpt2", "falcon-7b"}) {
     const Json json = model_json(name);
     for (const auto& [key, value] : json.items()) {
-      // Keys of the loss, the router's scores and the tokenizer do not affect the plan.
+      // Selects keys of sizes and counts. Keys of the loss, of the router's scores and of the
+      // tokenizer do not affect the plan.
       const bool planned = key.find("size") != std::string::npos || key.find("num_") == 0 ||
                            key.find("_dim") != std::string::npos ||
                            key.find("_rank") != std::string::npos || key.find("n_") == 0;

@@ -33,8 +33,9 @@ Json fixture(std::string_view family) {
   return Json::parse(am::read_file(am::cat(am::test::kDataFolder, "/families/", family, ".json")));
 }
 
-// Expands the compact list of one model's parameters that
-// scripts/fixtures/make_family_inventories.py wrote.
+// Adds the parameters of a compact list, written by scripts/fixtures/make_family_inventories.py, to
+// `out`. An entry is an index into `names`, followed by the shape. A name with `*` stands for one
+// parameter per expert.
 void add_entries(const Json& entries, const Json& names, const std::string& prefix, int experts,
                  Shapes& out) {
   for (const Json& entry : entries) {
@@ -89,8 +90,8 @@ TEST_CASE("names, shapes, windows and totals of random models are those that tra
   }
 }
 
-// Returns the number of weights, in tensors of two or more dims of one layer, that a token is
-// multiplied with. Excludes experts to which the token is not routed.
+// Returns the number of a layer's weights that one token is multiplied with: the elements of all
+// tensors of two or more dims except biases. Experts to which the token is not routed do not count.
 double active_matrices(const ModelConfig& config, const Inventory& inventory, int layer) {
   double total = 0.0;
   for (const auto& parameter : inventory.parameters) {
@@ -137,7 +138,7 @@ TEST_CASE("a layer's norms over the hidden state are counted in its profile") {
       if (over_hidden && parameter.layer == 0 && parameter.leaf() == "weight") ++norms;
     }
     INFO(family->model_type);
-    // Norms without weights have no parameters.
+    // The inventory does not list norms without weights. Layers with these norms have two of them.
     if (!family->norm_weights) norms = 2;
     CHECK(am::model::layer_profile(config, 0).hidden_norms == norms);
   }
@@ -229,8 +230,8 @@ TEST_CASE("a conv1d weight is stored the other way round") {
 TEST_CASE("multi-token prediction is counted beside the model") {
   const ModelConfig v3 = model_of("deepseek-v3");
   CHECK(v3.mtp_layers == 1);
-  // DeepSeek V3's multi-token-prediction layer: a decoder layer with experts, a projection from 2h
-  // to h, and three norms.
+  // DeepSeek V3's multi-token-prediction layer consists of a decoder layer with experts, a
+  // projection from twice the hidden size to the hidden size, and three norms.
   const int64_t hidden = 7168;
   const int64_t attention = hidden * 1536 + 1536 + 1536 * 128 * 192 + hidden * 576 + 512 +
                             512 * 128 * 256 + 128 * 128 * hidden;

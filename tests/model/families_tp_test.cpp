@@ -26,7 +26,7 @@ ModelConfig short_model(const std::string& name) {
   return config;
 }
 
-// A model with its resolved tensor-parallel plan, which must have no diagnostics.
+// A model with its resolved TP plan. The constructor checks that the plan has no diagnostics.
 struct Planned {
   ModelConfig config;
   Inventory inventory;
@@ -68,7 +68,8 @@ TEST_CASE("every family's own plan resolves without a complaint, with SP and wit
       const Planned planned(name, sequence_parallel);
       const std::string embedding = am::cat(planned.inventory.names.embedding, ".weight");
       CHECK(planned.cut(embedding) == 0);
-      // The loss is vocabulary-parallel; a tied head is the embedding itself.
+      // The head is cut over the vocabulary for the vocabulary-parallel loss. A tied head has no
+      // parameter of its own.
       if (!planned.config.tie_word_embeddings) CHECK(planned.cut("lm_head.weight") == 0);
     }
   }
@@ -145,14 +146,14 @@ TEST_CASE("fused matrices are cut slice by slice") {
   CHECK(qkv.shard_dim == 0);
   REQUIRE(qkv.slices.size() == 3);
   CHECK(qkv.slices[0].heads == 0);
-  CHECK(qkv.slices[1].heads == 10);  // number of key heads, which neighbouring ranks may share
+  CHECK(qkv.slices[1].heads == 10);  // key heads; neighbouring ranks may share a head
   CHECK(qkv.slices[2].offset == 5120 + 1280);
   const auto& gate_up = phi.at("model.layers.0.mlp.gate_up_proj.weight");
   REQUIRE(gate_up.slices.size() == 2);
   CHECK(gate_up.slices[1].offset == 17920);
   CHECK(phi.at("model.layers.0.input_layernorm.weight").grad_sum_over_tp);
   const Planned gpt2("gpt2", false);
-  CHECK(gpt2.cut("transformer.h.0.attn.c_attn.weight") == 1);  // [in, out]
+  CHECK(gpt2.cut("transformer.h.0.attn.c_attn.weight") == 1);  // stored as [in, out]
   CHECK(gpt2.cut("transformer.h.0.attn.c_attn.bias") == 0);
   CHECK(gpt2.at("transformer.h.0.attn.c_attn.bias").slices.size() == 3);
   CHECK(gpt2.cut("transformer.h.0.attn.c_proj.weight") == 0);
@@ -185,7 +186,7 @@ TEST_CASE("norms over all heads together are cut as the heads are") {
   CHECK(olmo.cut("model.layers.0.self_attn.q_norm.weight") == 0);
   CHECK_FALSE(olmo.at("model.layers.0.self_attn.q_norm.weight").grad_sum_over_tp);
   CHECK(olmo.at("model.layers.0.self_attn.k_norm.weight").slices.size() == 1);
-  // A plan may gather the heads before the norms.
+  // In this plan, the projections gather the heads, so the norms read whole heads and stay whole.
   TpPlan gathered = family_tp_plan(olmo.config, false);
   for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
     gathered.rules.push_back({am::cat("model.layers.*.self_attn.", name), TpStyle::kColwiseRep});

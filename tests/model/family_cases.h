@@ -1,4 +1,4 @@
-// Configs of every family: the random ones of tests/data/families and those of plans/models.
+// Parses model configs, and reads the random configs of every family from tests/data/families.
 #pragma once
 
 #include <catch2/catch.hpp>

@@ -18,7 +18,7 @@ TEST_CASE("NVIDIA's and Megatron-Bridge's published operations per token") {
         Approx(57.9e9).epsilon(2e-3));
   CHECK(am::model::nvidia_flops_per_token(model_of("llama-3.1-70b"), 8192) ==
         Approx(481e9).epsilon(2e-3));
-  // For the 405B model, the published pair is one per cent above the formula.
+  // For the 405B model, the figure from the published pair is one per cent above the formula.
   CHECK(am::model::nvidia_flops_per_token(model_of("llama-3.1-405b"), 8192) ==
         Approx(2649e9).epsilon(1e-2));
   CHECK(am::model::megatron_bridge_flops_per_token(model_of("llama-3.1-70b"), 8192) ==
@@ -32,7 +32,7 @@ TEST_CASE("torchtitan's figure of 2024 counts the table, its code of today does 
   CHECK(am::model::palm_flops_per_token(llama, 8192) == Approx(61.06e9).epsilon(1e-3));
   CHECK(am::model::torchtitan_flops_per_token(llama, 8192) ==
         Approx(6.0 * (8030261248.0 - 128256.0 * 4096) + 12.0 * 32 * 4096 * 8192));
-  // torchtitan's formula omits the embedding table even if the head is tied to it.
+  // torchtitan's formula omits the embedding table even if the head is tied to the table.
   CHECK(am::model::torchtitan_flops_per_token(model_of("llama-3.2-1b"), 4096) ==
         Approx(6.0 * (1235814400.0 - 128256.0 * 2048) + 12.0 * 16 * 2048 * 4096));
 }

@@ -28,8 +28,8 @@ constexpr int64_t kTp = 2;
 constexpr int64_t kTokens = 4;
 constexpr int64_t kHeads = 2;
 
-// The (token, head) pairs to which a rank applies a parameter. A parameter that does not act on
-// heads has one head.
+// The (token, head) pairs to which a rank applies a parameter. For a parameter that does not act on
+// heads, each token is paired with all heads.
 using Work = std::set<std::pair<int64_t, int64_t>>;
 
 struct Ranges {
@@ -88,8 +88,8 @@ class RankWalk {
     return std::nullopt;
   }
 
-  // Returns the tokens and heads in a projection's output: a sharded projection gathers the tokens,
-  // and a column-wise one shards the heads.
+  // Returns the tokens and heads in a projection's output. A sharded projection gathers the tokens.
+  // A column-wise projection also shards the heads.
   Ranges after(int layer, Role role) const {
     const auto own = style_of(layer, role);
     const auto style = own.has_value() ? own : style_of(layer, Role::kQkv);

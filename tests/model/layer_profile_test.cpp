@@ -14,8 +14,8 @@ using am::model::LayerProfile;
 using am::model::ModelConfig;
 using am::test::model_of;
 
-// Returns the number of weights in tensors of two or more dims of one layer, which are the matmul
-// weights of a dense layer.
+// Returns the number of elements in a layer's tensors of two or more dims. In a dense layer, these
+// are the matmul weights.
 double matrices(const ModelConfig& config, int layer) {
   double total = 0.0;
   for (const auto& parameter : am::model::build_inventory(config).parameters) {

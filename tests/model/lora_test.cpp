@@ -1,5 +1,5 @@
-// Tests LoRA adapters in a model's description: which modules have one, parameter names, and tp
-// sharding.
+// Tests LoRA adapters in a model's description: the modules with an adapter, the names of adapter
+// parameters, and their sharding over tp.
 #include "am/model/lora.h"
 
 #include <algorithm>
@@ -21,7 +21,7 @@ Inventory adapted(const std::string& name, std::vector<std::string> targets, int
       with_lora(describe(test::model_of(name)), {rank, 1.0, std::move(targets)}));
 }
 
-// Returns modules with an adapter, with layer numbers replaced by `*`.
+// Returns the names of the modules with an adapter. `*` replaces layer numbers.
 std::set<std::string> modules_of(const Inventory& inventory) {
   std::set<std::string> modules;
   for (const ParameterSpec& parameter : inventory.parameters) {
@@ -51,7 +51,7 @@ TEST_CASE("an adapter's two matrices follow their module's parameters") {
   CHECK(at[3].leaf() == "lora_B.weight");
   CHECK(at[4].name == "model.layers.3.self_attn.k_proj.weight");
   CHECK(inventory.total() == plain.total() + 24 * 2 * 8 * 896);
-  // A layer's unit includes its adapters.
+  // A layer's FSDP unit includes the layer's adapters.
   for (const Unit& unit : shard_units(inventory)) {
     if (unit.layer != 3) continue;
     CHECK(unit.parameters.size() == shard_units(plain)[4].parameters.size() + 2);
@@ -125,7 +125,8 @@ TEST_CASE("a target without a module that can have an adapter is named, with the
 }
 
 TEST_CASE("modules to save have a weight and no adapter") {
-  // Returns "MODULE WHY" for an entry of modules_to_save; empty if the entry is legal.
+  // Returns "MODULE REASON" for an illegal entry of modules_to_save, or an empty string for a legal
+  // entry. MODULE is "nothing" if the entry matches no module.
   const auto problem = [](const ModelConfig& config, const std::string& entry) {
     const LoraConfig lora{4, 1.0, {"q_proj"}, 0.0, {entry}};
     const auto bad = find_bad_saved(with_lora(describe(config), lora), lora);
@@ -176,8 +177,8 @@ TEST_CASE("tp cuts A as W's columns and B as W's rows; what stays whole sums its
       CHECK(b.grad_sum_over_tp);
     }
   }
-  // Without a rule for lm_head, every rank applies its adapter to all tokens, so the gradients need
-  // no sum over tp.
+  // Without a rule for lm_head, every rank applies the adapter of lm_head to all tokens, so the
+  // gradients need no sum over tp.
   TpPlan plan = family_tp_plan(config, false);
   std::erase_if(plan.rules, [](const TpRule& rule) { return rule.pattern == "lm_head"; });
   Diagnostics found;

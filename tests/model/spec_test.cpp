@@ -123,7 +123,7 @@ TEST_CASE("widths agree with the heads that attention counts") {
     for (const LayerSpec& layer : describe(config).kinds) {
       const AttentionSpec& a = layer.attention;
       CHECK(layer.has(Role::kAttentionOut) == (a.heads > 0));
-      if (a.heads == 0) continue;  // a layer with another mixer
+      if (a.heads == 0) continue;  // no attention, as in a Mamba layer
       CHECK(layer.find(Role::kAttentionOut)->in == a.heads * a.v_width);
       const int64_t queries = a.heads * (a.qk_width + (a.gated ? a.v_width : 0));
       if (a.latent) {
@@ -153,7 +153,7 @@ TEST_CASE("slices cover a fused matrix, and grains divide what they are of") {
   }
 }
 
-// Projections that read or write the residual stream must have its width, the hidden size.
+// Projections that read or write the residual stream must have the hidden size as width.
 TEST_CASE("what reads the hidden state is as long as it, and so is what writes it") {
   for (const ModelConfig& config : all_cases()) {
     INFO(config.text);
@@ -196,14 +196,15 @@ TEST_CASE("families say what their layers compute beside Llama's") {
   CHECK(gemma3.layer(0).attention.rope == 1);
   CHECK(gemma3.layer(5).attention.rope == 0);
   CHECK_FALSE(gemma3.layer(0).attention.softcap.has_value());
-  // Gemma 3's class has the key, but does not apply the cap.
+  // Gemma 3's config has the key attn_logit_softcapping, but the class does not apply it.
   const ModelConfig capped = am::test::changed_config(
       "gemma3_text", "\"attn_logit_softcapping\": null", "\"attn_logit_softcapping\": 50.0");
   CHECK_FALSE(describe(capped, 0).attention.softcap.has_value());
 
   const LayerSpec phi = describe(model_of("phi-2"), 0);
   CHECK(phi.attention.rotated == 32);
-  // Other families' classes have Phi's key too, but rotate whole heads.
+  // Llama's config may contain Phi's key partial_rotary_factor, but Llama's class rotates whole
+  // heads.
   const ModelConfig llama =
       am::test::changed_config("llama", "\"rope_type\": \"llama3\"",
                                "\"rope_type\": \"llama3\", \"partial_rotary_factor\": 0.5");

@@ -1,6 +1,6 @@
-// Checks every causal model of transformers whose config has Llama's size keys but another
-// model_type: its total of parameters is exact, or the config is refused.
-// scripts/fixtures/check_unknown_families.py writes the configs.
+// Tests the causal models of transformers whose config has Llama's size keys and a model_type that
+// automesh does not know. Each model's number of parameters must be exact, or its config must be
+// refused. scripts/fixtures/check_unknown_families.py wrote the configs.
 #include <catch2/catch.hpp>
 #include <string>
 #include <vector>

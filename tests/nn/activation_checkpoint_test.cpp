@@ -1,5 +1,5 @@
 // Tests a decoder with activation checkpointing in one process: gradients are bitwise equal to
-// those without it, and fewer bytes are kept until backward.
+// gradients without checkpointing, and fewer bytes are kept until backward.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

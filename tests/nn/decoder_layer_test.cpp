@@ -1,5 +1,5 @@
-// Compares DecoderLayer, in every mode of activation checkpointing, with plain_layer for layers of
-// every kind.
+// Compares DecoderLayer, in every mode of activation checkpointing, with plain_layer(), which
+// computes the layer's equation without checkpointing.
 #include "am/nn/decoder_layer.h"
 
 #include <ATen/ATen.h>
@@ -16,8 +16,8 @@
 namespace am::nn {
 namespace {
 
-// Returns the rotation of positions 0 to `length` - 1 for a layer; an undefined one if the layer
-// does not rotate its heads.
+// Returns the rotation of positions 0 to `length` - 1 for a layer, or an empty Rotation if the
+// layer does not rotate its heads.
 Rotation rotation_of(const model::DecoderSpec& spec, const DecoderLayer& layer, int64_t length) {
   if (layer.self_attn.rope < 0) return {};
   const model::RopeConfig& rope = spec.ropes[static_cast<size_t>(layer.self_attn.rope)];

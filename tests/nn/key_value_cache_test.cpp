@@ -35,7 +35,7 @@ at::Tensor ids_up_to(const at::Tensor& ids_BT, int64_t length) {
 
 TEST_CASE("logits behind a cache of keys are those of the whole sequence", "[nn]") {
   const at::NoGradGuard no_grad;
-  std::optional<fused::PassForGpu> gpu;  // if set, flash attention runs where it can
+  std::optional<fused::PassForGpu> gpu;  // if set, flash attention runs where possible
   if (GENERATE(false, true)) gpu.emplace();
   // The families cover sliding windows, attention sinks, soft caps, latent attention, learned
   // position embeddings, LongRoPE, experts and biases.

@@ -1,5 +1,5 @@
-// Tests rotary frequencies. parallel/transformers_test.cpp compares their use by the families with
-// transformers.
+// Tests the frequencies of rotary embeddings. parallel/transformers_test.cpp compares whole models
+// with transformers.
 #include "am/nn/rope.h"
 
 #include <ATen/ATen.h>

@@ -53,7 +53,8 @@ void give_values(nn::Decoder& decoder, const NamedTensors& values) {
   }
 }
 
-// Adds the decoder's gradients to `sums`, so that a parameter on two stages gets the sum of both.
+// Adds the decoder's gradients to `sums`. For a parameter on two stages, the result is the sum of
+// the gradients of both stages.
 void add_gradients(const nn::Decoder& decoder, NamedTensors& sums) {
   for (const auto& parameter : decoder.parameters()) {
     const at::Tensor& gradient = parameter->value.grad();
@@ -125,8 +126,8 @@ JoinedPass run_stages(const StagedModel& model, const StageBatch& batch,
 }  // namespace
 
 // The head is tied in gemma2, gemma3_text, gpt2 (with learned positions), phi-tied and falcon.
-// gemma3_text has two kinds of windows; qwen3_moe, gpt_oss and deepseek_v3 (after dense layers)
-// have experts; phi3 has fused matrices; phi and phi-tied have a biased head.
+// gemma3_text has layers with and without a sliding window; qwen3_moe, gpt_oss and deepseek_v3
+// (after dense layers) have experts; phi3 has fused matrices; phi and phi-tied have a biased head.
 TEST_CASE("two stages give the whole decoder's logits and gradients to the bit") {
   const std::string family = GENERATE("llama", "gemma2", "gemma3_text", "gpt2", "phi3", "phi",
                                       "phi-tied", "qwen3_moe", "gpt_oss", "deepseek_v3", "falcon");

@@ -132,8 +132,8 @@ TEST_CASE("inputs first and weights later give the bits of both at once", "[weig
   const auto mode = GENERATE(ActivationCheckpointing::kOff, ActivationCheckpointing::kFull,
                              ActivationCheckpointing::kSelective, ActivationCheckpointing::kMlp);
   INFO(family << ", checkpointing " << static_cast<int>(mode));
-  // Without oneDNN, the expected gradients are computed in a weight pass, too: outside of one,
-  // at::linear's own autograd node swaps the sides of the product and rounds differently.
+  // Without oneDNN, the expected gradients are also computed in a weight pass. Outside a weight
+  // pass, at::linear's own autograd node swaps the sides of the product and rounds differently.
   check_in_halves(family, {.checkpointing = mode}, nn::fused::multiplies_with_onednn());
 }
 
@@ -159,8 +159,8 @@ TEST_CASE("a pass in force changes nothing by itself", "[weight_pass]") {
   }
 }
 
-// Between the halves, the products of each layer, of the embedding and of the head keep their
-// inputs and the gradients of their outputs.
+// Between the two halves of backward, the postponed products of each layer, of the embedding and of
+// the head keep their inputs and the gradients of their outputs.
 TEST_CASE("between the halves the operands of the owed products are kept, and no longer",
           "[weight_pass]") {
   const auto mode = GENERATE(ActivationCheckpointing::kOff, ActivationCheckpointing::kFull);
@@ -189,7 +189,7 @@ TEST_CASE("between the halves the operands of the owed products are kept, and no
   const int64_t hk = config.num_attention_heads * config.head_dim;
   const int64_t gk = config.num_key_value_heads * config.head_dim;
   const int64_t of_layer = 4 * d + 2 * hk + 2 * gk + 3 * f;
-  // The input and the output's gradient of the head, and the gradient of the embedding's output.
+  // The head's input, the gradient of its output, and the gradient of the embedding's output.
   const int64_t of_ends = d + config.vocab_size + d;
   const int64_t n = kPassRows * kPassLength;
   const int64_t wanted = 4 * n * (config.num_hidden_layers * of_layer + of_ends);

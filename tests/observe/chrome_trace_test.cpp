@@ -1,4 +1,5 @@
-// Ranges of a unit's backward contain whole events of autograd in the copy of a trace.
+// Tests copy_nested(): in the copy of a trace, the range of a unit's backward contains whole
+// autograd events.
 #include "am/observe/chrome_trace.h"
 
 #include <catch2/catch.hpp>
@@ -39,7 +40,7 @@ TEST_CASE("edges of backward ranges move to the begin of autograd's events") {
     REQUIRE(text.substr(0, others.size()) == others);
     return text.substr(others.size());
   };
-  // Both edges are inside events.
+  // Both edges of the range are inside events, so they move to the begins of these events.
   CHECK(copied(backward(7, "\"ts\": 105.250, \"dur\": 5214406330390.000")) ==
         backward(7, "\"ts\": 100.000, \"dur\": 5214406330377.646"));
   // The end is between two events, so it does not move.
@@ -50,7 +51,7 @@ TEST_CASE("edges of backward ranges move to the begin of autograd's events") {
         backward(8, "\"ts\": 103.999, \"dur\": 0.001"));
   CHECK(copied(backward(9, "\"ts\": 105.250, \"dur\": 6.500")) ==
         backward(9, "\"ts\": 105.250, \"dur\": 6.500"));
-  // Other notations of time are copied.
+  // A range whose times are written without decimals is copied unchanged.
   CHECK(copied(backward(7, "\"ts\": 105, \"dur\": 6")) == backward(7, "\"ts\": 105, \"dur\": 6"));
 }
 

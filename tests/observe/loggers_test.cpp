@@ -64,8 +64,8 @@ class Shells {
 
 bool is_alive(pid_t pid) { return ::kill(pid, 0) == 0; }
 
-// Returns whether a process, or the group -pid, ends soon. A killed process exists until its parent
-// has reaped it.
+// Returns whether a process ends within 5 seconds; if `pid` is negative, whether the process group
+// -pid does. A killed process exists until its parent has reaped it.
 bool ends(pid_t pid) {
   for (int i = 0; i < 500 && is_alive(pid); ++i) std::this_thread::sleep_for(10ms);
   return !is_alive(pid);
@@ -122,7 +122,7 @@ TEST_CASE(
   REQUIRE(shells.notes.size() == 1);
   CHECK_THAT(shells.notes[0], Catch::Contains("shell0 did not end within 0.3 s and was killed"));
   CHECK_FALSE(is_alive(first));
-  CHECK(ends(-first));  // its process group, with the sleep
+  CHECK(ends(-first));  // the logger's process group, which includes sleep
   CHECK(is_alive(-shells.pid(1)));
   ::kill(-shells.pid(1), SIGKILL);
 }
@@ -141,7 +141,7 @@ TEST_CASE("loggers outlive a job that ends without finish()") {
   shells.loggers.reset();
   const std::string name = cat("/proc/", pid, "/comm");
   for (int i = 0; i < 500 && read_file(name) != "sleep\n"; ++i) std::this_thread::sleep_for(10ms);
-  CHECK(read_file(name) == "sleep\n");  // cat has read its end, and the script runs on
+  CHECK(read_file(name) == "sleep\n");  // cat has read the pipe's end; the script continues
   CHECK(shells.notes.empty());
   ::kill(pid, SIGKILL);
   ::waitpid(pid, nullptr, 0);

@@ -16,7 +16,7 @@ void add_ordinary(LossSpikes& spikes, int64_t first, int64_t count) {
 TEST_CASE("the first loss of a spike is reported, with its distance in standard deviations") {
   LossSpikes spikes(6.0, 16);
   add_ordinary(spikes, 1, 16);
-  CHECK_FALSE(spikes.add(17, 2.6));  // 5 standard deviations of 0.1
+  CHECK_FALSE(spikes.add(17, 2.6));  // 5 standard deviations (0.1 each) above the mean
   add_ordinary(spikes, 18, 16);
   const auto warning = spikes.add(34, 3.1);
   REQUIRE(warning);
@@ -33,7 +33,7 @@ TEST_CASE("a falling, a constant and a short series have no spikes") {
   for (int64_t step = 1; step <= 7; ++step) CHECK_FALSE(spikes.add(step, step < 7 ? 2.0 : 900.0));
   LossSpikes constant(6.0, 16);
   for (int64_t step = 1; step <= 40; ++step) CHECK_FALSE(constant.add(step, 2.0));
-  CHECK_FALSE(constant.add(41, 2.01));  // 5 thousandths of the mean
+  CHECK_FALSE(constant.add(41, 2.01));  // above the mean by 5 thousandths, less than 6
   CHECK(constant.add(42, 2.05));
   LossSpikes falling(6.0, 16);
   double loss = 10.0;

@@ -13,7 +13,7 @@
 namespace am::observe {
 namespace {
 
-// Returns a record in which every value is set, with numbers that differ.
+// Returns a record with a different number for each of metric_keys().
 StepMetrics full_record(int64_t step) {
   StepMetrics metrics;
   double next = 0.25 + static_cast<double>(step);
@@ -62,7 +62,7 @@ TEST_CASE("every number of a line is read as it was written") {
     for (char& c : pointer) c = c == '.' ? '/' : c;
     CHECK(series.values[i].back() == line.at(Json::json_pointer(pointer)).get<double>());
   }
-  // metric_keys() lists all keys of a line whose values are numbers.
+  // metric_keys() lists all keys of the line except `step`.
   const Json flat = line.flatten();
   CHECK(flat.size() == metric_keys().size() + 1);
 }

@@ -31,7 +31,7 @@ TEST_CASE("the rank for which its peers wait is found, with the kind of its time
   times[2] = {.compute = 1.3, .data = 0.01, .saving = 0.5};
   slow = find_slow_ranks(times, peers);
   REQUIRE(ranks_of(slow) == std::vector<int64_t>{2});
-  CHECK(slow[0].kind == "saving");  // the largest excess
+  CHECK(slow[0].kind == "saving");  // exceeds its median more than compute does
 }
 
 TEST_CASE("one of two ranks can be slow, and small differences are not reported") {

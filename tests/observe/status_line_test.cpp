@@ -15,8 +15,8 @@ std::string step_line(int step, double loss) {
       "mem 412.50 MiB | eta 0:01:01");
 }
 
-// Returns what a terminal shows after the bytes, line by line: \r returns to the line's beginning,
-// and ESC[K clears the rest of it.
+// Returns the lines that a terminal shows after it receives `bytes`: \r returns to the beginning of
+// the line, and ESC[K clears the rest of the line.
 std::vector<std::string> screen(const std::string& bytes) {
   std::vector<std::string> lines = {""};
   for (size_t i = 0; i < bytes.size(); ++i) {

@@ -66,13 +66,13 @@ TEST_CASE("a step line has the passes through the data") {
   StepMetrics metrics = sample(1, 1.0);
   metrics.epochs = {1.257};
   CHECK_THAT(line.format(metrics), Catch::Contains("| epoch 1.26 |"));
-  metrics.epochs = {1.257, 0.5};  // a mixture
+  metrics.epochs = {1.257, 0.5};  // a mixture of two sources
   CHECK_THAT(line.format(metrics), !Catch::Contains("epoch"));
 }
 
 TEST_CASE("validation and saving count for the time left") {
   TimeLeft left;
-  left.add(/*step_seconds=*/9.0, /*other_seconds=*/0.0);  // a first step is slow
+  left.add(/*step_seconds=*/9.0, /*other_seconds=*/0.0);  // the first step does not count
   CHECK_FALSE(left.seconds(10));
   left.add(1.0, 0.0);
   CHECK(left.seconds(10).value() == Approx(10.0));

@@ -15,7 +15,7 @@ using namespace am::observe;
 
 namespace {
 
-// A protobuf message, parsed without the code of the writer: the values of each field, by number.
+// A protobuf message: the values of each field, by field number. Parsed without the writer's code.
 struct Message {
   std::map<uint64_t, std::vector<std::string>> fields;  // raw bytes; varints as 8 bytes
 };

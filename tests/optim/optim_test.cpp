@@ -1,5 +1,5 @@
-// Compares schedules, clipping and AdamW with hand-computed values. train/loop_test.cpp compares
-// the whole loop with PyTorch.
+// Compares learning-rate schedules, clipping and AdamW with hand-computed values.
+// train/loop_test.cpp compares the whole training loop with PyTorch.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -97,7 +97,7 @@ TEST_CASE("the norm counts every shard once, over all ranks") {
   runtime::run_ranks(2, [](const runtime::World& world) {
     const runtime::Group group = world.make_group("all", {0, 1});
     const std::vector<GradientShard> shards = {
-        {at::full({2}, 3.0F), true},               // a different piece on each rank: 4 * 9
+        {at::full({2}, 3.0F), true},               // 2 different elements on each rank: 4 * 9
         {at::full({1}, 8.0F), world.rank() == 0},  // a replica on both ranks: 64
         {at::Tensor(), true}};
     RANK_CHECK(std::abs(global_norm(shards, group) - 10.0) < 1e-9);

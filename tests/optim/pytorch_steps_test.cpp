@@ -1,6 +1,6 @@
-// Compares four steps of every optimizer with PyTorch's on the same gradients
-// (tests/data/optimizers, made by scripts/fixtures/make_optimizer_fixtures.py): values and states,
-// also with parameters without weight decay.
+// Compares parameters and optimizer states after four steps of every optimizer with PyTorch's, on
+// the same gradients (tests/data/optimizers, made by scripts/fixtures/make_optimizer_fixtures.py).
+// In some cases, parameters are excluded from weight decay.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -128,7 +128,7 @@ TEST_CASE("an orthogonal factor has singular values about 1, and the same singul
   const at::Tensor values = at::linalg_svdvals(factor);
   CHECK(values.min().item<double>() > 0.5);
   CHECK(values.max().item<double>() < 1.3);
-  // U^T factor V is diagonal.
+  // If U S V^T is the matrix's singular value decomposition, U^T factor V is diagonal.
   const auto [u, s, v_t] = at::linalg_svd(matrix, /*full_matrices=*/false);
   const at::Tensor inside = u.t().mm(factor).mm(v_t.t());
   CHECK((inside - inside.diagonal().diag_embed()).abs().max().item<double>() < 0.1);

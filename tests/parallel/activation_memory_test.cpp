@@ -49,7 +49,8 @@ double predicted_bytes(const config::Plan& plan, int64_t ranks) {
   }
   const auto words = static_cast<double>(config->vocab_size / sizes->tp);
   bytes += predict::capped_logits_bytes(context, *config, words);
-  // The look-up also saves the ids, which are in memory before.
+  // The prediction for the embedding includes the ids, 8 bytes per token. measure() does not count
+  // the ids, because they exist before the forward pass.
   bytes += predict::embedding_activations(context, *config) - 8.0 * context.tokens;
   const double head = static_cast<double>(config->vocab_size * config->hidden_size);
   return bytes + predict::cast_weights_bytes(context, head);

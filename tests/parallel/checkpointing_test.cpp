@@ -1,4 +1,5 @@
-// Logits, gradients and losses under activation checkpointing equal those without it, bit by bit.
+// Logits, gradients and losses under activation checkpointing equal those without checkpointing,
+// bit by bit.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -50,7 +51,7 @@ std::string plan_text(const std::string& family, const test::LayoutCase& layout,
              with_mode(layout, mode));
 }
 
-// "RANK:UNIT" -> the unit's flat gradient, and "RANK: logits" -> the logits.
+// Maps "RANK:UNIT" to the unit's flat gradient on the rank, and "RANK: logits" to the logits.
 using Gradients = std::map<std::string, at::Tensor>;
 
 Gradients first_gradients(const std::string& family, const test::LayoutCase& layout,

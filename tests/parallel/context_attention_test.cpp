@@ -68,8 +68,8 @@ std::optional<at::Tensor> sinks_in(const Tensors& in) {
   return in.size() == 4 ? std::optional(in[3]) : std::nullopt;
 }
 
-// Returns a rank's part of x_BHTX. Padding positions, which follow all other positions, have the
-// value `padding`.
+// Returns a rank's part of x_BHTX, [batch, heads, tokens, width]. Padding positions, which follow
+// all other positions, have the value `padding`.
 at::Tensor own(const at::Tensor& x_BHTX, const mesh::SequenceCut& cut, int64_t index,
                double padding = 1.0) {
   std::vector<int64_t> behind = x_BHTX.sizes().vec();

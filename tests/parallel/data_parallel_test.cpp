@@ -1,6 +1,6 @@
-// DataParallel as programs call it: gathering units by module name, the gradient divide factor,
-// reductions that are still in flight after a backward pass, and parameters that received no
-// gradient.
+// Tests DataParallel's public functions: gathering units by module name, the gradient divide
+// factor, reductions that are still in flight after a backward pass, parameters that received no
+// gradient, and double buffers.
 #include "am/parallel/data_parallel.h"
 
 #include <ATen/ATen.h>
@@ -86,7 +86,7 @@ TEST_CASE("resharding drops what is being gathered: the next pass sees new value
     checkpoint::load_or_initialize(*rank.model, plan);
     auto& data_parallel = rank.model->data_parallel();
     const at::NoGradGuard no_grad;
-    auto handle = data_parallel.unshard("", /*async_op=*/true);  // never waited for
+    auto handle = data_parallel.unshard("", /*async_op=*/true);  // in flight during reshard()
     data_parallel.reshard("");
     for (const auto& group : data_parallel.groups()) group->trained().mul_(2.0);
     const at::Tensor logits = rank.model->forward(ids()).clone();
@@ -109,7 +109,7 @@ TEST_CASE("gradients are sums, divided by the factor that is set") {
     const at::Tensor sums = gradients(*rank.model).clone();
     rank.model->data_parallel().zero_grad();
     for (const auto& group : rank.model->data_parallel().groups()) {
-      RANK_CHECK(!group->flat_grad().defined());  // freed before the next forward
+      RANK_CHECK(!group->flat_grad().defined());  // freed by zero_grad()
     }
     rank.model->data_parallel().set_gradient_divide_factor(8.0);
     backward(*rank.model);

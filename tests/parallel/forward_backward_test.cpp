@@ -1,5 +1,5 @@
-// ParallelModel::forward_backward computes the same bits as a hand-written loop over micro-batches,
-// and gradients are reduced only when the caller requests it, as a pipeline schedule does.
+// ParallelModel::forward_backward computes the same bits as a hand-written loop over micro-batches.
+// The caller decides when gradients are reduced, as pipeline schedules require.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kRowLength = 16;
 constexpr double kDivisor = 96.0;
 
-// Provides micro-batches first to first + count - 1 of this rank.
+// Provides `count` micro-batches of this rank, beginning with number `first`.
 class RowsOfRank final : public MicroBatches {
  public:
   RowsOfRank(const runtime::DeviceMesh& mesh, int64_t first, int64_t count)
@@ -199,7 +199,7 @@ TEST_CASE("gradients are reduced when they are asked to be, and units stay until
       }
       data_parallel.set_reshard_after_backward(true);
       data_parallel.reshard("");
-      // A second call has nothing to send.
+      // A second reduce_gradients() has nothing to send.
       data_parallel.reduce_gradients();
       RANK_CHECK(equal_all(flat_gradients(*rank.model), wanted));
     });

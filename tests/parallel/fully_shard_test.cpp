@@ -1,5 +1,5 @@
-// Shards, gradients and optimizer states of one step compared with PyTorch's fully_shard on the
-// same weights and samples (tests/data/fsdp, made by scripts/fixtures/make_fsdp_fixtures.py).
+// Compares shards, gradients and optimizer states of one step with those of PyTorch's fully_shard
+// on the same weights and samples. scripts/fixtures/make_fsdp_fixtures.py wrote tests/data/fsdp.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -105,7 +105,8 @@ void check_facts(const std::vector<double>& got, const Json& mine, const std::st
   }
 }
 
-// Compares a step with fully_shard's on every rank. `options`: further keys of [strategy].
+// Compares a step with fully_shard's on every rank. `mesh`: key in the family's JSON file. `sizes`,
+// `options`: further keys of [mesh] and of [strategy]. `frozen`: value of model.freeze_params.
 void compare(const std::string& family, const std::string& mesh, int64_t ranks,
              const std::string& sizes, const std::string& options = {},
              const std::string& frozen = "[]") {

@@ -1,5 +1,5 @@
-// Backward in two halves (input gradients first, weight gradients later) under data and tensor
-// parallelism: units may be freed between the halves, and the reduced gradients equal those of a
+// Tests backward in two halves (input gradients first, weight gradients later) under data and
+// tensor parallelism. Units may be freed between the halves. The reduced gradients equal those of a
 // single backward bit by bit.
 #include <ATen/ATen.h>
 

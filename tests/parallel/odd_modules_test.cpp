@@ -52,7 +52,7 @@ void check_gradients(const Loss& loss, const std::set<std::string>& without_grad
             std::any_of(sharded.layout().parameters.begin(), sharded.layout().parameters.end(),
                         [&](const auto& parameter) { return parameter.name == wanted.key(); });
         if (!known || without_gradient.contains(wanted.key()))
-          continue;  // a second name of a shared parameter, or no gradient
+          continue;  // a second name of a shared parameter, or a parameter without a gradient
         const at::Tensor got = sharded.full_gradient(wanted.key());
         const std::lock_guard lock(mutex);
         INFO(wanted.key());

@@ -63,8 +63,9 @@ std::vector<at::Tensor> two_steps(const config::Plan& plan, const runtime::World
   return values;
 }
 
-// Compares the parameters after training on the stand-in device with those after training on the
-// host. They differ by rounding, because the host's fused operators sum in another order.
+// Compares the parameters after training on the stand-in device with the parameters after training
+// on the host. The values differ by rounding, because the host's fused operators sum in another
+// order.
 void check_against_host(const config::Plan& plan, int64_t ranks, double tolerance = 1e-4) {
   std::vector<at::Tensor> wanted(static_cast<size_t>(ranks));
   const auto values = [&](const runtime::World& world) {

@@ -1,6 +1,6 @@
-// Packed sequences: several sequences in one row have the values of transformers
-// (tests/data/hf/*/packed.safetensors, made by scripts/fixtures/make_fixtures.py) and of the same
-// sequences one by one.
+// Packed sequences, several in one row, have the logits of transformers
+// (tests/data/hf/*/packed.safetensors, made by scripts/fixtures/make_fixtures.py) and the gradients
+// of the same sequences one by one.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

@@ -105,7 +105,7 @@ struct Outcome {
   NamedTensors gradients;  // full gradients
 };
 
-// Collective: returns the full gradients of all trainable parameters.
+// Returns the full gradients of all trainable parameters. All ranks must call this function.
 NamedTensors gradients_of(const ParallelModel& model) {
   NamedTensors gradients;
   for (const auto& parameter : model.layout().parameters) {

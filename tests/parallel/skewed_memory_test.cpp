@@ -25,9 +25,9 @@ int64_t planned(const config::Plan& plan, predict::Routing routing) {
   return bytes.total() - bytes.optimizer;
 }
 
-// Runs forward and backward of a model whose parameters are zeros: all experts have equal scores,
-// so every token is routed to the same experts. Returns the largest peak of all ranks. Sets
-// `counts` to the number of tokens per expert.
+// Runs forward and backward of a model whose parameters are zeros. All experts have equal scores,
+// so every token is routed to the same experts. Returns the largest peak of all ranks, in bytes.
+// Sets `counts` to one rank's number of tokens per expert, layer after layer.
 int64_t measured(const config::Plan& plan, std::vector<int64_t>& counts) {
   int64_t peak = 0;
   std::mutex mutex;

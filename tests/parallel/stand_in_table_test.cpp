@@ -1,6 +1,6 @@
-// Every strategy and mesh axis on stand-in devices, which have separate memory and communicate
-// through host memory, as backend = "cuda:gloo" does on GPUs. Gradients, losses, weights and
-// messages equal those of the same job on the CPU.
+// Runs every strategy and mesh axis on stand-in devices, which have separate memory and communicate
+// through host memory, as backend = "cuda:gloo" does on GPUs. Compares gradients, losses, weights
+// and messages with those of the same job on the CPU.
 #include <catch2/catch.hpp>
 #include <cmath>
 #include <set>
@@ -73,9 +73,9 @@ TEST_CASE("strategies and layouts on stand-in devices") {
       const test::StandInRow row = test::run_on_stand_ins(combination);
       CHECK(row.gradients <= (row.exact ? 0.0 : 1e-6));
       CHECK(row.losses <= (row.exact ? 0.0 : 1e-6));
-      CHECK(row.norms <= 1e-6);  // the device sums all norms in one kernel, in another order
-      // The weights must equal the host's bit by bit only if the norms do; otherwise they may
-      // differ by 1e-6.
+      CHECK(row.norms <= 1e-6);  // the device's kernel sums all norms in a different order
+      // The weights must equal the host's bit by bit only if the norms equal the host's norms;
+      // otherwise the weights may differ by 1e-6.
       const double weights = row.norms == 0.0 ? 0.0 : 1e-6;
       CHECK(row.weights <= (row.exact ? weights : 1e-5));
       CHECK(row.same_messages);

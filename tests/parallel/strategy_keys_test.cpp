@@ -1,5 +1,5 @@
-// Keys of [strategy] that affect when messages are sent (prefetch depths and overlap), and
-// mp_policy's casts of inputs and outputs.
+// Tests the keys of [strategy] that affect when messages are sent (prefetch depths and overlap),
+// and mp_policy's casts of inputs and outputs.
 //
 // Other keys are tested in the files in parentheses: sequence_parallel, tp_plan (transformers_test,
 // train/loop_test, layout/layout_test), mp_policy's dtypes, defer_fsdp_grad_sync,
@@ -108,8 +108,8 @@ TEST_CASE("megatron_fsdp overlaps what its switches say") {
 
 TEST_CASE("overlap_param_gather gathers the next unit while one computes") {
   const std::string optim = "name = \"megatron_fsdp\"\nzero_dp_strategy = 1\n";
-  // Units are gathered one at a time. With overlap, the gather of unit 1 is sent before the forward
-  // of unit 0 begins; without, only that of unit 0.
+  // Units are gathered one at a time. Before the forward of unit 0 begins, the gathers of units 0
+  // and 1 are sent with overlap, and only the gather of unit 0 without overlap.
   const auto gathers_before_first_layer = [](const std::string& strategy) {
     const config::Plan plan = test::parse(large_table_plan(2, strategy));
     int64_t sent = 0;

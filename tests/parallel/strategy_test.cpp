@@ -1,5 +1,6 @@
-// Strategies that are selected by name: built-in ones, ones that a program registers, and ones of
-// plugins. Also tests import_class_from_path() with valid and invalid class names.
+// Tests the selection of strategies by name: built-in strategies, strategies that a program
+// registers, and strategies of plugins. Also tests import_class_from_path() with valid and invalid
+// class names.
 #include "am/parallel/strategy.h"
 
 #include <ATen/ATen.h>
@@ -135,7 +136,7 @@ TEST_CASE("a trainer trains under a strategy of one's own, on the plan's curve")
         const double loss = trainer.train_step(step).loss;
         if (world.rank() == 0) losses[name].push_back(loss);
       }
-      // The custom strategy never frees units: they are all gathered after a forward pass.
+      // The custom strategy never frees units, so all units are gathered after a forward pass.
       const at::NoGradGuard no_grad;
       trainer.model().forward(at::zeros({1, 16}, at::TensorOptions(at::kLong)));
       const auto& groups = trainer.model().data_parallel().groups();

@@ -1,5 +1,6 @@
-// get_sync_ctx(): ddp reduces gradients only in the last backward pass of a step, fsdp2 in every
-// pass or, if the reduction is deferred, only in the last, and megatron_fsdp in every pass.
+// Tests get_sync_ctx(). ddp reduces gradients only in the last backward pass of a step. fsdp2
+// reduces in every pass or, if the reduction is deferred, only in the last pass. megatron_fsdp at
+// its default level 3 reduces in every pass.
 #include "am/parallel/sync_ctx.h"
 
 #include <catch2/catch.hpp>

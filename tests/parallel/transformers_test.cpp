@@ -101,7 +101,7 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
     for (const layout::ParameterLayout& parameter : rank.layout.parameters) {
       if (!parameter.trainable) continue;
       // OPT has no rotary embedding, so the exact gradient of the key bias is zero: the bias adds
-      // the same number to all scores of a query, and softmax does not depend on it.
+      // the same number to all scores of a query, which does not change the softmax.
       if (family == "opt" && ends_with(parameter.name, "k_proj.bias")) continue;
       differences.emplace_back(
           parameter.name,
@@ -122,7 +122,8 @@ void compare(const test::LayoutCase& layout, const std::string& family) {
 TEST_CASE("logits, loss and gradients equal transformers'") {
   const std::string family = GENERATE(from_range(test::reference_models()));
   for (const auto& layout : float32_layouts()) {
-    // Falcon stores query heads next to their key head, so tp cannot separate them.
+    // Falcon stores query heads next to their key head, so tp cannot cut between the query heads of
+    // one key head.
     if (family == "falcon" && layout.name == "tp 4, sequence parallel") continue;
     if (!test::runs(plan_text(family, layout), layout.ranks)) continue;
     DYNAMIC_SECTION(family << ", " << layout.name) { compare(layout, family); }

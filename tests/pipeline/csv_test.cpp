@@ -122,7 +122,7 @@ TEST_CASE("absurd numbers make no absurd tables", "[schedule]") {
   CHECK(only(text + ",1900F0,0F1900\n").find("names 1901 stages and 1901") != std::string::npos);
 }
 
-// Parsing a corrupted file terminates, and a file that is accepted can be executed.
+// Parsing a corrupted file terminates. An accepted schedule can be written as CSV and read again.
 TEST_CASE("damaged files are refused or good", "[schedule]") {
   std::mt19937 random(3);
   const std::string alphabet = "0123456789FBIW,\n;()OVERLAP_F_B \"";

@@ -68,8 +68,8 @@ TEST_CASE("zero-bubble schedules have smaller bubbles", "[schedule]") {
     const int64_t mb = 4 * pp;
     const double plain = even({"interleaved_1f1b", pp, 2, mb}).bubble_fraction;
     CHECK(even({"interleaved_zero_bubble", pp, 2, mb}).bubble_fraction < plain);
-    // A pass through a stage of ZBV lasts 0.5, and a rank computes for 3 * mb in total. It idles
-    // for (pp - 1) * 0.5, while the pipeline fills and drains.
+    // In zbv_zero_bubble, a pass through a stage lasts 0.5, and each rank computes for 3 * mb in
+    // total. While the pipeline fills and drains, a rank idles for (pp - 1) * 0.5.
     const double zbv = even({"zbv_zero_bubble", pp, 2, mb}).bubble_fraction;
     CHECK(zbv < plain);
     CHECK(zbv * static_cast<double>(3 * mb) < static_cast<double>(pp));
@@ -90,8 +90,8 @@ TEST_CASE("micro-batches in flight are the known numbers", "[schedule]") {
           CHECK(interleaved.peak_in_flight[at] ==
                 std::min(mb * v, 2 * (pp - rank - 1) + (v - 1) * pp + 1));
         }
-        // A stage of a V schedule is half as large as a stage of 1f1b, so that twice as many
-        // micro-batches need equal memory.
+        // A stage of a V schedule is half as large as a stage of 1f1b. Twice as many micro-batches
+        // in flight therefore need the same memory.
         CHECK(even({"zbv_zero_bubble", pp, 2, mb}).peak_in_flight[at] <= 2 * pp);
         if (mb < 2 * pp) continue;
         CHECK(even({"dual_pipe_v", pp, 2, mb}).peak_in_flight[at] <= 2 * (pp + 1));

@@ -1,6 +1,6 @@
-// A CUDA driver that reports FAKE_GPUS GPUs, or whose start fails with FAKE_CUDA_ERROR. As
-// libcuda.so.1 in LD_LIBRARY_PATH, it simulates a GPU machine that lacks other libraries, so that a
-// test can check the messages.
+// A fake CUDA driver. It reports as many GPUs as the environment variable FAKE_GPUS says, or its
+// cuInit fails with the error number in FAKE_CUDA_ERROR. Tests load this library as libcuda.so.1
+// through LD_LIBRARY_PATH, to check messages on a GPU machine that lacks other libraries.
 #include <cstdlib>
 
 extern "C" {

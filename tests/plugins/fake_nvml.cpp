@@ -1,4 +1,4 @@
-// An NVML library that reports two GPUs, of which the second has less memory, and less of it free.
+// A fake NVML library that reports two GPUs. The second GPU has less total and less free memory.
 #include <cstdio>
 
 extern "C" {

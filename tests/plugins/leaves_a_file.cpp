@@ -1,5 +1,5 @@
-// A library whose constructor writes the file named by AM_TEST_MARK, to detect loading before any
-// of its functions is called.
+// A library whose constructor creates the file named by AM_TEST_MARK. Tests use the file to detect
+// that the library was loaded, even if none of its functions was called.
 #include <cstdio>
 #include <cstdlib>
 

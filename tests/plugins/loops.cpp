@@ -1,7 +1,7 @@
-// A library that is preloaded into a job, and makes a process loop: after SIGSYS, which no automesh
-// thread blocks, the process loops in a signal handler of its main thread while the file named by
-// AM_TEST_LOOP exists. Kernels that libraries generate at run time have no unwind tables: a thread
-// that is interrupted in one continues for a millisecond before it loops.
+// A library that is preloaded into a job, and lets a test make a process loop. On SIGSYS, which no
+// automesh thread blocks, a signal handler of the main thread loops while the file named by
+// AM_TEST_LOOP exists. Kernels that libraries generate at run time have no unwind tables. If the
+// signal interrupts one of these kernels, the handler returns, and runs again a millisecond later.
 #include <execinfo.h>
 #include <signal.h>
 #include <unistd.h>
@@ -10,7 +10,7 @@
 
 extern "C" void loop_without_an_end(int) {
   void* frames[16];
-  constexpr int kFewest = 6;  // a shorter stack could not be unwound: generated code
+  constexpr int kFewest = 6;  // a shorter stack was cut off at generated code
   if (::backtrace(frames, 16) < kFewest) {
     ::ualarm(1000, 0);
     return;
@@ -24,7 +24,7 @@ namespace {
 
 [[maybe_unused]] const bool kInstalled = [] {
   void* frames[1];
-  ::backtrace(frames, 1);  // loads libgcc now, because a handler must not
+  ::backtrace(frames, 1);  // loads libgcc now, because a signal handler must not load it
   ::signal(SIGSYS, loop_without_an_end);
   ::signal(SIGALRM, loop_without_an_end);
   return true;

@@ -15,7 +15,7 @@ using am::predict::LayerActivations;
 using am::test::model_of;
 using am::test::plan_of;
 
-// A plan, its model, and its layout on rank 0.
+// A plan, its model and its layout. layer() and bytes() describe the first decoder layer on rank 0.
 struct Planned {
   am::config::Plan plan;
   am::model::ModelConfig config;
@@ -143,7 +143,7 @@ const std::string kAutocast =
     "mp_policy = { param_dtype = \"float32\", reduce_dtype = \"float32\", "
     "output_dtype = \"float32\" }\n";
 
-// Under autocast, each matrix that reads the hidden state saves its own bfloat16 copy of it.
+// Under autocast, each matrix that reads the hidden state saves its own bfloat16 copy.
 TEST_CASE("autocast keeps an input for each matrix that there is") {
   const auto copies = [&](const char* model, Saved what) {
     const Planned plan(model, kAutocast);
@@ -156,7 +156,7 @@ TEST_CASE("autocast keeps an input for each matrix that there is") {
   CHECK(copies("llama-3.1-8b", Saved::kFeedForwardInput) == 2.0);
   CHECK(copies("gpt2", Saved::kFeedForwardInput) == 1.0);
   CHECK(copies("phi-4", Saved::kFeedForwardInput) == 1.0);
-  // The router reads its input without a cast: one float32 copy counts as two.
+  // The router reads its input in float32. This copy has the bytes of two bfloat16 copies.
   CHECK(copies("mixtral-8x7b-v0.1", Saved::kFeedForwardInput) == 2.0);
 }
 

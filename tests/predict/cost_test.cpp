@@ -128,7 +128,7 @@ TEST_CASE("the parts of a step add up to it") {
 }
 
 TEST_CASE("families that are only planned: a step computes all products of its layers") {
-  // Matmuls at the GPU's peak, whatever their sizes.
+  // With these constants, every matmul runs at the GPU's peak rate, whatever its sizes.
   CostConstants ideal;
   for (const auto& [constant, value] : {std::pair{Constant::kGemmHopper, 1.0},
                                         {Constant::kMisaligned, 1.0},
@@ -171,8 +171,9 @@ TEST_CASE("communication is what the formulas say") {
       "[train]\nseq_len = 4096\nglobal_batch_size = 16\n",
       "llama-3.1-8b");
   const StepTime time = estimate_step_time(workload, gpu("h100-sxm"), CostConstants());
-  // 2 all-reduces in forward and 2 in backward, each of T h bf16 values, in 32 layers and 2
-  // micro-batches. In an all-reduce of 2 ranks, each rank sends half of the bytes twice.
+  // Each of the 32 layers runs 2 all-reduces in forward and 2 in backward, in each of 2
+  // micro-batches. An all-reduce has 4096 tokens of 4096 (the hidden size) bfloat16 values. Among 2
+  // ranks, each rank sends half of the bytes twice.
   CHECK(time.bytes.tp == Approx(2.0 * 32 * 2 * 4 * 4096.0 * 4096 * 2 * 0.5));
 }
 
@@ -189,7 +190,7 @@ TEST_CASE("frozen layers cost no backward, gradients or updates") {
       "\"model.embed_tokens.*\", \"model.layers.[0-9].*\", "
       "\"model.layers.1[0-5].*\"");
   const StepTime top = time("\"model.*\"");
-  // The backward of attention costs 2.5 forwards.
+  // The backward of attention takes 2.5 times as long as its forward.
   CHECK(half.attention == Approx(all.attention * (3.5 - 1.25) / 3.5));
   CHECK(half.bytes.tp == Approx(all.bytes.tp * 1.5 / 2.0));
   CHECK(half.optimizer < all.optimizer * 0.55);

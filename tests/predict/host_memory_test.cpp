@@ -41,7 +41,7 @@ TEST_CASE("what a machine's ranks take is the sum of their predicted peaks") {
   CHECK(fsdp2.training({0, 8}) == sum + 8 * launch::kRankBytes);
   CHECK(fsdp2.training({0, 4}) + fsdp2.training({4, 4}) == fsdp2.training({0, 8}));
 
-  // Two machines with one stage each: the second has the head and its logits.
+  // Two machines run one stage each. The second machine has the head and its logits.
   const PlannedJob stages(
       "[mesh]\nworld_size = 8\npp_size = 2\n[strategy]\nname = \"fsdp2\"\n[train]\n"
       "seq_len = 4096\n");

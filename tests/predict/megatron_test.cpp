@@ -124,8 +124,8 @@ TEST_CASE("megatron: a published run's plan has its predicted time and memory", 
             "\n[cluster]\nimplementation = \"nemo\"\n");
     Workload ours = megatron(row.model, keys, rest);
     ours.ranks_per_node = run->workload.ranks_per_node;
-    // Runs whose publications name no mode may have torchtitan's selective mode, which Megatron
-    // lacks.
+    // If a run's publication states no checkpointing mode, its workload may have torchtitan's
+    // selective mode. The strategy megatron lacks this mode, so the test copies it from the run.
     if (run->workload.recompute == config::ActivationCheckpointing::kSelective) {
       ours.recompute = run->workload.recompute;
       ours.megatron.recomputed.reset();
@@ -164,7 +164,7 @@ TEST_CASE("megatron: experts are cut over ep and etp", "[megatron]") {
   CHECK(experts(copies) == Approx(layer / 4.0));
   CHECK(copies.layout.experts.shards == 2.0);
   CHECK(copies.layout.experts.replicas == 2.0);
-  // Ranks of an expert do the same work together, however it is cut.
+  // The matmul time of a rank depends little on how the experts are cut.
   Diagnostics found;
   const auto gpu = cluster::find_gpu("h100-sxm", {}, {}, found);
   const CostConstants& constants = default_calibration().constants;
@@ -184,7 +184,7 @@ TEST_CASE("megatron: every rank holds its part of an expert", "[megatron]") {
   int64_t seen = 0;
   for (const layout::ParameterLayout& parameter : layout.parameters) {
     if (!parameter.expert_parallel()) {
-      CHECK(parameter.fsdp);  // zero = 1: the optimizer updates a part of it
+      CHECK(parameter.fsdp);  // zero = 1: each rank updates a part of the parameter
       continue;
     }
     ++seen;
@@ -193,7 +193,7 @@ TEST_CASE("megatron: every rank holds its part of an expert", "[megatron]") {
     for (int64_t rank = 0; rank < 16; ++rank) {
       if (layout.holds(rank, parameter)) elements += numel(parameter.tp_shape(layout.mesh, rank));
     }
-    CHECK(elements == 2 * numel(parameter.shape));  // ep_shard = 16 / (4 * 2) copies
+    CHECK(elements == 2 * numel(parameter.shape));  // 16 ranks / (ep 4 * etp 2) = 2 copies
     const int64_t first = layout.first_holder(parameter);
     CHECK(layout.holds(first, parameter));
     CHECK(first == *parameter.ep_owner * 2);
@@ -209,7 +209,7 @@ TEST_CASE("megatron: recipes change what is saved, and add copies of the weights
   const double hidden = 4096.0;
   const double attention = hidden * (4096.0 + 2.0 * 1024.0) + 4096.0 * hidden;
   const double layers = 16.0 * ((attention + 3.0 * hidden * 14336.0) / 2.0 + 2.0 * hidden);
-  const double saved = 2.0 * 16.0 * 4096.0;  // micro-batches of the first stage, layers, tokens
+  const double saved = 2.0 * 16.0 * 4096.0;  // micro-batches in flight * layers * tokens
   const auto peak = [](const std::string& recipe, const std::string& keys = "") {
     return estimate_peak_memory(megatron(kLlama, cat("fp8 = \"", recipe, "\"\n", keys), kSixteen),
                                 0);
@@ -221,8 +221,8 @@ TEST_CASE("megatron: recipes change what is saved, and add copies of the weights
         std::pair("nvfp4", 0.5 + 1.0 / 16.0)}) {
     INFO(recipe);
     const PeakMemory narrow = peak(recipe);
-    // Narrower: the outputs of both norms, and the input of the down projection, which tp cuts.
-    // New: a narrow copy of attention's output.
+    // The outputs of both norms and the input of the down projection, which tp cuts, become
+    // narrower. A narrow copy of attention's output is added.
     const double less = (2.0 - bytes) * (2.0 * hidden + 14336.0 / 2.0) - bytes * hidden / 2.0;
     CHECK(narrow.activations == Approx(wide.activations - saved * less));
     CHECK(narrow.parameters == Approx(wide.parameters + 2.0 * bytes * layers));
@@ -296,7 +296,7 @@ TEST_CASE("megatron: all micro-batches of a step run in one round", "[megatron]"
   CHECK(shape("64").microbatches == 32);
   CHECK(shape("4").microbatches == 2);
   CHECK(shape("4").may_stay_partly_full);
-  // A rank has at most its micro-batches in flight.
+  // A rank has at most as many micro-batches in flight as a step has.
   const std::string mesh = "[mesh]\nworld_size = 16\npp_size = 8\n[train]\nglobal_batch_size = ";
   const auto activations = [&](const char* batch) {
     return estimate_peak_memory(megatron(kLlama, "", mesh + batch), 0).activations;
@@ -342,7 +342,7 @@ TEST_CASE("megatron: recomputation by number of layers", "[megatron]") {
   const double tokens = 4096.0;
   const double whole = layer_activation_bytes(plain, plain.model.layers.front().profile);
   const double input = 4096.0 * 2.0;
-  const double flying = 2.0;  // micro-batches of the first of two stages
+  const double flying = 2.0;  // micro-batches in flight on the first of two stages
   CHECK(peak("").activations == Approx(tokens * flying * 16.0 * whole));
   const PeakMemory full = peak("activation_checkpointing = true");
   CHECK(full.activations == Approx(tokens * flying * 16.0 * input));

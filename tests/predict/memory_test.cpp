@@ -41,7 +41,8 @@ TEST_CASE("states of one rank are four copies of the parameters") {
 }
 
 TEST_CASE("states of a shard count the padding") {
-  // Every size of this model is divisible by 2. On 3 ranks, each matrix has padding.
+  // All row counts of this model are divisible by 2. On 3 ranks, all parameters except the
+  // embedding have padding.
   CHECK(memory("[mesh]\nworld_size = 2\n").components.parameters == 4 * 1235814400LL / 2);
   int64_t stored = 0;
   for (const auto& parameter : am::model::build_inventory(model_of("llama-3.2-1b")).parameters) {
@@ -61,11 +62,11 @@ TEST_CASE("frozen parameters have neither gradients nor optimizer states") {
   const int64_t layer = 4 * (2 * 2048 * 2048 + 2 * 512 * 2048 + 3 * 8192 * 2048 + 2 * 2048) / 2;
   CHECK(some.parameters == all.parameters);
   CHECK(some.optimizer == all.optimizer - 2 * layer);
-  // On one rank the peak is the optimizer's update, at which all gradients are live.
+  // On one rank the peak is in the optimizer's update, when all gradients are live.
   const std::string one = "[mesh]\nworld_size = 1\n" + kFloat32;
   CHECK(memory("freeze_params = [\"model.layers.1.*\"]\n" + one).components.gradients ==
         memory(one).components.gradients - 2 * layer);
-  // Frozen layers before the first trainable one save nothing for backward.
+  // Frozen layers before the first trainable layer save nothing for backward.
   const auto top =
       memory("freeze_params = [\"model.embed_tokens.*\", \"model.layers.[0-7].*\"]\n" + mesh)
           .components;
@@ -139,8 +140,8 @@ TEST_CASE("activations grow with tokens and shrink with tp and sequence parallel
   CHECK(longer.activations > 1.9 * static_cast<double>(base.activations));
   const auto tp = at("tp_size = 8\n[train]\nseq_len = 4096\n");
   CHECK(tp.activations < base.activations);
-  // For such long sequences the peak is in the head's backward, which starts with the gradient of
-  // the logits. The loss of float16 logits also holds a float32 copy of the logits.
+  // With sequences of 16384 tokens, the peak is in the head's backward, which starts with the
+  // gradient of the logits. The loss of float16 logits also holds a float32 copy of the logits.
   const auto long_base = at("[train]\nseq_len = 16384\n");
   const auto long_tp = at("tp_size = 8\n[train]\nseq_len = 16384\n");
   const int64_t numel = 16384LL * 128256;
@@ -221,8 +222,8 @@ TEST_CASE("what checkpointing keeps of a layer, by hand") {
   const double llama = 2 * 4096 * 2 + 6144 * 2 + 4096 * 2 + 32 * 4 + 14336 * 2;
   CHECK(kept(selective, "llama-3.1-8b") == Approx(llama));
   CHECK(kept("activation_checkpointing = true\n", "llama-3.1-8b") == Approx(4096 * 2));
-  // Under autocast, hidden states keep the width of the parameters; o's weight is saved after the
-  // cast.
+  // Under autocast, hidden states are float32, like the parameters. The bfloat16 copy of o_proj's
+  // weight is saved too.
   const std::string narrow =
       "autocast_dtype = \"bfloat16\"\nmp_policy = { param_dtype = \"float32\", reduce_dtype = "
       "\"float32\", output_dtype = \"float32\" }\n";
@@ -250,8 +251,8 @@ TEST_CASE("gradients are live from their reduction to the next step") {
   const RankMemory update =
       memory("[mesh]\nworld_size = 1\n[train]\nseq_len = 128\n" + kFloat32, "llama-3.1-8b");
   CHECK(update.components.gradients == update.components.parameters);
-  // If gradients are reduced after each micro-batch, those of the first are live when the second
-  // begins.
+  // If gradients are reduced after each micro-batch, the reduced gradients of the first micro-batch
+  // are live when the second micro-batch begins.
   const RankMemory second = memory(mesh +
                                        "32768\nglobal_batch_size = 16\n[strategy]\n"
                                        "defer_fsdp_grad_sync = false\n",
@@ -299,8 +300,8 @@ TEST_CASE("pipeline stages hold their own parameters") {
 }
 
 TEST_CASE("pipeline schedules decide how many micro-batches' activations live at once") {
-  // Returns the activations on one of two ranks. llama-3.1-8b has 32 layers, and the embedding
-  // saves nothing.
+  // Returns the bytes of activations on one of two ranks. Each rank has 16 layers of llama-3.1-8b.
+  // The embedding saves only 8 bytes per token.
   const auto activations = [](const std::string& pipeline, int64_t rank = 0) {
     return static_cast<double>(
         memory("[mesh]\nworld_size = 2\npp_size = 2\n[train]\nseq_len = 65536\n"
@@ -313,8 +314,8 @@ TEST_CASE("pipeline schedules decide how many micro-batches' activations live at
   const double one = activations("schedule = \"1f1b\"\n");
   // The tolerance is for hidden states in transit, which both schedules have.
   CHECK(gpipe / one == Approx(8.0 / 2.0).epsilon(0.03));
-  // Each stage has half of the rank's layers. Summed over both stages, 2 * (2 - 0 - 1) + (2 - 1) *
-  // 2 + 1 = 5 micro-batches are in flight.
+  // Each of a rank's v = 2 stages has half of the rank's layers. Summed over both stages, 2 * (pp -
+  // rank - 1) + (v - 1) * pp + 1 = 5 micro-batches are in flight on rank 0 of pp = 2.
   const double interleaved = activations("schedule = \"interleaved_1f1b\"\nvirtual_stages = 2\n");
   CHECK(interleaved / one == Approx(5.0 / 4.0).epsilon(0.02));
   const double breadth = activations("schedule = \"looped_bfs\"\nvirtual_stages = 2\n");

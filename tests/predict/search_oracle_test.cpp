@@ -1,5 +1,6 @@
-// Compares the search with brute force: on 8 GPUs, every plan of the search space is checked and
-// its memory and cost are predicted, and no plan may be faster than the search's first result.
+// Compares the search with brute force on 8 GPUs. Brute force checks every plan of the search
+// space, and predicts its memory and step time. The search's first result must be as fast as the
+// fastest plan that fits.
 #include <catch2/catch.hpp>
 #include <random>
 
@@ -103,8 +104,8 @@ class BruteForce {
     }
   }
 
-  // No rule depends on activation checkpointing or on the time of gradient reductions: one check
-  // covers six plans.
+  // No rule depends on activation checkpointing or on whether gradient reductions are deferred, so
+  // one check covers six plans.
   void try_strategies() {
     for (const bool sequence : {false, true}) {
       if (sequence && plan_.mesh.tp_size == 1) continue;

@@ -1,5 +1,5 @@
-// Tests that the results of a search agree with the other commands, and that the search misses no
-// better plan.
+// Tests that the results of a search agree with the predictions of am-plan cost and am-plan memory,
+// and that the search misses no faster plan.
 #include "am/predict/search/search.h"
 
 #include <catch2/catch.hpp>
@@ -31,7 +31,8 @@ SearchRequest request_of(const std::string& model, int64_t gpus, const std::stri
   return request;
 }
 
-// Checks that the found plan passes the rules, and that its other predictions are the search's.
+// Checks that the found plan passes the rules, and that the step time, MFU and memory that the
+// search returns equal the predictions for the plan.
 void hold_found(const FoundLayout& layout) {
   Diagnostics found;
   const CheckedPlan checked = check(layout.plan, 0, found);

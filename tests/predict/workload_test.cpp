@@ -44,7 +44,7 @@ int64_t first_rank(const Layout& layout, int64_t position) {
   return position * (layout.mesh.world_size() / layout.mesh.sizes().pp);  // pp is outermost
 }
 
-// Returns the elements of one stage on the first rank that runs it, before data-parallel sharding.
+// Returns the elements of one stage on its first rank, before data-parallel sharding.
 double elements_of_stage(const Layout& layout, int stage) {
   const int64_t rank = first_rank(layout, layout.stage_owners[static_cast<size_t>(stage)]);
   double sum = 0.0;
@@ -70,8 +70,9 @@ bool reshards_always(const config::Plan& plan) {
   return fsdp2.reshard_after_forward.has_value();
 }
 
-// Returns FSDP's bytes per step on the rank with the most parameters: each unit is gathered for
-// forward and for backward of each micro-batch, and its gradients are reduced.
+// Returns the bytes that FSDP sends per step, on the pipeline rank that sends most. Without a
+// pipeline, each unit is gathered for forward and for backward of each micro-batch. Gradients are
+// reduced once per micro-batch or, if the reduction is deferred, once per step.
 double fsdp_bytes(const ValidPlan& valid) {
   const Layout& layout = valid.layout;
   const StepPrecision precision = resolve_precision(valid.plan);
@@ -200,8 +201,8 @@ TEST_CASE("memory by formula holds the states that the layout's ranks hold") {
   }
 }
 
-// The search drops layouts by the formula (peak_memory.h) times kLeastOfFormula, and simulates a
-// step only for the remaining ones.
+// The search drops a layout if the peak by formula (peak_memory.h), multiplied by kLeastOfFormula,
+// does not fit into the GPU's memory. It simulates a step only for the remaining layouts.
 TEST_CASE("the walk through a step takes no less than the sieve presumes") {
   double least = 1.0;
   RandomPlans plans(19, /*optimizers=*/false);  // candidates use AdamW

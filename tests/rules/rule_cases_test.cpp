@@ -1,4 +1,5 @@
-// Tests every rule that depends on the plan alone with a plan that fails and one that passes.
+// Tests every rule that depends on the plan alone with a plan that breaks the rule and a plan that
+// satisfies the rule.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
@@ -367,7 +368,7 @@ constexpr RuleCase kCases[] = {
      "llama-3.1-8b", kNote},
     {"cp.section", "[mesh]|world_size = 8|[context]|method = \"ulysses\"",
      "[mesh]|world_size = 8|cp_size = 2|[context]|method = \"ulysses\"", "llama-3.1-8b", kWarning},
-    // 32 heads, 8 of them on each tp rank.
+    // The model has 32 heads; each tp rank has 8 of them.
     {"cp.heads", "[mesh]|world_size = 64|tp_size = 4|cp_size = 16|[context]|method = \"ulysses\"",
      "[mesh]|world_size = 64|tp_size = 4|cp_size = 16"},
     {"cp.heads", "[mesh]|world_size = 64|tp_size = 4|cp_size = 16|[context]|method = \"ulysses\"",
@@ -523,9 +524,9 @@ Diagnostics check(const RuleCase& one, bool failing) {
   return found;
 }
 
-// Returns whether rules::check() never reports the rule for a loaded plan: the loaders, a check on
-// the machine that runs the job, or another command reports it, or the loader changes the plan so
-// that the rule holds.
+// Returns whether rules::check() never reports the rule for a loaded plan. The rule is reported by
+// a loader, by a check on the machine that runs the job, or by another command; or the loader
+// changes the plan to satisfy the rule.
 bool is_reported_elsewhere(std::string_view id) {
   for (const std::string_view topic :
        {"plan.", "json.", "schedule.", "runtime.", "launch.", "csv.", "exchange.", "predict.",
@@ -578,9 +579,10 @@ TEST_CASE("sizes that make no world hide nothing that does not need one") {
   CHECK(found("[mesh]|world_size = 10|tp_size = 7|pp_size = 64|cp_size = 3|[train]|"
               "seq_len = 1001|[strategy]|sequence_parallel = true") ==
         Ids{"tp.heads", "tp.kv_heads", "tp.vocab", "mesh.divide", "pp.layers", "seq.cp"});
-  // The number of ranks is unknown; a dp_size that does not fit is used unchanged.
+  // Without world_size and dp_size, the number of ranks is unknown.
   CHECK(found("[mesh]|tp_size = 3|ranks_per_node = 16") ==
         Ids{"mesh.world", "tp.heads", "tp.kv_heads", "tp.ffn"});
+  // A dp_size that does not match world_size is used unchanged.
   CHECK(found("[mesh]|world_size = 64|dp_size = 6|dp_replicate_size = 4|tp_size = 2|[train]|"
               "global_batch_size = 8") == Ids{"mesh.product", "mesh.replicate", "batch.divide"});
 }

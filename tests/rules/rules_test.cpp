@@ -1,5 +1,5 @@
-// Tests details of rules: sizes that pass or fail, messages, and their order. rule_cases_test.cpp
-// tests every rule with a failing and a passing plan.
+// Tests details of rules: sizes that pass or fail, messages, and the order of messages.
+// rule_cases_test.cpp tests every rule with a failing and a passing plan.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <set>
@@ -27,7 +27,7 @@ Diagnostics check(const std::string& text, const std::string& model = "llama-3.1
   return found;
 }
 
-// Returns the plan's only diagnostic.
+// Checks that the plan has exactly one diagnostic, which must be of `rule`, and returns it.
 Diagnostic only(const std::string& rule, const std::string& text,
                 const std::string& model = "llama-3.1-8b") {
   const Diagnostics found = check(text, model);
@@ -64,7 +64,7 @@ TEST_CASE("heads are handed out whole") {
   const auto heads = check("[mesh]\nworld_size = 14\ntp_size = 7\nranks_per_node = 14\n");
   CHECK(ids(heads) == Ids{"tp.heads", "tp.kv_heads", "tp.vocab"});
   CHECK(heads.items()[0].span.line == 5);
-  // 24 heads, 8 key heads.
+  // llama-3.2-3b has 24 heads and 8 key heads.
   const auto kv =
       check("[mesh]\nworld_size = 12\ntp_size = 12\nranks_per_node = 12\n", "llama-3.2-3b");
   CHECK(ids(kv) == Ids{"tp.kv_heads", "tp.ffn"});
@@ -230,8 +230,8 @@ TEST_CASE("data, schedule and checkpoints") {
   only("checkpoint.resume", mesh + "[checkpoint]\nresume = \"runs/none/step-3\"\n");
 }
 
-// The loader checks these before a plan reaches the rules; plans built in code can still violate
-// them.
+// The loader refuses a plan with these errors before the rules see it. A plan that is built in code
+// can still have them.
 TEST_CASE("what the loader would not let through") {
   am::config::Plan plan = plan_of("[mesh]\nworld_size = 8\ntp_size = 2\n");
   plan.data.kind = "text";
@@ -270,7 +270,7 @@ TEST_CASE("dropout is warned of: nobody predicts it or trains with it") {
   CHECK(notes_of(0.0).empty());
 }
 
-// Returns the messages of the rule for a model of these sizes.
+// Returns the messages of the rule for a model and a plan. `sizes`: text of the config.json.
 std::vector<std::string> messages_of(const std::string& rule, const std::string& sizes,
                                      const std::string& plan) {
   Diagnostics found;

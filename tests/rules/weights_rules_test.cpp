@@ -1,4 +1,4 @@
-// Tests rules about the weights that belong to a config: unsupported formats, quantised weights.
+// Tests the rules about a model's weights: files in an unsupported format, and quantised weights.
 #include <algorithm>
 #include <catch2/catch.hpp>
 #include <filesystem>

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the error message of require(); empty if the folder is held.
+// Returns the message of the error that held.require() throws; empty if it throws none.
 std::string lost(const HeldFolder& held) {
   try {
     held.require();

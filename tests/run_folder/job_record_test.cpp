@@ -1,4 +1,4 @@
-// Tests RUN/result.json: a job never reports the numbers of an earlier job.
+// Tests result.json in a run folder: a job never reports the numbers of an earlier job.
 #include "am/run_folder/job_record.h"
 
 #include <catch2/catch.hpp>
@@ -29,7 +29,7 @@ TEST_CASE("an outcome is told to the job's launchers alone") {
   const RunFolder run(folder.path());
   CHECK_FALSE(read_outcome(run, "a").steps);
   write_metrics(run, 0, 20);
-  CHECK_FALSE(read_outcome(run, "a").steps);  // written by an older am-run
+  CHECK_FALSE(read_outcome(run, "a").steps);  // no result.json, as from an older am-run
   JobRecord record = begin_record(run, {"a", {"a", "b"}}, 20);
   CHECK(read_outcome(run, "a").steps == 20);
   CHECK(read_outcome(run, "a").trained_steps == 0);
@@ -77,13 +77,13 @@ TEST_CASE(
   JobRecord record = begin_record(run, {"a", {"a"}}, 0);
   CHECK_THROWS_AS(write_record_in_place(RunFolder(folder / "none"), record), Error);
   write_metrics(run, 0, 3);
-  record.steps = 5;  // beyond the metrics, as after a full disk
+  record.steps = 5;  // later than the last metrics, as after a full disk
   record.loss = 0.25;
   write_record_in_place(run, record);
   CHECK(read_outcome(run, "a").steps == 5);
   CHECK(read_outcome(run, "a").loss == 0.25);
   record.steps = 2;
-  write_record_in_place(run, record);  // shorter than the previous content
+  write_record_in_place(run, record);  // the new text is shorter than the old text
   CHECK(read_outcome(run, "a").steps == 3);
   CHECK(read_outcome(run, "a").trained_steps == 3);
 }

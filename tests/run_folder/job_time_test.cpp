@@ -1,4 +1,5 @@
-// Tests a job's seconds by phase, over its attempts.
+// Tests how a job's seconds are divided into phases (starting, loading, steps, ...), over all
+// attempts of the job.
 #include "am/run_folder/job_time.h"
 
 #include <catch2/catch.hpp>
@@ -90,7 +91,7 @@ TEST_CASE("a clock's phases add up to the time since the job began") {
   JobTime left = first.time();
   CHECK(left[Phase::kSteps] >= 0.02);
   CHECK(left[Phase::kStarting] == Approx(7.0).margin(0.01));
-  left.until -= 3.0;  // it ended 3 s ago
+  left.until -= 3.0;  // as if the first attempt had ended 3 s ago
   left[Phase::kStarting] -= 3.0;
   left.fail_back(1, 4, 0);
   JobClock second;

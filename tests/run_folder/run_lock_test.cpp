@@ -52,7 +52,7 @@ std::string refusal_in(const TemporaryFolder& folder, const LockOptions& options
   return "taken";
 }
 
-// A process id above Linux's largest, 4194304.
+// An id that no process has: on Linux, process ids are smaller than 2^22 = 4194304.
 constexpr int64_t kNobody = 4'194'999;
 
 }  // namespace

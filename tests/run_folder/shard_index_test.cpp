@@ -1,4 +1,5 @@
-// Tests index.json: writing and reading, merging, and errors with their place.
+// Tests a checkpoint's index.json: writing, reading, merging the indices of ranks, and errors that
+// name the place of a mistake.
 #include "am/run_folder/shard_index.h"
 
 #include <catch2/catch.hpp>
@@ -77,7 +78,7 @@ TEST_CASE("an index is read as far as one wants it") {
   REQUIRE(part.tensors.size() == 3);
   CHECK(part.tensors[2].boxes.size() == 1);
   CHECK(part.tensors[2].shape == Shape{4, 3});
-  // Files after the tensors, as another program may write them.
+  // Another program may write "files" after "tensors".
   const size_t files = text.find("\"files\""), tensors = text.find("\"tensors\"");
   const size_t end = text.rfind('}');
   const std::string turned = text.substr(0, files) + text.substr(tensors, end - tensors) + "," +

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Writes a step folder of two ranks, each with one value.
+// Writes a step folder of two ranks; each rank stores one value.
 void write_step(const fs::path& folder, const std::vector<JobStep>& lineage,
                 const std::string& save_id = "save-1", std::optional<double> loss = {}) {
   fs::create_directories(folder);
@@ -152,7 +152,7 @@ TEST_CASE("what a killed job had begun is ended") {
   const TemporaryFolder folder;
   write_step(folder / "step-4", kJobA);
   write_step(folder / "step-4.old", kJobA);  // the new step-4 is complete
-  write_step(folder / "step-6.old", kJobA);  // killed between two renames
+  write_step(folder / "step-6.old", kJobA);  // the job was killed between two renames
   write_step(folder / "step-6.tmp", kJobA);
   write_step(folder / "step-9.tmp", kJobA);      // partly written
   write_step(folder / "step-2.dropped", kJobA);  // partly deleted
@@ -189,7 +189,7 @@ TEST_CASE("keep counts and deletes what lies on the job's own way alone") {
   write_step(folder / "step-25", kJobA);  // after the step from which b resumed
   write_step(folder / "step-5", {{"stranger", 0}});
   write_step(folder / "step-6", {}, "");    // written by an older am-run
-  fs::create_directory(folder / "step-7");  // without content
+  fs::create_directory(folder / "step-7");  // an empty folder
   const std::set<std::string> strangers = {"step-25", "step-5", "step-6", "step-7"};
   const auto left = [&] {
     std::set<std::string> names = names_in(folder.path());
@@ -200,7 +200,7 @@ TEST_CASE("keep counts and deletes what lies on the job's own way alone") {
   CHECK(left() == std::set<std::string>{"step-10", "step-20"});
   write_step(folder / "step-30", own);
   drop_old(folder.path(), {.newest = 2}, own);
-  CHECK(left() == std::set<std::string>{"step-20", "step-30"});  // b began from step-20
+  CHECK(left() == std::set<std::string>{"step-20", "step-30"});  // job b resumed from step-20
   write_step(folder / "step-40", own);
   drop_old(folder.path(), {.newest = 2}, own);
   CHECK(left() == std::set<std::string>{"step-30", "step-40"});

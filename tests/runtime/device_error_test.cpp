@@ -23,7 +23,7 @@ c10::AcceleratorError device_assert() {
   return {kHere, 710, "CUDA error: device-side assert triggered\nmore lines"};
 }
 
-// Backend whose GPU fails during a reduction.
+// Backend whose all-reduce calls `fail`, which throws the error that a test examines.
 class FailingBackend final : public c10d::Backend {
  public:
   FailingBackend(int rank, int size, std::function<void()> fail)

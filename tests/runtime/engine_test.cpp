@@ -18,7 +18,8 @@ namespace am::runtime {
 
 namespace {
 
-// A collective of a backend whose wait() does not block the host, such as NCCL.
+// A collective like NCCL's: the host does not wait for it, but queries whether it is completed. A
+// test sets `done`, or sets `broken` to let the query throw.
 class FakeObserver : public c10d::Work {
  public:
   bool isCompleted() override {

@@ -148,7 +148,7 @@ TEST_CASE("two meshes of one world do not meet in each other's groups") {
     for (const DeviceMesh* each : {&other, &pairs, &same}) {
       at::Tensor sum = at::full({1}, rank);
       each->group("dp_shard").all_reduce(sum);
-      const bool neighbours = each == &other;  // otherwise the ranks are two apart
+      const bool neighbours = each == &other;  // otherwise a group's ranks are two apart
       const float first = neighbours ? rank - static_cast<float>(world.rank() % 2)
                                      : static_cast<float>(world.rank() % 2);
       RANK_CHECK(sum.item<float>() == 2 * first + (neighbours ? 1.0F : 2.0F));
@@ -236,7 +236,7 @@ TEST_CASE("a group of all ranks has the world's connections, one of one rank has
   });
 }
 
-// While one rank is still connecting, the others may have used the group and closed it.
+// While one rank is still connecting, the others may already have used and closed the group.
 TEST_CASE("a rank may leave a group at once, however late another one connects") {
   run_ranks(4, [](const World& world) {
     for (int round = 0; round < 40; ++round) {

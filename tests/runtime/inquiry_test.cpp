@@ -77,7 +77,7 @@ TEST_CASE("where the rank that asks is gone, the next one takes its place") {
   job.wait_in(0, world);
   job.work(1);
   job.wait_in(2, world);
-  job.store->add("watch/explains/world/5", 1);  // as if rank 2 had begun to explain and died
+  job.store->add("watch/explains/world/5", 1);  // as if rank 2 had taken the first place and died
   const auto start = Inquiry::Clock::now();
   CHECK(job.explain(0, world).missing == Ranks{1});
   CHECK(Inquiry::Clock::now() - start >= store_patience(3));
@@ -98,7 +98,7 @@ TEST_CASE("a rank without a past learns from those that watched who fell silent"
   HangingRanks job(3);
   const Collective world = collective_of("world", {0, 1, 2}, 5);
   job.wait_in(0, world);
-  job.wait_in(1, world);  // its process is then stopped
+  job.wait_in(1, world);  // rank 1 publishes nothing more, as if stopped
   job.wait_in(2, world);
   for (int look = 0; look < 8; ++look) {
     job.of(0).listen(world);

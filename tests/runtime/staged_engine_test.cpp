@@ -1,5 +1,6 @@
-// Tests collectives of device tensors through host memory, on stand-in devices: the results equal
-// those of host collectives, and the copies before and after are synchronised.
+// Tests collectives of device tensors through host memory, on stand-in devices
+// (support/stand_in_device.h): the results equal those of host collectives, and the copies before
+// and after a collective are synchronised.
 #include "am/runtime/staged_engine.h"
 
 #include <ATen/ATen.h>
@@ -35,8 +36,8 @@ class Late final : public c10d::Work {
   std::function<void()> arrive_;
 };
 
-// Host group that records the values at the start of each collective, and sets the result to
-// `result`, which increases each time.
+// Host group that stores a copy of each collective's input in `sent`, and fills the output with
+// `result`, which then increases by 1.
 class LateGroup final : public c10d::Backend {
  public:
   LateGroup() : Backend(0, 2) {}
@@ -87,8 +88,8 @@ struct LateExchange {
 
 at::Tensor four(float value) { return at::full({4}, value); }
 
-// Returns the results of all kinds of collectives, for values that depend on this rank and its
-// device.
+// Returns the results of each kind of collective, as host tensors. The inputs are on the rank's
+// device, and their values depend on the rank.
 Tensors staged_results(const World& world) {
   const Group& group = world.group();
   const int64_t size = group.size();

@@ -1,4 +1,5 @@
-// Tests find_stall(), which finds the ranks that block all others, from the reports of the ranks.
+// Tests find_stall(), which determines from the ranks' published states which ranks block all
+// others.
 #include "am/runtime/stall.h"
 
 #include <catch2/catch.hpp>
@@ -67,7 +68,7 @@ TEST_CASE("a rank that fell silent is missing, also when it had arrived") {
   stopped.silent_seconds = 4.0;
   std::map<int64_t, PeerView> peers = {{1, stopped}, {2, at_work(2, {{"world", 4}})}};
   const Stall stall = find_stall(world, 0, peers, 1.0);
-  CHECK(stall.missing == Ranks{1});  // rank 2 may only be late, rank 1 is silent
+  CHECK(stall.missing == Ranks{1});  // rank 1 is silent, whereas rank 2 may only be late
   CHECK(stall.text ==
         "rank 1 gives no sign of life: stopped, dead or unreachable; last heard 4.0 s ago: at step "
         "7, in all_reduce world #5 for 3.0 s");

@@ -1,5 +1,5 @@
-// Tests the launcher's store server with c10d's client: every request returns the same answer as
-// from c10d's own server.
+// Tests the launcher's store server with c10d's client: the server answers requests like c10d's own
+// server.
 #include "am/launch/nodes/store_server.h"
 
 #include <catch2/catch.hpp>

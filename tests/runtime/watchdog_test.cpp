@@ -1,4 +1,5 @@
-// Tests the watchdog: the error of a late collective, and the reaction to one that never ends.
+// Tests the watchdog: the error of a late collective, and the reaction to a collective that never
+// ends.
 // ctest: waits
 #include "am/runtime/watchdog.h"
 

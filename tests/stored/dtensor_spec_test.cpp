@@ -11,7 +11,8 @@ AxisPlacement cut(int64_t dim, int64_t split_factor = 1) { return {true, dim, sp
 
 }  // namespace
 
-// The expected orders are those of DTensorSpec in torch 2.11 for the same placements.
+// The expected orders of the mesh dims are those of DTensorSpec in torch 2.11 for the same
+// placements.
 TEST_CASE("dims of a mesh cut a tensor in the order of their split factors") {
   struct Case {
     Shape sizes;

@@ -1,4 +1,5 @@
-// Tests names in saved states: roots, wrappers and prefixes are removed, alike for all formats.
+// Tests names in saved states: the keys of enclosing dicts and the components that wrappers add are
+// removed, in the same way for all formats.
 #include "am/stored/state_keys.h"
 
 #include <catch2/catch.hpp>

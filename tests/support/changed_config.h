@@ -11,8 +11,8 @@
 
 namespace am::test {
 
-// Returns the family's config with the first `from` in its text replaced by `to`; unchanged if
-// `from` is empty.
+// Returns the family's config, in which `to` replaces the first occurrence of `from`. Without
+// `from` and `to`, returns the unchanged config. Fails the test if `from` does not occur.
 inline model::ModelConfig changed_config(const std::string& family, const std::string& from = {},
                                          const std::string& to = {}) {
   std::string text = read_file(cat(kDataFolder, "/hf/", family, "/config.json"));

@@ -1,8 +1,11 @@
-// Replaces ATen's flash attention, which exists only for GPUs, by an implementation on the host. It
-// has the same arguments, argument checks and masks
+// Replaces ATen's flash attention, which exists only for GPUs, by an implementation on the host.
+// The implementation has the same arguments, argument checks and masks
 // (aten/src/ATen/native/transformers/cuda/flash_attn), but computes the whole matrix of scores at
-// once. With this implementation and nn::fused::PassForGpu, a test runs the code that calls the GPU
-// kernels on the host.
+// once. With this implementation and nn::fused::PassForGpu, a test on the host runs the code that
+// calls the GPU kernels.
+//
+// Shapes: B sequences of T positions, or N rows of all sequences; H heads of K values; t queries
+// and s keys of one sequence.
 #include <ATen/ATen.h>
 #include <torch/library.h>
 
@@ -24,8 +27,8 @@ struct Mask {
   // Positions are aligned so that the last query is at the last key.
   int64_t back, ahead;
 
-  // Replaces limits that hide no key of the longest key sequence, as the code that launches the GPU
-  // kernels does.
+  // Adjusts the limits as the code that launches the GPU kernels does: a limit that hides no key of
+  // the longest sequence becomes -1, or `longest_k` if the other limit hides keys.
   Mask(bool causal, const OptionalSize& left, const OptionalSize& right, int64_t longest_k)
       : back(left ? left->expect_int() : -1), ahead(right ? right->expect_int() : -1) {
     if (causal) ahead = 0;

@@ -1,4 +1,4 @@
-// A small GPT of libtorch's modules, as a user would write it.
+// A small GPT that consists of libtorch's modules, as a user would write it.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -23,7 +23,7 @@ config::Plan plan_of_case(const GradientCase& one, const std::string& sections) 
                    alone ? std::string() : one.strategy));
 }
 
-// Provides micro-batches of two sequences; all have different tokens and labels.
+// Provides micro-batches of two sequences. Each micro-batch has other tokens and labels.
 class CaseRows final : public parallel::MicroBatches {
  public:
   CaseRows(const GradientCase& one, int64_t dp_index, int64_t dp_size)

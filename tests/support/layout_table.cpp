@@ -90,15 +90,15 @@ Combination of_model(const std::string& model, Combination combination) {
   return combination;
 }
 
-// Shortens the sequences so that cp does not divide their length and they are padded. Padding must
-// not affect the loss.
+// Shortens the sequences by one position. cp then does not divide their length, and the sequences
+// are padded. Padding must not affect the loss.
 Combination padded(Combination combination) {
   combination.shorter = 1;
   return combination;
 }
 
-// Uses a model in which experts may receive no tokens. The gradient of their router weights is then
-// only a rounding error, which needs a larger optimizer eps: see of_family in
+// Uses a model in which an expert may receive no tokens. The gradient of this expert's row in the
+// router is then only a rounding error, which needs a larger optimizer eps: see of_family in
 // strategy_combinations.cpp.
 Combination routed(Combination combination) {
   combination.optimizer_eps = 1e-6;
@@ -110,8 +110,8 @@ Combination balanced(const std::string& how, Combination combination) {
   return combination;
 }
 
-// Routes all tokens to the two experts of one rank, which then receives more rows than it computes
-// in one pass.
+// Routes all tokens to the two experts of one rank. This rank then receives more rows than it
+// computes in one pass.
 Combination skewed(Combination combination) {
   combination.skewed = true;
   return of_model("table_shared", std::move(combination));

@@ -1,5 +1,5 @@
-// Compares layouts with several mesh axes with one rank, as strategy_table.h compares strategies.
-// Each layout trains for a few steps, on ranks that are threads of this process.
+// Lists layouts with several mesh axes. test::run() (strategy_table.h) trains each layout for a few
+// steps, on ranks that are threads of this process, and compares the layout with one rank.
 #pragma once
 
 #include <vector>
@@ -10,8 +10,8 @@ namespace am::test {
 
 std::vector<Combination> layouts();
 
-// Returns a third of the layouts: a different one each day, or the one that AM_MATRIX_THIRD = 0, 1
-// or 2 selects.
+// Returns a third of the layouts: another third each day, or the third that the environment
+// variable AM_MATRIX_THIRD (0, 1 or 2) selects.
 std::vector<Combination> third_of_layouts();
 
 }  // namespace am::test

@@ -19,7 +19,7 @@ class LiveBytes {
  public:
   LiveBytes() : guard_(c10::DebugInfoKind::PROFILER_STATE, counter_) {}
 
-  // Returns the bytes of live tensors that were created after this object.
+  // Returns the bytes allocated since this object was created, minus the bytes freed since then.
   int64_t count() const { return counter_->bytes; }
   // Returns the maximum of count() so far.
   int64_t most() const { return counter_->most; }

@@ -64,8 +64,8 @@ inline Outcome run(const Operator& operation, const Tensors& inputs, const at::T
   return outcome;
 }
 
-// Returns the allowed difference: a few roundings in the dtype, because composites round several
-// times.
+// Returns the difference that compare() allows: a few rounding errors of the dtype, because an
+// implementation of several ATen operators rounds after each of them.
 inline double tolerance(at::ScalarType dtype) {
   switch (dtype) {
     case at::kDouble:
@@ -79,8 +79,8 @@ inline double tolerance(at::ScalarType dtype) {
   }
 }
 
-// Compares the values and input gradients of two implementations of an operator. `shape_of_output`
-// is the shape of the incoming gradient.
+// Compares the values and input gradients of two implementations of an operator: ours, and one that
+// consists of ATen operators. `shape_of_output` is the shape of the operator's value.
 inline void compare(const Operator& ours, const Operator& composite, const Tensors& inputs,
                     at::IntArrayRef shape_of_output) {
   const at::Tensor entering = at::randn(shape_of_output, inputs[0].options());
@@ -95,7 +95,7 @@ inline void compare(const Operator& ours, const Operator& composite, const Tenso
   }
 }
 
-// Half has no fused kernels and uses ATen's operators.
+// For kHalf, there are no fused kernels, and our implementation calls ATen's operators.
 inline const std::vector<at::ScalarType> kDtypes = {at::kFloat, at::kDouble, at::kBFloat16,
                                                     at::kHalf};
 

@@ -1,4 +1,4 @@
-// While an object exists, new worlds connect ranks of one host through Gloo's TCP connections
+// While an OverGloo exists, new worlds connect ranks of one host through Gloo's TCP connections
 // instead of shared memory.
 //
 //   const OverGloo over_gloo(GENERATE(false, true));       // runs a test with both transports

@@ -64,10 +64,10 @@ class Struct {
 struct Page {
   std::string bytes;
   int64_t values = 1;
-  int64_t type = 0;       // data
+  int64_t type = 0;       // 0: data page; else a dictionary page
   int64_t encoding = 0;   // PLAIN
-  int64_t unpacked = -1;  // -1: the number of bytes
-  int64_t stored = -1;
+  int64_t unpacked = -1;  // uncompressed size; -1: size of `bytes`
+  int64_t stored = -1;    // compressed size; -1: size of `bytes`
 
   std::string whole() const {
     const auto size = static_cast<int64_t>(bytes.size());
@@ -91,7 +91,7 @@ struct File {
   int64_t codec = 0;
   int64_t rows = 1;
   int64_t group_rows = -1;  // -1: `rows`
-  int64_t values = -1;      // of the column; -1: `rows`
+  int64_t values = -1;      // number of values in the column; -1: `rows`
   int64_t offset = 4;
   int64_t stored = -1;  // bytes of the column; -1: those of the pages
   std::string pages;
@@ -111,8 +111,8 @@ struct File {
   }
 };
 
-// A leaf of a schema. `repetition`: 0 required, 1 optional, 2 repeated; `converted`: -1, or a
-// number of ConvertedType (0: UTF8).
+// Returns a leaf of a schema. `repetition`: 0 required, 1 optional, 2 repeated; `converted`: -1, or
+// a number of ConvertedType (0: UTF8).
 inline Struct leaf(const std::string& name, int64_t type, int64_t repetition,
                    int64_t converted = -1) {
   Struct made;
@@ -121,12 +121,13 @@ inline Struct leaf(const std::string& name, int64_t type, int64_t repetition,
   return made;
 }
 
-// A text in PLAIN encoding: its length, then its bytes.
+// Returns a text in PLAIN encoding: the length, then the bytes of the text.
 inline std::string plain(const std::string& text) {
   return fixed32(static_cast<uint32_t>(text.size())) + text;
 }
 
-// Levels of a page of version 1: one run of equal levels.
+// Returns the definition or repetition levels of a page of version 1: one run of `count` levels
+// that all equal `level`.
 inline std::string levels(uint64_t count, int level) {
   const std::string run = varint(count << 1) + static_cast<char>(level);
   return fixed32(static_cast<uint32_t>(run.size())) + run;

@@ -21,8 +21,8 @@ namespace am::test {
 // Returns the path of tests/data/NAME.
 std::string data_path(const std::string& name);
 
-// Returns the small models of tests/data/hf with transformers' values (reference.safetensors),
-// except those in `without`, in alphabetical order.
+// Returns the names of the small models in tests/data/hf that have reference values of transformers
+// (reference.safetensors), except those in `without`, in alphabetical order.
 std::vector<std::string> reference_models(const std::set<std::string>& without = {});
 
 // A layout to test: name, number of ranks, and the sections that it adds to a test's base plan.
@@ -45,7 +45,8 @@ std::string float32_fsdp2(int64_t world, const std::string& mesh = {},
 // Parses the text of a plan and checks the rules. Throws if the plan has an error.
 config::Plan parse(const std::string& toml);
 
-// Returns whether am-run runs the plan on this number of ranks (layout/runs.h).
+// Returns whether am-run can run the plan on this number of ranks (layout/runs.h). Throws if the
+// plan, or its mesh of this size, has an error.
 bool runs(const std::string& toml, int64_t ranks);
 
 // The model of a plan on one rank of a world, with the objects that the model refers to.

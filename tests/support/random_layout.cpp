@@ -161,7 +161,7 @@ struct DrawnAxes {
 };
 
 // Draws one long axis: dp_shard or dp_replicate over 5, 7 or 8 ranks, tp over all key-value heads,
-// or ep over all experts. draw_axes() otherwise draws several axes, among which long ones are rare.
+// or ep over all experts. If draw_axes() draws several axes, long axes are rare.
 DrawnAxes draw_long_axis(Draw& draw, const model::ModelConfig& config) {
   DrawnAxes axes;
   const int64_t ranks = draw.any<int64_t>({5, 7, 8});

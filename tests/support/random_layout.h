@@ -1,5 +1,5 @@
-// Draws random layouts: the small model of any family under any axes, schedule and plan keys that
-// the rules accept.
+// Draws random layouts: a small model of tests/data/hf under any axes, schedule and plan keys that
+// the rules accept and am-run can run.
 #pragma once
 
 #include <cstdint>
@@ -15,11 +15,11 @@ struct RandomLayout {
   std::string name;  // "mixtral, 4 layers: pp 2, fsdp 2, zbv_zero_bubble, full"
   config::Plan plan;
   model::ModelConfig model;
-  int64_t drawn = 1;  // number of layouts that were drawn, including those that the rules refused
+  int64_t drawn = 1;  // number of layouts that were drawn, including the refused ones
 };
 
-// Draws layouts until the rules accept one. Equal generator states give equal layouts on any
-// machine.
+// Draws layouts until the rules accept one that am-run can run. Equal states of the generator yield
+// equal layouts on all machines.
 RandomLayout draw_layout(std::mt19937_64& random);
 
 }  // namespace am::test

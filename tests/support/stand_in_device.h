@@ -1,10 +1,10 @@
-// A simulated device with separate memory, for tests without a GPU. It is PyTorch's device type
+// A simulated device with separate memory, for tests without a GPU. Its device type is PyTorch's
 // PrivateUse1.
 //
-// Its tensors are in host memory under another device type, and its operators are the host's. An
-// operator with operands on two devices throws, as with a GPU; the host and meta devices do not
-// detect this mistake. A non-blocking copy between host and device is queued on its stream, and
-// runs before the next operator of that stream or when a caller waits for the stream. Code that
+// The device's tensors are in host memory, and its operators are the host's. An operator with
+// operands on two devices throws, as with a GPU; the host and meta devices do not detect this
+// mistake. A non-blocking copy between host and device is queued on the current stream. The copy
+// runs before the next operator of that stream, or when a caller waits for the stream. Code that
 // reads or reuses host memory too early therefore sees wrong values.
 //
 //   test::run_stand_ins(2, [&](const runtime::World& world) {

@@ -1,8 +1,9 @@
 // Streams and events of the stand-in devices, as c10's device-generic interface requires them.
 //
 // Operators run immediately, on any stream; stream_order.h checks whether a GPU would have to
-// execute them in the same order. Non-blocking copies between host and device are queued on their
-// stream. They run before the next work of that stream, or when a stream or the host waits for it.
+// execute them in the same order. A non-blocking copy between host and device is queued on the
+// current stream. The copy runs before the next work of this stream, or when another stream or the
+// host waits for this stream.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -43,8 +44,8 @@ void wait_for_stream(c10::Device device);
 void note_work(const std::string& name, const std::vector<at::Tensor>& read,
                const std::vector<at::Tensor>& written);
 
-// While an object exists, this thread's work is not recorded, because it is part of a recorded
-// operation.
+// While an Unnoted exists, the work of its thread is not recorded in StreamOrder, because the work
+// is part of an operation that is recorded as a whole.
 class Unnoted {
  public:
   Unnoted();

@@ -62,8 +62,8 @@ struct Trained {
   std::map<int64_t, Measured> ranks;
 };
 
-// Gathers all parameters, or all gradients, to compare them with one rank's. The gathers are
-// excluded from the measured memory and messages.
+// Returns all full parameters, or all full gradients, by name. The measured memory and messages do
+// not include these gathers.
 NamedTensors gather(parallel::ParallelModel& model, bool gradients) {
   const tensor::MemoryUse use(tensor::TensorUse::kHost);
   NamedTensors whole;
@@ -207,11 +207,11 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
   }
 }
 
-// Changes the combination to compute in float16 and returns true, if host and stand-in device agree
-// bit by bit in float16. Returns false for ddp, which stores parameters in the compute dtype,
-// because parameters are never stored in float16. Also returns false for ring attention, which
-// merges slices with logaddexp: the host computes logaddexp element by element, but with vectors on
-// the device's dense copies.
+// Changes the combination to compute in float16 and returns true, if host and stand-in device then
+// agree bit by bit. Returns false, without a change, in two cases. ddp stores parameters in the
+// compute dtype, and parameters are never stored in float16. Ring attention merges slices with
+// logaddexp, which the host computes element by element, but with vector instructions on the
+// device's dense copies.
 bool compute_in_float16(Combination& combination) {
   if (combination.toml.find("\"ring\"") != std::string::npos) return false;
   const std::string megatron = "name = \"megatron_fsdp\"\n";
@@ -301,7 +301,7 @@ StandInRow run_on_stand_ins(Combination combination) {
   row.exact = compute_in_float16(combination);
   const auto train_on = [&](Where where) {
     config::Plan plan = plan_of(combination, TableSize::kSmall);
-    plan.train.loss_scale = 128;  // at this scale, no step overflows and is skipped
+    plan.train.loss_scale = 128;  // at this scale, no gradient overflows, so no step is skipped
     return train(plan, combination.world, taken_in(combination), Steps::kAll, where);
   };
   const Trained wanted = train_on(Where::kHost);

@@ -41,8 +41,8 @@ struct Combination {
 };
 
 // Returns the bytes of packed operands of a bfloat16 matmul, which oneDNN allocates without
-// reporting them. They matter only with models as small as those of the table. oneDNN packs more on
-// a processor with matrix tiles (AMX).
+// reporting them; 0 if the combination computes in float32. The bytes matter only because the
+// models here are small. oneDNN packs more on a processor with matrix tiles (AMX).
 double packed_operands(const Combination& combination);
 
 std::vector<Combination> combinations();
@@ -62,10 +62,10 @@ struct Row {
   double weights = 0;  // parameters after five steps
   Traffic sent;        // measured messages of rank 0 in the second step
   Traffic formula;
-  // Relative errors of predicted peaks (predicted / measured - 1); of all ranks, the largest.
+  // Relative errors of predicted peaks (predicted / measured - 1): the largest error of all ranks.
   double peak_dry_run = 0;  // error of am-run --dry-run
   double peak_planner = 0;  // error of am-plan memory
-  double phases = 0;        // largest error of the dry run after a phase, relative to the peak
+  double phases = 0;        // error of the dry run's bytes after a phase, relative to the peak
   int64_t peak_bytes = 0;   // measured peak of rank 0
 
   bool traffic_agrees() const { return sent == formula; }
@@ -76,21 +76,23 @@ Row run(const Combination& combination, TableSize size);
 // Differences between a combination on stand-in devices and on the host. The fields have the same
 // meaning as Row's; memory is not compared.
 struct StandInRow {
-  bool exact = false;  // computes in float16, so all values must be equal bit by bit
+  bool exact = false;  // computes in float16, so gradients and losses must be equal bit by bit
   double gradients = 0, losses = 0, norms = 0, weights = 0;
-  double last_norm = 0;        // gradient norm of the last step
-  bool same_messages = false;  // rank 0 sends the same messages
+  double last_norm = 0;  // gradient norm of the last step
+  // Whether rank 0 sends the same messages, apart from the numbers of reserved bytes.
+  bool same_messages = false;
 };
 
 // Runs the combination on stand-in devices and on the host, in float16 if the strategy supports it.
-// In float16, host and device must agree bit by bit, because both use ATen's operators: the host
-// has no nn/fused kernels for float16. In float32, the host's kernels sum in another order.
+// In float16, gradients and losses must be equal bit by bit, because host and device both use
+// ATen's operators: the host has no nn/fused kernels for float16. Gradient norms may differ by
+// rounding, and then the weights too. In float32, the host's kernels sum in another order.
 StandInRow run_on_stand_ins(Combination combination);
 
 // Result of two steps on stand-in devices. Rank 0's device ignores the n-th wait of a stream for
 // another stream; for n = 0, it ignores none.
 struct LostWait {
-  uint64_t waits = 0;  // number of times that rank 0's streams waited for another one
+  uint64_t waits = 0;  // number of waits of rank 0's streams for another stream
   std::string races;   // description of the races that were found; empty without a race
 };
 LostWait run_without_wait(Combination combination, uint64_t n);

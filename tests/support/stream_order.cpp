@@ -18,9 +18,9 @@ void join_clocks(StreamOrder::Clock& clock, const StreamOrder::Clock& other) {
 
 }  // namespace
 
-// Returns the clock of the operations that are ordered before the stream's next one. They include
-// all operations that the host has waited for, because those finished before the next one is
-// enqueued.
+// Returns the clock of all operations that are ordered before the stream's next operation. These
+// include all operations for which the host has waited, because they finish before the host
+// enqueues the next operation.
 StreamOrder::Clock& StreamOrder::clock(size_t stream) {
   Clock& clock = clocks_[stream];
   if (clock.size() <= stream) clock.resize(stream + 1, 0);

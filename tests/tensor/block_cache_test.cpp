@@ -1,5 +1,5 @@
-// Tests the cache of freed blocks, which are reused for tensors of their size. Cached and used
-// memory together stay within the peak of the memory in use.
+// Tests the cache of freed blocks, which are reused for tensors of their size. Cached blocks and
+// blocks in use together never exceed the peak of the bytes in use, times 1 + 1/256.
 #include "am/tensor/block_cache.h"
 
 #include <sys/resource.h>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t kMiB = size_t{1} << 20;
 
-// While the object exists, this process's address space is limited to `bytes`.
+// While the object exists, this process's address space can grow by at most `bytes` bytes.
 class AddressSpaceLimit {
  public:
   explicit AddressSpaceLimit(size_t bytes) {
@@ -47,7 +47,7 @@ TEST_CASE("a freed block serves the next of its size") {
   CHECK_FALSE(cache.gave(static_cast<char*>(first) + 4096));
   cache.give(first);
   CHECK_FALSE(cache.gave(first));
-  CHECK(cache.take(3 * kMiB - 100) == first);  // the same pages
+  CHECK(cache.take(3 * kMiB - 100) == first);  // needs as many pages as 3 MiB
   CHECK(cache.counts().asked == 1);
   void* other = cache.take(2 * kMiB);
   CHECK(cache.counts().asked == 2);
@@ -64,7 +64,8 @@ TEST_CASE("what waits and what is used never exceed what was used at most") {
   cache.give(a);
   cache.give(b);
   CHECK(cache.counts().waiting == 10 * kMiB);
-  void* c = cache.take(5 * kMiB);  // neither fits; the smallest that makes room for 5 MiB is freed
+  // No cached block has this size. The smallest block that makes room for 5 MiB is freed.
+  void* c = cache.take(5 * kMiB);
   CHECK(cache.counts().in_use == 5 * kMiB);
   CHECK(cache.counts().waiting == 4 * kMiB);
   CHECK(cache.counts().most == 10 * kMiB);
@@ -84,9 +85,11 @@ TEST_CASE("a part of what was used at most may wait beside it") {
   void* small = cache.take(112 * kMiB);
   cache.give(large);
   cache.give(small);
-  void* first = cache.take(2 * kMiB);  // peak 512 MiB, plus 1/256 of it: both stay cached
+  // The limit is 514 MiB: the peak of 512 MiB, plus 1/256. Both blocks stay cached.
+  void* first = cache.take(2 * kMiB);
   CHECK(cache.counts().waiting == 512 * kMiB);
-  void* second = cache.take(1 * kMiB);  // above this: the smallest that makes room is freed
+  // One more MiB exceeds the limit. The smallest block that makes room is freed.
+  void* second = cache.take(1 * kMiB);
   CHECK(cache.counts().waiting == 400 * kMiB);
   cache.give(first);
   cache.give(second);
@@ -131,7 +134,8 @@ TEST_CASE("what waits is given back before memory is said to be out") {
   REQUIRE(cache.counts().waiting == 64 * kMiB);
   {
     const AddressSpaceLimit limit(8 * kMiB);
-    blocks.push_back(cache.take(32 * kMiB));  // within the budget together with the cached blocks
+    // The cache's own limit allows this block beside the cached block, but the system does not.
+    blocks.push_back(cache.take(32 * kMiB));
   }
   CHECK(cache.counts().waiting == 0);
   CHECK(cache.counts().in_use == 64 * kMiB);

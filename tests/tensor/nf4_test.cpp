@@ -1,4 +1,4 @@
-// Compares NF4 with bitsandbytes (tests/data/nf4.safetensors, made by
+// Compares quantisation to NF4 with that of bitsandbytes (tests/data/nf4.safetensors, made by
 // scripts/fixtures/make_nf4.py).
 #include "am/tensor/nf4.h"
 

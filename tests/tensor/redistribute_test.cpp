@@ -25,7 +25,7 @@ TEST_CASE("cutting and gathering uneven pieces gives the tensor back") {
 }
 
 TEST_CASE("a box is a view of the right place") {
-  const at::Tensor part = at::arange(12).view({3, 4});  // rows 2.., columns 10.. of a larger tensor
+  const at::Tensor part = at::arange(12).view({3, 4});  // rows 2-4, columns 10-13 of a larger one
   const at::Tensor box = view_box(part, {2, 10}, {{3, 11}, {2, 2}});
   CHECK(at::equal(box, at::tensor({5, 6, 9, 10}).view({2, 2})));
   CHECK_THROWS_AS(view_box(part, {2, 10}, {{1, 10}, {1, 1}}), Error);

@@ -1,4 +1,4 @@
-// Findings in the formats of gcc, GitHub Actions and SARIF.
+// Tests the output of findings in the formats of gcc, GitHub Actions and SARIF.
 #include "am/term/finding_formats.h"
 
 #include <array>

@@ -31,14 +31,14 @@ TEST_CASE("characters that reorder a line do not reach the terminal") {
 TEST_CASE("bytes that are no UTF-8 do not reach the terminal") {
   CHECK(printable("\xC2") == "?");
   CHECK(printable("a\x9Bz") == "a?z");   // CSI on an eight-bit terminal
-  CHECK(printable("\xC0\x9B") == "??");  // an overlong ESC
+  CHECK(printable("\xC0\x9B") == "??");  // an overlong encoding of ESC
 }
 
 TEST_CASE("in a result our own colours stay and no other sequence does") {
   CHECK(printable_lines("\x1b[1;31mred\x1b[0m\n\tx") == "\x1b[1;31mred\x1b[0m\n\tx");
   CHECK(printable_lines("\x1b[2Jx\x1b]0;title\x07\r") == "?[2Jx?]0;title??");
   CHECK(printable_lines("\x1b[") == "?[");
-  // Sequences that paint() never writes are not colours: hidden text, background colours.
+  // Sequences that paint() never writes are replaced, for example hidden text and backgrounds.
   CHECK(printable_lines("\x1b[8mx\x1b[31my\x1b[1;41m") == "?[8mx?[31my?[1;41m");
   CHECK(printable_lines("\x1b[1;31mred\x1b[0m", /*paint=*/false) == "?[1;31mred?[0m");
   Style style;

@@ -24,7 +24,7 @@ TEST_CASE("ranks that hold the same rows share a line") {
         "rows 512-1023  rank 1, 5\n");
 }
 
-TEST_CASE("uneven and empty pieces") {  // torch.chunk of 5 rows into 4
+TEST_CASE("uneven and empty pieces") {  // torch.chunk of 5 elements into 4 pieces
   CHECK(map_of({5}, {{0, {0}, {2}}, {1, {2}, {2}}, {2, {4}, {1}}, {3, {5}, {0}}}) ==
         "elements 0-1  rank 0\n"
         "elements 2-3  rank 1\n"

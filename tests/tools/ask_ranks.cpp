@@ -3,8 +3,8 @@
 // ranks, with one connection per 1,024 ranks.
 //
 // Prints a row for each measured figure and its bound, or lines of JSON. Returns exit status 1 if a
-// figure exceeds its bound. Bounds apply to the processor seconds of rank 0 and of the store. All
-// simulated ranks share this machine, so wall seconds are only upper bounds for a real job.
+// figure exceeds its bound. Processor seconds of rank 0 and of the store have bounds. Wall seconds
+// have none, because all simulated ranks share this machine: a real job needs less.
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -84,9 +84,9 @@ c10::intrusive_ptr<c10d::TCPStore> connect(int port) {
   return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options);
 }
 
-// Answers each question for ranks [begin, end) with the requests of answer_questions, one rank
-// after another. The answers are computed before the questions arrive, because the ranks of a real
-// job compute theirs in parallel.
+// Answers each question for ranks [begin, end), one rank after another, with the store requests of
+// live::answer_questions(). The answers are computed before the questions arrive, because the
+// ranks of a real job compute their answers in parallel.
 void answer_for(int port, int64_t begin, int64_t end, const std::vector<Json>& asked) {
   std::vector<std::vector<std::string>> answers(asked.size());
   for (size_t i = 0; i < asked.size(); ++i) {

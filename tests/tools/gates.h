@@ -1,4 +1,4 @@
-// Collects the measured figures of a trial, with the bound of each.
+// Collects the figures that a trial measures, each with its bound, and prints them.
 //
 //   Gates gates("nodes");
 //   gates.at_most("bytes from node 0", bytes, 20e6, "B");
@@ -50,6 +50,7 @@ class Gates {
       }
     }
   }
+  // Returns the exit status: 1 if a figure is outside its bound, else 0.
   int status() const {
     for (const Row& row : rows_) {
       if (!row.ok) return 1;

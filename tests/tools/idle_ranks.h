@@ -33,7 +33,8 @@ inline constexpr const char* kHere = "127.0.0.1";
 struct IdleRanksOptions {
   // Time limit of each rank's connection. After the first failure, no further ranks connect.
   std::chrono::milliseconds patience = std::chrono::seconds(60);
-  // Time between two states of a rank; 0: the default for this number of ranks.
+  // Time between two publications of a rank's state; 0: launch::state_interval() for this number of
+  // ranks and a timeout of 10 minutes.
   std::chrono::milliseconds interval{0};
   int64_t late_group = 0;  // size of the groups, each with a late collective; 0: none
 };
@@ -147,7 +148,7 @@ class IdleRanks {
     }
     const auto connected = static_cast<int64_t>(fds.size());
     if (::write(ready_[1], &connected, sizeof(connected)) < 0) return 1;
-    constexpr int64_t kSlices = 100;  // parts of an interval, to spread messages
+    constexpr int64_t kSlices = 100;  // number of parts in which messages are sent
     const auto pause = std::chrono::duration_cast<Clock::duration>(options_.interval) / kSlices;
     auto next = Clock::now();
     for (uint64_t beat = 1;; ++beat) {
@@ -155,7 +156,8 @@ class IdleRanks {
         for (int64_t rank = slice; rank < connected; rank += kSlices) {
           if (!beat_of(fds[static_cast<size_t>(rank)], rank, connected, beat)) return 0;
         }
-        // Sends missed messages after a pause, so that the average rate is that of real ranks.
+        // After a delay, the loop makes up for at most one interval, so that the average rate of
+        // messages is that of real ranks.
         next = std::max(next + pause, Clock::now() - options_.interval);
         std::this_thread::sleep_until(next);
       }

@@ -33,7 +33,7 @@ double seconds_since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-// Prints the largest resident memory that the process has had, in MiB.
+// Prints the peak resident memory of this process in MiB.
 void print_memory() {
   struct rusage usage = {};
   ::getrusage(RUSAGE_SELF, &usage);

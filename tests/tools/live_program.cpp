@@ -1,16 +1,17 @@
 // live_program KIND STEPS [--diverge RANK STEP] [--hang RANK STEP] [--nap MS]: a program that
 // trains without automesh's training loop, and lets am-repl attach through the C interface
-// am_live.h. Start it with `am-run --nproc N --exec live_program ...`. KIND is the layout of its
-// tensors:
+// am_live.h. `am-run --nproc N --exec live_program ...` starts the program. KIND is the layout of
+// the program's tensors:
 //
 //   ddp     every rank holds all tensors
 //   fsdp    every rank holds rows of each tensor, sharded as by FSDP2
-//   clash   the ranks disagree about a shape
+//   clash   the ranks report different shapes of the tensors
 //
 // A step adds 0.5 to the parameter `w` [7, 4] and 0.25 to `norm.weight` [3], sets their gradients
-// to the number of the step, and exchanges one message. --diverge changes one element of `w` on one
-// rank after a step; --hang lets a rank loop without an end in the middle of a step; --nap sleeps
-// in every step. Rank 0 prints "sum S" at the end, the sum of the elements of `w` after all steps.
+// to the number of the step, and runs one all-reduce. --diverge changes one element of `w` on one
+// rank at the end of a step. --hang lets a rank loop without an end at the beginning of a step, so
+// that the other ranks wait in the all-reduce. --nap sleeps MS milliseconds in every step. At the
+// end, rank 0 prints "sum S", the sum of the elements of its part of `w`.
 #include <ATen/ATen.h>
 
 #include <chrono>

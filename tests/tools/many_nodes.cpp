@@ -75,7 +75,7 @@ struct Tally {
   std::atomic<int64_t> called_silent = 0;
   std::mutex mutex;
   std::string loss;           // error of a launcher that lost the store
-  double last_verdict = 0.0;  // in seconds after the rank's death
+  double last_verdict = 0.0;  // time of the last verdict, in seconds after the rank's death
 };
 
 class Job {
@@ -216,7 +216,7 @@ int try_nodes(Settings settings) {
   const StoreLoad before = server->load();
   const double all_before = processor_seconds();
   job.die();
-  nodes[0].join();  // the launcher of node 0 exits, and ends the store
+  nodes[0].join();  // node 0's launcher exits; then the store ends, as in a real job
   const StoreLoad after = server->load();
   idle.end();
   server.reset();
@@ -241,9 +241,10 @@ int try_nodes(Settings settings) {
 }
 
 // Opens many connections to a process with a soft limit of 1,024 descriptors. If the hard limit
-// suffices, require_open_files() must raise the soft limit, so that all connections are served;
-// otherwise it must fail with an error that has both numbers. Without that call, a store must serve
-// as many connections as it can, and must not use a processor while it is full.
+// suffices, require_open_files() must raise the soft limit, so that all connections are served.
+// Otherwise require_open_files() must throw an error that names the needed and the allowed number.
+// Without require_open_files(), a store must serve as many connections as it can, and must use
+// hardly any processor time while it is full.
 int try_descriptors(const Settings& settings) {
   const int64_t size = settings.size == 0 ? 2000 : settings.size;
   test::Gates gates("descriptors");

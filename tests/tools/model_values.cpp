@@ -39,8 +39,8 @@ Values step(parallel::ParallelModel& model, const stored::TensorSource& batch) {
   const at::Tensor logits = model.forward(checkpoint::read_all(batch, "input_ids"));
   const int64_t counted = labels.ne(parallel::kIgnoreIndex).sum().item<int64_t>();
   const at::Tensor loss = model.loss_sum(logits, labels) / static_cast<double>(counted);
-  // Divides by the number of data-parallel ranks, because every one of them has the whole batch and
-  // gradients are summed over the ranks.
+  // Divides by the number of data-parallel ranks, because each of these ranks computes the whole
+  // batch, and gradients are summed over these ranks.
   (loss / static_cast<double>(model.layout().mesh.sizes().dp())).backward();
   model.data_parallel().finish_backward();
   Values values = {{"logits", model.full_logits(logits)}, {"loss", loss.detach().view({1})}};

@@ -1,7 +1,9 @@
 // Draws random layouts and compares each with one rank, in float64. scripts/layout_matrix --random
 // builds and starts this program.
 //
-//   random_layouts COUNT SEED [NUMBER]      NUMBER: compares only this layout, and prints its plan
+//   random_layouts COUNT SEED [NUMBER]
+//
+// With NUMBER, counted from 0, compares only this layout of the COUNT layouts, and prints its plan.
 #include <cstdlib>
 #include <exception>
 #include <iostream>

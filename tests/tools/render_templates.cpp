@@ -1,10 +1,12 @@
-// Renders templates that a script sends, one JSON object a line, and answers each with a line.
+// Renders templates that a script sends. Each line of standard input is a JSON object; each line of
+// standard output is the answer to it.
 //
 //   render_templates < {"template": "{{ x }}", "variables": {"x": 1}, "now": 0}
 //                    > {"text": "1", "spans": []}          or  {"error": "template:1: ..."}
 //
-// A request with "messages" renders a conversation (chat/chat_template.h); it may have "tools",
-// "documents", "add_generation_prompt" and "special_tokens" too. A span is [begin, end) in bytes.
+// A request with "messages" renders a conversation (chat/chat_template.h). Such a request may also
+// have "tools", "documents", "add_generation_prompt" and "special_tokens". Each span [begin, end)
+// is a part of the text that the template marks by {% generation %}; begin and end count bytes.
 // scripts/fixtures/check_chat_templates.py and check_random_templates.py use this program.
 #include <iostream>
 #include <string>

@@ -1,8 +1,9 @@
-// time_attention HEADS KEY_HEADS LENGTH WIDTH: measures forward and backward of attention over one
-// causal sequence that is sharded over all ranks, by each method. The process is one rank of a job
-// on this machine; environment variables RANK, WORLD_SIZE, ... are as for am-run. Rank 0 prints
-// "METHOD FORWARD BACKWARD", the best times in seconds. scripts/bench/context.py starts this
-// program.
+// time_attention HEADS KEY_HEADS LENGTH WIDTH: measures forward and backward of causal attention
+// over one sequence that is sharded over all ranks, by each method of context parallelism. LENGTH
+// is the number of positions of the whole sequence, WIDTH the head dim. The process is one rank of
+// a job on this machine. It needs the environment variables (RANK, WORLD_SIZE, ...) of am-run's
+// ranks. Rank 0 prints "METHOD FORWARD BACKWARD", the best times in seconds.
+// scripts/bench/context.py starts this program.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <torch/csrc/autograd/autograd.h>

@@ -1,7 +1,7 @@
 // time_collectives: measures collectives of equal tensors alternately over Gloo and through shared
-// memory. The process is one rank of a job on this machine; environment variables RANK, WORLD_SIZE,
-// ... are as for am-run. Rank 0 prints the best times of each collective (--mean: mean times).
-// scripts/bench/collectives.py starts this program.
+// memory. The process is one rank of a job on this machine. It needs the environment variables
+// (RANK, WORLD_SIZE, ...) of am-run's ranks. Rank 0 prints the best times of each collective, or
+// with --mean the mean times. scripts/bench/collectives.py starts this program.
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 

@@ -1,8 +1,9 @@
 // Measures steps of every pipeline schedule with passes of known duration, and prints them next to
 // am-plan's simulation. scripts/bench/pipeline_bubble builds and starts this program.
 //
-//   time_pipeline [PP [MICROBATCHES [MILLISECONDS]]]     MILLISECONDS: forward of a rank's stages
+//   time_pipeline [PP [MICROBATCHES [MILLISECONDS]]]
 //
+// MILLISECONDS is the duration of one micro-batch's forward passes through all stages of a rank.
 // Stages compute almost nothing and then sleep, so that ranks do not compete for processors. The
 // rest of a step's time is spent waiting for other ranks and for messages.
 #include <ATen/ATen.h>

@@ -3,10 +3,11 @@
 //
 //   tokenize TOKENIZER [special] [split]
 //
-// Standard input: for each text its length in bytes and its bytes. Standard output: for each text
-// the number of tokens; for each token its id, and the begin and the end of its bytes in the text;
-// then the lengths and bytes of the decoded text with and without special tokens. Numbers have 32
-// bits. `special` adds special tokens; `split` encodes special tokens in a text as ordinary text.
+// Standard input contains, for each text, its length in bytes and its bytes. Standard output
+// contains, for each text, the number of tokens; for each token its id, and the begin and end of
+// its bytes in the text; then the decoded text with special tokens and the decoded text without
+// special tokens, each as a length and bytes. Numbers have 32 bits. `special` adds special tokens;
+// `split` encodes special tokens in a text as ordinary text.
 #include <cstdint>
 #include <cstdio>
 #include <cstdlib>

@@ -1,4 +1,4 @@
-// Checkpoints in a run folder that consecutive jobs share.
+// Tests the checkpoints in a run folder that consecutive jobs share.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <set>
@@ -102,7 +102,7 @@ TEST_CASE("a checkpoint says which jobs led to it") {
   job.steps = 4;
   job.checkpoint = "every = 1\n";
   runs.run(job);
-  job.checkpoint = resume_from(runs.step(3));  // a restart of the same job
+  job.checkpoint = resume_from(runs.step(3));  // a restart of the job "second"
   job.steps = 5;
   runs.run(job);
   const std::vector<run_folder::JobStep> wanted = {{"first", 0}, {"second", 2}};

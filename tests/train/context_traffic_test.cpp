@@ -1,5 +1,5 @@
-// Bytes sent and memory under context parallelism: am-plan's predictions equal a dry run's numbers,
-// and a dry run's peak equals the peak of real training within 2%.
+// Tests predictions for context parallelism: am-plan's bytes sent equal a dry run's, am-plan's peak
+// equals a dry run's within 2%, and a dry run's peak equals the peak of real training within 2%.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <numeric>

@@ -1,5 +1,5 @@
-// Batches for a GPU (here the stand-in device) are checked on the host, and read ahead of the step
-// that needs them.
+// Tests that batches for a GPU (here a stand-in device, support/stand_in_device.h) are checked on
+// the host, and read ahead of the step that needs them.
 #include "am/train/data_batches.h"
 
 #include <ATen/ATen.h>

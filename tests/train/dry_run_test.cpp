@@ -86,8 +86,8 @@ config::Plan plan_of(const test::LayoutCase& layout) {
 }  // namespace
 
 TEST_CASE("a dry run is a step without its contents") {
-  // On some processors, oneDNN's products have scratch memory, which a dry run does not report and
-  // which moves the peak to another tensor.
+  // On some processors, oneDNN's products need scratch memory. A dry run does not report this
+  // memory, which can move the peak to another moment of the step.
   const WithoutOneDnn products_of_aten;
   const std::vector<test::LayoutCase> layouts = {
       {"one rank", 1, "[mesh]\nworld_size = 1\n"},
@@ -132,7 +132,7 @@ TEST_CASE("a dry run is a step without its contents") {
 TEST_CASE("rounds that repeat are multiplied as if each were gone through") {
   struct Case {
     std::string toml;
-    int64_t ranks, round;  // `round`: sequences per accumulation round, on all ranks
+    int64_t ranks, round;  // `round`: sequences of one round, on all ranks
   };
   const Case cases[] = {
       {"[mesh]\nworld_size = 1\n", 1, 8},
@@ -206,9 +206,9 @@ TEST_CASE("three rounds are walked, however many a step has") {
     at::removeCallback(handle);
     return embedded;
   };
-  CHECK(walked(2) == 2 * 2);  // two steps: the first allocates what a step leaves allocated
+  CHECK(walked(2) == 2 * 2);  // two steps, because the first step also allocates optimizer states
   CHECK(walked(3) == 2 * 3);
-  CHECK(walked(4) == 3 + 2 + 3);  // a step of 3 minus a step of 2 is one round's messages
+  CHECK(walked(4) == 3 + 2 + 3);  // 3 rounds minus 2 rounds: the messages of a round
   CHECK(walked(int64_t{1} << 40) == 3 + 2 + 3);
 }
 

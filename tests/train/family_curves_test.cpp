@@ -1,4 +1,4 @@
-// Twenty steps of every family compared with a plain PyTorch AdamW loop over transformers' model,
+// Compares twenty steps of every family with a plain PyTorch AdamW loop over transformers' model,
 // from the same weights and on the same samples (tests/data/loop/families.json, made by
 // scripts/fixtures/make_fixtures.py).
 #include <catch2/catch.hpp>

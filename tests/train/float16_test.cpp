@@ -29,8 +29,8 @@ std::string fsdp2(int64_t world, const std::string& mesh, const std::string& str
              strategy);
 }
 
-// Writes a model of one layer of width 16 and a vocabulary of 256, for which many labels cost
-// little time.
+// Writes a model of one layer of width 16 and a vocabulary of 256, which is so small that steps
+// with many labels take little time.
 void write_model(const std::filesystem::path& folder) {
   std::ofstream(folder / "config.json")
       << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",
@@ -50,8 +50,8 @@ double norm_of_a_step(const std::filesystem::path& model, int64_t sequences,
   return curve.norms.at(0);
 }
 
-// Returns a plan that trains with AdamW and a large eps. AdamW's step does not depend on the
-// magnitude of gradients apart from eps; a large eps reveals a loss scale that was not divided out.
+// Returns a plan that trains with AdamW and a large eps. AdamW's update depends on the magnitude of
+// gradients only through eps, so a large eps reveals a loss scale that was not divided out.
 std::string loop_plan(const std::string& layout, int64_t micro_batch, int64_t steps,
                       const std::string& more = "") {
   return cat("[model]\npath = \"loop/model\"\n[train]\nseq_len = 16\nglobal_batch_size = 8\n",
@@ -67,8 +67,8 @@ struct Steps {
   std::string log;
 };
 
-// Runs a plan up to step `last`, resuming from the newest checkpoint in `run` and saving there.
-// Returns rank 0's steps.
+// Trains up to step `last`, from the newest checkpoint in the run folder `run` if there is one, and
+// saves a checkpoint in `run`. Returns the metrics of rank 0's steps, and the log.
 Steps run_steps(const config::Plan& plan, int64_t ranks, const std::filesystem::path& run,
                 int64_t last) {
   Steps steps;

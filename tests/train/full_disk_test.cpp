@@ -1,5 +1,6 @@
-// metrics.jsonl cannot be written because the disk is full. The process's file size limit simulates
-// the full disk: metrics.jsonl reaches the limit, and every file of a checkpoint is smaller.
+// Tests a job that cannot write metrics.jsonl because the disk is full. A limit on the size of the
+// process's files simulates the full disk: metrics.jsonl reaches the limit, and every file of a
+// checkpoint is smaller.
 #include <catch2/catch.hpp>
 #include <filesystem>
 #include <fstream>

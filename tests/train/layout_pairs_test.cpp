@@ -1,4 +1,4 @@
-// A checkpoint saved under any layout resumes under any other: 64 pairs.
+// Tests that a run resumes from a checkpoint of another layout: 8 layouts that save, 8 that resume.
 #include <array>
 #include <catch2/catch.hpp>
 #include <cmath>

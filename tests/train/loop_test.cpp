@@ -1,4 +1,4 @@
-// Twenty steps under every layout compared with a plain PyTorch AdamW loop on the same samples
+// Compares twenty steps under many layouts with a plain PyTorch AdamW loop on the same samples
 // (tests/data/loop, made by scripts/fixtures/make_fixtures.py).
 #include <ATen/ATen.h>
 

@@ -1,5 +1,5 @@
-// The reported MFU of a step is computed from am-plan's FLOPs per token and the GPU's peak FLOPs in
-// the number format of the plan.
+// Tests the reported MFU of a step: am-run computes it from am-plan's FLOPs per token and the GPU's
+// peak FLOPs in the dtype in which the plan computes.
 #include <catch2/catch.hpp>
 #include <string>
 

@@ -46,7 +46,8 @@ const std::vector<test::LayoutCase>& layouts() {
   return all;
 }
 
-// A trainer in which `rank` has a non-finite gradient in step number `step` (from 1).
+// A trainer that overwrites one gradient element on rank `rank` with `value` in step `step`,
+// counted from 1; 0: in no step.
 class Victim {
  public:
   Victim(const config::Plan& plan, const runtime::World& world, const run_folder::RunFolder& run,
@@ -167,7 +168,7 @@ TEST_CASE("a step that is not finite stops the job before it changes anything") 
         RANK_CHECK(said ==
                    cat("step 3: the gradient norm is nan; gradients are not finite on rank ",
                        broken, " (first: model.layers.1.mlp.up_proj.weight)"));
-        // No parameter was updated: memory equals the checkpoint of step 2.
+        // No parameter was updated: the parameters equal those in the checkpoint of step 2.
         Victim resumed(plan, world, run, 0, 0);
         RANK_CHECK(resumed.trainer->first_step() == 2);
         RANK_CHECK(equal(victim.values(), resumed.values()));
@@ -301,7 +302,7 @@ TEST_CASE("moments that overflow are not saved, though the parameters are finite
   runtime::run_ranks(2, [&](const runtime::World& world) {
     const run_folder::RunFolder run(temp.path());
     Victim victim(plan, world, run, /*step=*/2, 1);
-    victim.value = 1e25;  // its square exceeds float32
+    victim.value = 1e25;  // its square exceeds the range of float32
     std::string said;
     try {
       victim.trainer->run(stop);

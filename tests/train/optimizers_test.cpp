@@ -1,5 +1,5 @@
-// Every optimizer with parameter groups, on a whole model: the same training under any layout,
-// after resuming, and after a skipped step; and its memory.
+// Tests every optimizer, with parameter groups, on a whole model: training is the same under any
+// layout, after resuming and after a skipped step. Also tests am-plan's prediction of the memory.
 #include <ATen/ATen.h>
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The checkpoint from which a run resumes, the settings that must agree, and the position in the
-// data.
+// Tests from which checkpoint a run resumes, which settings must agree with the checkpoint, and at
+// which position in the data the run continues.
 #include "am/train/resume.h"
 
 #include <catch2/catch.hpp>

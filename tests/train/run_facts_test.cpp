@@ -1,4 +1,5 @@
-// The facts that a resumed run must repeat include every key that changes the model.
+// Tests the facts in checkpoint.json, in which a resumed run must agree with the checkpoint: the
+// facts include every key of config.json that changes the model.
 #include "am/train/run_facts.h"
 
 #include <catch2/catch.hpp>

@@ -23,8 +23,8 @@ namespace {
 
 using test::float32_fsdp2;
 
-// Writes a file of `count` tokens of the model's vocabulary, other than the training data, and
-// returns its path.
+// Writes a file of `count` tokens of the model's vocabulary, which differ from the training data.
+// Returns the path of the file.
 std::filesystem::path write_other_tokens(const std::filesystem::path& folder,
                                          int count = 16 * 40 + 1) {
   const std::filesystem::path path = folder / "other.bin";
@@ -43,8 +43,8 @@ std::string validation_plan(const std::string& layout, const std::string& valida
              "[data]\nkind = \"tokens\"\npath = \"loop/tokens.bin\"\n", validation, more, layout);
 }
 
-// Trains from the folder's newest checkpoint to the plan's last step, or to step `until` if it is
-// not 0. Returns all lines of metrics.jsonl.
+// Trains from the folder's newest checkpoint to the plan's last step or, if `until` is not 0, to
+// step `until`. Returns all lines of metrics.jsonl.
 std::vector<observe::StepMetrics> validated_run(const std::string& text, int64_t ranks,
                                                 const std::filesystem::path& folder,
                                                 int64_t until = 0) {
@@ -133,7 +133,7 @@ TEST_CASE("validation takes the mean over the first batches, by a plain forward 
     train::Validation validation(plan, *rank.model, world);
     // All parameters are zeros, so all tokens are equally likely.
     RANK_CHECK(std::abs(loss_of(validation) - std::log(64.0)) < 1e-6);
-    // The validation data are the first 24 rows in order, of 16 tokens plus one label each.
+    // The validation data are the first 24 rows of 16 tokens, in order.
     rank.model->for_each_owned(
         [](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter&) {
           const at::Tensor value = group.view_in(group.flat(), i);

@@ -253,7 +253,7 @@ TEST_CASE("every mistake has its row, and one place in the code") {
     INFO(each.name);
     CHECK(fault::find(each.name) == each.fault);
     CHECK(fault::describe(each.fault).name == each.name);
-    // Faults that other tests detect: some compute equally wrong values under every layout
+    // Other tests detect these faults: some faults make the values equally wrong under every layout
     // (data_batches_test.cpp, run_chat_gradients_test.py), and others cost only time
     // (run_stragglers_test.py).
     constexpr Fault kElsewhere[] = {

@@ -1,4 +1,4 @@
-// Writes modified tensors of the llama fixture to files; helpers to read answers.
+// Writes modified tensors of the llama fixture to files, and reads the JSON answers of commands.
 #pragma once
 
 #include <ATen/ATen.h>

@@ -21,7 +21,7 @@ uint64_t whole_checksum(const at::Tensor& values) {
   return tensor::checksum(values, mesh::Box::whole(shape), shape);
 }
 
-// Changes one element of the shard of one rank.
+// Adds 0.5 to one element of the shard that `rank` stores.
 void change_element(Session& session, int64_t rank, const std::string& name, int64_t element) {
   if (session.view().rank() != rank) return;
   const at::NoGradGuard no_grad;

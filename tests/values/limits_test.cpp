@@ -40,7 +40,7 @@ TEST_CASE("full tensors that do not fit are not assembled", "[inspect]") {
   CHECK(execute(session, "unshard model.norm").ok());
   CHECK(execute(session, "unshard all --force").ok());
   CHECK(execute(session, "unshard all")
-            .ok());  // everything is unsharded already, so no memory is needed
+            .ok());  // --force has assembled all tensors, so no more memory is needed
   CHECK_THAT(message(execute(session, "unshard all --force=yes")), Catch::Contains("no value"));
 }
 
@@ -71,7 +71,7 @@ TEST_CASE("an interrupt ends long commands wherever they are", "[inspect]") {
       const Outcome outcome = execute(session, command);
       INFO(command << " after " << asked);
       if (command == "hist lm_head.weight" && asked == 3)
-        continue;  // this command polls less often
+        continue;  // this command calls `interrupted` less often
       CHECK(message(outcome) == "interrupted");
       CHECK_FALSE(outcome.error->fatal());
       CHECK(session.view().held_bytes().front().unsharded == 0);

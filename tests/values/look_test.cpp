@@ -1,6 +1,7 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
-// Compares norms, positions of NaN, slices and optimizer states with ATen on the same tensors.
+// Compares norms, positions of NaN, slices and optimizer states with ATen's results for the same
+// tensors.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

@@ -94,13 +94,13 @@ TEST_CASE("too few values have no deviation", "[inspect]") {
 
 TEST_CASE("integers and bfloat16 are turned to double first", "[inspect]") {
   CHECK(of(at::tensor({1, 2, 3}, at::TensorOptions(at::kLong))).mean == 2.0);
-  // The sum of 300 ones in bfloat16 would be rounded to 256.
+  // A sum that is accumulated in bfloat16 would stop at 256, because 256 + 1 is rounded to 256.
   CHECK(of(at::ones({300}, at::TensorOptions(at::kBFloat16))).mean == 1.0);
 }
 
 TEST_CASE("a narrow dtype's moments are those of its values in double", "[inspect]") {
   const at::Tensor noise = ramp(100000) - 3.0;
-  at::Tensor jump = noise * 1e-2 + 1000.0;  // its first values are a bad estimate of the mean
+  at::Tensor jump = noise * 1e-2 + 1000.0;  // the first values are far from the mean
   jump.narrow(0, 0, 300).fill_(-1000.0);
   at::Tensor far = noise * 1e-3 + 1e4;
   for (const at::Tensor& values : {noise, jump, far, at::full({1000}, -0.7, at::kDouble),

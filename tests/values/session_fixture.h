@@ -26,7 +26,7 @@ inline std::string fixture(const std::string& family) {
   return std::string(am::test::kDataFolder) + "/hf/" + family;
 }
 
-// Name of the file with the weights in the folder of a fixture.
+// Path of the weights, relative to a fixture's folder.
 inline const std::string kModel = "/model.safetensors";
 
 inline Session stored_session(const std::string& path, SessionOptions options = {}) {
@@ -40,8 +40,8 @@ inline std::string error_of(Session& session, const std::string& input) {
   return outcome.error->message + " | " + outcome.error->hint;
 }
 
-// Returns a plan in float32 with the weights of a fixture. `mesh` is the TOML text of [mesh],
-// `strategy` that of [strategy].
+// Returns a plan with the weights of a fixture. `mesh` and `strategy` are the TOML text of the
+// sections [mesh] and [strategy].
 inline std::string plan_text(const std::string& family, const std::string& mesh,
                              const std::string& strategy) {
   return cat("[model]\npath = \"", fixture(family), "\"\nweights = \"", fixture(family),

@@ -1,5 +1,5 @@
-// Tests that sessions of two and four ranks answer like a session of one rank. Also tests
-// unsharding and the memory for it.
+// Tests that sessions of two and four ranks answer like a session on the stored weights. Also tests
+// `unshard` and `reshard`, and the memory of unsharded parameters.
 #include <catch2/catch.hpp>
 
 #include "support/stand_in_device.h"

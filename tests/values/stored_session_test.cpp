@@ -1,6 +1,6 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
-// Runs the basic commands of am-repl on a stored checkpoint.
+// Tests the basic commands of am-repl on stored weights.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

@@ -19,7 +19,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Writes a checkpoint like that of am-run after `step` steps on two FSDP2 ranks.
+// Writes the fixture's weights as a checkpoint of step `step`, in the form in which two FSDP2 ranks
+// of am-run write it.
 void write_checkpoint(const fs::path& folder, int64_t step) {
   Diagnostics found;
   const auto plan =

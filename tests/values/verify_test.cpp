@@ -1,5 +1,5 @@
 // Tests `verify`, which accepts complete files and reports each kind of damage, and `same`, which
-// compares stored checksums where both sides have them.
+// compares stored checksums where both sides have them, and values elsewhere.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -104,7 +104,7 @@ TEST_CASE("verify finds the bytes of an am-run checkpoint that have changed", "[
   const auto& tensor = index.tensors.front();
   const auto& box = tensor.boxes.back();
   const fs::path file = folder / index.files[box.file].name;
-  CHECK(execute(session, "stats").ok());  // verifies the checksums at the first read
+  CHECK(execute(session, "stats").ok());  // the first read verifies the checksums
   flip(file, box.position);
   Json problems = problems_of(session);
   REQUIRE(problems.size() == 1);

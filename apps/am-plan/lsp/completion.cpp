@@ -16,7 +16,7 @@ namespace {
 
 using am::config::FieldSpec;
 
-// The line that is completed, divided at the position.
+// The line that is completed, divided at the position of the completion.
 struct Place {
   const Document& document;
   int line;
@@ -64,8 +64,8 @@ void add_items(am::Json& list, const am::Json& items) {
   list.insert(list.end(), items.begin(), items.end());
 }
 
-// Adds the values that a JSON Schema lists, or those of an array's items if the position is in an
-// array.
+// Adds to `values` the values that a JSON Schema lists by "enum", and true and false for a boolean.
+// With `in_array`, adds the values that the schema of the array's items lists instead.
 void add_listed(const am::Json& schema, bool in_array, am::Json& values) {
   if (schema.contains("anyOf")) {
     for (const am::Json& each : schema["anyOf"]) add_listed(each, in_array, values);
@@ -78,7 +78,8 @@ void add_listed(const am::Json& schema, bool in_array, am::Json& values) {
   if (schema.value("type", "") == "boolean") add_items(values, {true, false});
 }
 
-// Returns the known values of a key as JSON, which is also their notation in TOML.
+// Returns the known values of a key as JSON, which is also their notation in TOML. `in_array`: the
+// position is inside an array.
 am::Json known_values(const FieldSpec& field, bool in_array) {
   am::Json values = am::Json::array();
   add_listed(field.schema, in_array, values);
@@ -87,8 +88,9 @@ am::Json known_values(const FieldSpec& field, bool in_array) {
   return values;
 }
 
-// Returns the offset of the array item in which `before` ends: after the last `[` or comma.
-// Returns `begin`, where the value begins, if `before` does not end in an array.
+// Returns the offset in `before` at which its last array item begins: after the last `[` or comma
+// outside of quotes. `begin` is the offset of the value. Returns `begin` if the value contains no
+// `[` or comma.
 size_t begin_of_item(std::string_view before, size_t begin) {
   size_t at = find_outside_quotes(before, "[,", begin);
   while (at != kNone) {
@@ -98,7 +100,8 @@ size_t begin_of_item(std::string_view before, size_t begin) {
   return begin;
 }
 
-// Returns the text that completes a value. `quote` is the quote that is written already, or 0.
+// Returns the text to insert for a value. `quote` is the opening quote that the line already
+// contains, or 0. `after` is the text after the position.
 std::string value_text(const am::Json& value, char quote, std::string_view after) {
   if (quote == 0) return am::dump_json(value, -1);
   std::string text = value.get<std::string>();

@@ -14,12 +14,12 @@ struct Completion {
   std::string label;
   std::string detail;         // the key's type; empty for sections and values
   std::string documentation;  // the section's or key's help; empty for values
-  TextEdit edit;              // replaces what is written of the word before the position
+  TextEdit edit;              // replaces the part of the word that precedes the position
 };
 
 // Returns the completions at a position that exists in the document, which need not be valid TOML:
-// section names after `[`, values after `=`, otherwise the keys of the line's section. Leaves out
-// sections and keys that the document has already.
+// section names after `[`, values after `=`, otherwise the keys of the line's section. Omits
+// sections and keys that another line of the document already contains.
 std::vector<Completion> completions_at(const Document& document, Position position);
 
 }  // namespace am_plan::lsp

@@ -13,11 +13,12 @@ namespace {
 // Code points above U+FFFF have four bytes in UTF-8 and two units in UTF-16.
 int units_of(size_t bytes) { return bytes == 4 ? 2 : 1; }
 
-// Returns the size of the first character; a byte that is not UTF-8 counts as a character.
+// Returns the number of bytes of the first character. A byte that is not UTF-8 counts as a
+// character.
 size_t first_character(std::string_view text) { return std::max<size_t>(1, am::utf8_length(text)); }
 
-// Returns the byte that an escape such as "%20" encodes; nothing if the text does not begin with
-// one.
+// Returns the byte that an escape such as "%20" at the beginning of the text encodes; nothing if
+// the text does not begin with an escape.
 std::optional<char> escaped_byte(std::string_view text) {
   if (text.size() < 3 || text[0] != '%') return std::nullopt;
   unsigned char byte = 0;

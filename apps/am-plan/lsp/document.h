@@ -36,17 +36,17 @@ struct TextEdit {
   bool operator==(const TextEdit&) const = default;
 };
 
-// A part of a line, in bytes.
+// A part of a line, as offsets in bytes from the beginning of the line; `end` is exclusive.
 struct Bytes {
   size_t begin = 0;
   size_t end = 0;
 };
 
 // Returns the number of bytes of the first `characters` code points of a UTF-8 text, or the text's
-// size if it has fewer.
+// size if the text has fewer code points.
 size_t bytes_of_characters(std::string_view text, int characters);
-// Returns the number of bytes of the first code points that make `units` UTF-16 code units, or the
-// text's size if it has fewer.
+// Returns the number of bytes of the leading code points of a UTF-8 text that together have at most
+// `units` UTF-16 code units.
 size_t bytes_of_utf16(std::string_view text, int units);
 // Returns the number of UTF-16 code units of a UTF-8 text.
 int utf16_length(std::string_view text);
@@ -70,7 +70,7 @@ class Document {
 
   // Returns the nearest position that exists in the text.
   Position nearest(Position position) const;
-  // Returns the offset of the position in its line. The position must exist in the text.
+  // Returns the byte offset of the position in its line. The position must exist in the text.
   size_t byte_at(Position position) const;
   Range range(int line, Bytes bytes) const;
   Position end() const;
@@ -84,7 +84,7 @@ class Document {
   std::string uri_;
   std::string file_;
   std::string text_;
-  std::vector<size_t> begins_;  // offsets of the lines
+  std::vector<size_t> begins_;  // byte offset in text_ of each line
 };
 
 }  // namespace am_plan::lsp

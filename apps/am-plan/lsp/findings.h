@@ -8,7 +8,8 @@
 
 namespace am_plan::lsp {
 
-// Returns what `am-plan check` would report about the document's text.
+// Returns the diagnostics that `am-plan check` would report for a plan file with the document's
+// text.
 am::Diagnostics findings(const Document& document);
 
 // Returns the range that a finding marks: its span, or the first line for a finding about the whole

@@ -13,7 +13,7 @@
 namespace am_plan::lsp {
 namespace {
 
-constexpr size_t kMostTried = 32;  // number of edits that one request tries
+constexpr size_t kMostTried = 32;  // largest number of edits that one request tries
 
 using am::config::FieldSpec;
 
@@ -78,7 +78,8 @@ void propose_assignments(const Document& document, const Outline& outline,
   }
 }
 
-// Proposes to replace the marked name or text by the one that the help suggests.
+// Proposes to replace the text that the finding marks by the name that the help suggests. Proposes
+// nothing if the help suggests no name.
 void propose_respelling(const Document& document, const am::Diagnostic& finding,
                         std::vector<Fix>& fixes) {
   const auto name = suggested_name(finding.help);
@@ -104,8 +105,9 @@ auto count_of_rule(const am::Diagnostics& found, const std::string& rule) {
                        [&](const am::Diagnostic& item) { return item.rule == rule; });
 }
 
-// Whether an edit mends a finding: `after` lacks the finding, and has fewer findings of its rule,
-// because a changed message alone does not mean that the rule is satisfied.
+// Whether an edit mends a finding: the finding is not in `after`, and `after` contains fewer
+// findings of the finding's rule than `before`. The second condition is needed because the edit may
+// only change the finding's message.
 bool is_mended(const am::Diagnostic& finding, const am::Diagnostics& before,
                const am::Diagnostics& after) {
   return !has(after, finding) &&
@@ -121,7 +123,8 @@ bool harms_reading(const am::Diagnostics& before, const am::Diagnostics& after) 
   });
 }
 
-// Tries an edit. Drops the findings that it does not mend, or all if it adds a plan-parser error.
+// Checks the document with the edit of `fix`. Removes from `fix.mends` the findings that the edit
+// does not mend, or all findings if the edit adds an error of the plan parser.
 void try_out(const Document& document, const am::Diagnostics& found, Fix& fix) {
   const am::Diagnostics after = findings(Document(document.uri(), document.edited(fix.edit)));
   const bool harms = harms_reading(found, after);
@@ -142,8 +145,8 @@ std::vector<Fix> fixes_in(const Document& document, const am::Diagnostics& found
     propose_assignments(document, outline, finding, fixes);
     propose_respelling(document, finding, fixes);
   }
-  // Each edit costs a check of the whole document, so that a range with many findings would block
-  // the server.
+  // Each edit costs a check of the whole document. Without this limit, a range with many findings
+  // would block the server.
   if (fixes.size() > kMostTried) fixes.resize(kMostTried);
   for (Fix& fix : fixes) try_out(document, found, fix);
   std::erase_if(fixes, [](const Fix& fix) { return fix.mends.empty(); });

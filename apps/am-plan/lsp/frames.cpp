@@ -18,8 +18,9 @@ constexpr size_t kLargestFrame = size_t{64} << 20;
       "Protocol");
 }
 
-// Reads the lines of a header up to the empty line that ends it, without carriage returns. Returns
-// nothing at the end of the input.
+// Reads the lines of a header, including the empty line at its end, and omits carriage returns.
+// Returns nothing at the end of the input. Throws Error(kFormat) if the header is too long or the
+// input ends inside it.
 std::optional<std::string> read_header(std::istream& in) {
   std::string header;
   for (int c = in.get(); c != std::istream::traits_type::eof(); c = in.get()) {

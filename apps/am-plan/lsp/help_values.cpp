@@ -15,8 +15,8 @@ bool is_word_character(char c) {
   return std::isalnum(static_cast<unsigned char>(c)) || c == '_' || c == '.';
 }
 
-// Returns the key that ends at the end of the text; empty if there is none, or if the key is the
-// end of an expression, such as "pp_size * virtual_stages".
+// Returns the key with which the text ends. Returns an empty text if the text does not end with a
+// key, or if the key is a part of an expression, such as "pp_size * virtual_stages".
 std::string_view last_key(std::string_view text) {
   size_t begin = text.size();
   while (begin > 0 && is_word_character(text[begin - 1])) --begin;
@@ -26,8 +26,8 @@ std::string_view last_key(std::string_view text) {
   return in_expression ? std::string_view() : text.substr(begin);
 }
 
-// Returns the length of the number, text in double quotes, true or false at the front of the text;
-// 0 if there is none.
+// Returns the length of the value with which the text begins: a number, a text in double quotes,
+// true or false. Returns 0 if the text does not begin with a value.
 size_t value_length(std::string_view text) {
   if (am::starts_with(text, "\"")) {
     const size_t end = text.find('"', 1);
@@ -42,15 +42,16 @@ size_t value_length(std::string_view text) {
   return number || word == "true" || word == "false" ? end : 0;
 }
 
-// Whether a value ends before `rest`: the value is not a part of an expression or a range.
+// Whether a value is complete. `rest` is the text after the value. A value that is a part of an
+// expression or a range is not complete.
 bool value_ends(std::string_view rest) {
   if (rest.empty() || std::string_view(",;)?.:`").find(rest[0]) != kNone) return true;
   return rest.size() > 1 && rest[0] == ' ' &&
          (std::isalpha(static_cast<unsigned char>(rest[1])) || rest[1] == '(');
 }
 
-// Returns the length of the separator between two values at the front of the text; 0 if there is
-// none.
+// Returns the length of the separator of values (", " or " or ") with which the text begins; 0 if
+// the text does not begin with a separator.
 size_t separator_length(std::string_view text) {
   constexpr std::array<std::string_view, 2> kSeparators = {", ", " or "};
   for (const std::string_view separator : kSeparators) {
@@ -59,7 +60,8 @@ size_t separator_length(std::string_view text) {
   return 0;
 }
 
-// Returns the values at the front of the text.
+// Returns the values in the list with which the text begins, for example 1, 2 and 4 for
+// "1, 2 or 4; or ...".
 std::vector<std::string> leading_values(std::string_view text) {
   std::vector<std::string> values;
   while (const size_t length = value_length(text)) {

@@ -15,11 +15,11 @@ struct Proposal {
   std::vector<std::string> values;  // numbers, true, false, or texts in double quotes
 };
 
-// Returns all proposals of a help text. Omits keys and values that are a part of an expression,
-// such as "2 * tp_size".
+// Returns all proposals in a help text. Omits keys and values that are a part of an expression,
+// for example the key in "2 * tp_size = 8".
 std::vector<Proposal> proposals_in(std::string_view help);
 
-// Returns the name that a help text suggests for a wrong one: X in `did you mean "X"?`, `did you
+// Returns the name that a help text suggests for a wrong name: X in `did you mean "X"?`, `did you
 // mean [X]?` or `it is called X here, in [section]`. Returns nothing for other texts.
 std::optional<std::string> suggested_name(std::string_view help);
 

@@ -21,9 +21,9 @@ std::string key_text(const am::config::FieldSpec& field, const Outline& outline)
   return am::cat(title, "\n\nDefault: ", am::config::default_text(field, defaults));
 }
 
-// Returns the text about the key with this full name, or about the key that contains it if the name
-// is that of a table's member, such as "strategy.tp_plan.x". Returns an empty text if there is
-// none.
+// Returns the text about the key `key` of `section`. If `key` names a member of a table, such as
+// "tp_plan.x" in the section "strategy", returns the text about the table's key, "tp_plan". Returns
+// an empty text for an unknown key.
 std::string key_text(const std::string& section, const std::string& key, const Outline& outline) {
   const std::string outer = key.substr(0, key.find('.'));
   const auto* field = am::config::find_field(section, outer, outline.strategy);

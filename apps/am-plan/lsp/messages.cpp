@@ -12,7 +12,7 @@
 namespace am_plan::lsp {
 namespace {
 
-// Returns the number of a DiagnosticSeverity.
+// Returns the protocol's number for a severity (DiagnosticSeverity).
 int severity_number(am::Severity severity) {
   switch (severity) {
     case am::Severity::kError:
@@ -25,7 +25,7 @@ int severity_number(am::Severity severity) {
   return 1;
 }
 
-// Returns the number of a CompletionItemKind.
+// Returns the protocol's number for a kind of completion (CompletionItemKind).
 int kind_number(Completion::Kind kind) {
   switch (kind) {
     case Completion::Kind::kSection:
@@ -38,7 +38,8 @@ int kind_number(Completion::Kind kind) {
   return 12;
 }
 
-// Returns a line or character; a negative or huge number becomes the nearest legal one.
+// Returns the number of a line or character as an int. Clamps a negative or too large number to the
+// range from 0 to INT_MAX.
 int coordinate(const am::Json& number) {
   constexpr int64_t kLargest = std::numeric_limits<int>::max();
   return static_cast<int>(std::clamp<int64_t>(am::integer_of(number), 0, kLargest));

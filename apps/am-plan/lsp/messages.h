@@ -10,14 +10,14 @@
 
 namespace am_plan::lsp {
 
-// Returns the position of a request. Throws JsonError if it is not a Position.
+// Converts the object Position of a request. Throws JsonError if `json` is not a Position.
 Position read_position(const am::Json& json);
 
 am::Json to_json(const Hover& hover);
 am::Json to_json(const Completion& completion);
-// Returns the object Diagnostic of a finding about the document.
+// Converts a finding about the document to the protocol's object Diagnostic.
 am::Json to_json(const Document& document, const am::Diagnostic& finding);
-// Returns the object CodeAction of a fix of the document.
+// Converts a fix of the document to the protocol's object CodeAction.
 am::Json to_json(const Document& document, const Fix& fix);
 
 // Returns the parameters of textDocument/publishDiagnostics.

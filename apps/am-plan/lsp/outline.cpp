@@ -21,7 +21,7 @@ size_t after_string(std::string_view text, size_t at) {
 
 bool is_quote(char c) { return c == '"' || c == '\''; }
 
-// Returns the part without blanks at both ends.
+// Returns the part of the line without the blanks at both ends of the part.
 Bytes trimmed(std::string_view line, Bytes part) {
   while (part.begin < part.end && std::isspace(static_cast<unsigned char>(line[part.begin]))) {
     ++part.begin;

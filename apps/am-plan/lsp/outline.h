@@ -1,5 +1,5 @@
-// The sections and keys of a plan, found line by line. A document that is being typed is often not
-// valid TOML, so nothing is parsed.
+// The sections and keys of a plan, found line by line and without a TOML parser, because a document
+// that is being typed is often not valid TOML.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,15 @@ namespace am_plan::lsp {
 // Returns the offset of the first character at or after `from` that is one of `wanted` and outside
 // of quotes; kNone if there is none.
 size_t find_outside_quotes(std::string_view text, std::string_view wanted, size_t from = 0);
-// Returns the offset of the quote of a string that is not closed; kNone if there is none.
+// Returns the offset of the opening quote of a string that the text does not close; kNone if all
+// strings are closed.
 size_t open_quote(std::string_view text);
 
 // Whether the text is a key or a section's name without quotes; dots are allowed.
 bool is_bare_name(std::string_view text);
 
-// A line `[section]` or `key = value`. `value` ends before a comment, and is empty if no value is
-// written yet.
+// The parts of a line `[section]` or `key = value`. `value` ends before a comment, and is empty if
+// no value is written yet.
 struct LineParts {
   enum class Kind { kHeader, kEntry, kOther };
   Kind kind = Kind::kOther;

@@ -102,7 +102,8 @@ void Server::answer_error(const am::Json& id, int code, const std::string& probl
   send_({{"jsonrpc", "2.0"}, {"id", id}, {"error", {{"code", code}, {"message", problem}}}});
 }
 
-// Ignores unknown and invalid notifications, because a notification has no answer.
+// Handles a notification. Ignores unknown and invalid notifications, because the protocol has no
+// answer to a notification.
 void Server::notice(const std::string& method, const am::Json& params) {
   const auto notification = notifications().find(method);
   if (notification == notifications().end()) return;
@@ -136,7 +137,8 @@ void Server::did_change(const am::Json& params) {
   if (!changes.empty()) check(Document(uri, changes.back().at("text").get<std::string>()));
 }
 
-// Checks again, because the files that the plan names may have changed, too.
+// Checks the document again, because files that the plan names may have changed since the last
+// check.
 void Server::did_save(const am::Json& params) { check(Document(opened(params).document)); }
 
 void Server::did_close(const am::Json& params) {

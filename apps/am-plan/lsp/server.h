@@ -23,8 +23,8 @@ class Server {
   // `send` is called with each answer and notification.
   explicit Server(Send send) : send_(std::move(send)) {}
 
-  // Handles the JSON text of one message. An invalid message, or a failed request, is answered with
-  // an error.
+  // Handles the JSON text of one message. Answers an invalid message and a failed request with an
+  // error. Ignores unknown and failed notifications.
   void receive(std::string_view text);
 
   // Whether the notification exit has been received.
@@ -57,7 +57,8 @@ class Server {
   void did_save(const am::Json& params);
   void did_close(const am::Json& params);
 
-  // Checks the document, which is opened or replaced, and publishes its diagnostics.
+  // Checks a new or changed document, publishes its diagnostics, and stores the document and the
+  // diagnostics in open_.
   void check(Document document);
   void publish(const Document& document, const am::Diagnostics& found);
   // Returns the document that the parameters name. Throws Error(kUsage) if it is not open.

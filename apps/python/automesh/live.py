@@ -45,7 +45,7 @@ _stack_owner = None  # the Watch whose pipe receives the stack
 
 
 class _Tensor(ctypes.Structure):
-    """am_live_tensor."""
+    """The C struct am_live_tensor (am_live.h)."""
 
     _fields_ = [
         ("name", ctypes.c_char_p),
@@ -62,7 +62,7 @@ class _Tensor(ctypes.Structure):
 
 
 class _Numbers(ctypes.Structure):
-    """am_live_numbers."""
+    """The C struct am_live_numbers (am_live.h)."""
 
     _fields_ = [
         ("loss", ctypes.c_double),
@@ -74,7 +74,7 @@ class _Numbers(ctypes.Structure):
 
 
 class _Options(ctypes.Structure):
-    """am_live_options."""
+    """The C struct am_live_options (am_live.h)."""
 
     _fields_ = [
         ("size", ctypes.c_size_t),
@@ -110,7 +110,7 @@ def _as_list(value):
         return []
     if isinstance(value, torch.nn.Module):
         return list(value) if isinstance(value, torch.nn.ModuleList) else [value]
-    for name in ("optimizers", "model_parts"):  # containers of torchtitan
+    for name in ("optimizers", "model_parts"):  # attributes of torchtitan's containers
         if hasattr(value, name):
             return list(getattr(value, name))
     return list(value) if isinstance(value, (list, tuple)) else [value]
@@ -188,7 +188,7 @@ def _placements_text(tensor):
 
 
 class _Description:
-    """This rank's tensors as an array of am_live_tensor, with all memory that it points to."""
+    """This rank's tensors as an array of am_live_tensor, with the memory that the array points to."""
 
     def __init__(self, named):
         named = list(named)
@@ -202,8 +202,8 @@ class _Description:
                 partial.append((name, tensor))
             else:
                 self._add(name, tensor, like)
-        # redistribute() is collective, so every rank must reach these calls. _add() skips a tensor that cannot be described,
-        # so that such a tensor does not keep its rank from calling redistribute().
+        # redistribute() is collective, so every rank must reach these calls. For this reason, _add()
+        # does not raise for a tensor that cannot be described, but skips the tensor.
         for name, tensor in partial:
             whole = [p if p.is_shard() else Replicate() for p in tensor.placements]
             self._add(name, tensor.detach().redistribute(placements=whole), None)
@@ -221,8 +221,8 @@ class _Description:
         tensor = tensor.detach()
         part = tensor.to_local() if isinstance(tensor, DTensor) else tensor
         if like is not None and isinstance(like, DTensor) and not isinstance(tensor, DTensor):
-            # An optimizer state may be a plain tensor; if it has the shape of this rank's shard of its parameter
-            # `like`, it is sharded like the parameter.
+            # `tensor` is a state of the parameter `like`. A plain tensor with the shape of this
+            # rank's shard of the parameter is sharded like the parameter.
             if part.dim() > 0 and part.shape == like.to_local().shape:
                 tensor = like
         if isinstance(tensor, DTensor):
@@ -247,14 +247,17 @@ class _Description:
         return ctypes.cast(array, _Dims)
 
 
-# Sizes of the dtypes that the flight recorder names; those of other dtypes are 4 bytes.
+# Bytes per element of dtypes, by their names in the flight recorder. All other dtypes have 4 bytes.
 _BYTES = {"Bool": 1, "Byte": 1, "Char": 1, "Float8_e4m3fn": 1, "Float8_e5m2": 1, "Float8_e4m3fnuz": 1, "Float8_e5m2fnuz": 1,
           "Float8_e8m0fnu": 1, "Half": 2, "BFloat16": 2, "Short": 2, "UInt16": 2, "Double": 8, "Long": 8, "UInt64": 8,
           "ComplexFloat": 8, "ComplexDouble": 16}
 
 
 def _recent_collectives(newest=32):
-    """Returns the list of am_live_options::collectives, from PyTorch's flight recorder."""
+    """Returns at most `newest` collectives of PyTorch's flight recorder, the latest first.
+
+    am_live.h describes the format, at am_live_options.collectives.
+    """
     c10d = torch._C._distributed_c10d
     entries = json.loads(c10d._dump_fr_trace_json(True, False)).get("entries", [])
     if not entries and dist.is_nccl_available():
@@ -319,7 +322,7 @@ def _config_of(parts):
 
 
 class Watch:
-    """Connection of this rank to the clients of its job: see watch()."""
+    """Connects this rank to the am-repl clients of its job; see watch()."""
 
     __slots__ = ("_parts", "_optimizers", "_steps", "_numbers", "_visit_function", "_close_function", "_error",
                  "_step_function", "_device", "_texts", "_callbacks", "_raised", "_log", "_stack_pipe", "_handle")
@@ -345,7 +348,7 @@ class Watch:
         description = _Description(self._tensors())
         self._device = description.device
         if self._device < 0 and torch.cuda.is_available() and torch.cuda.is_initialized():
-            self._device = torch.cuda.current_device()  # parameters are offloaded
+            self._device = torch.cuda.current_device()  # the parameters are offloaded to the host
         if mesh is None:
             mesh = _mesh_of((p for part in self._parts for p in part.parameters()), world_size)
         self._texts = {}  # results of the callbacks, which must stay alive
@@ -391,9 +394,9 @@ class Watch:
     def step(self, loss=None, grad_norm=None, tokens_per_second=_NAN):
         """Reports the end of a training step, and runs the commands of attached clients.
 
-        Must be called on every rank, once after each step. For clients to see the gradients, it
-        must be called before they are reset. The numbers may be tensors; they are read only if a
-        client needs them.
+        Must be called on every rank, once after each step. Clients see the gradients only if step()
+        is called before the gradients are reset. Each argument may be a tensor, whose value is read
+        only if a client needs it.
         """
         self._numbers = loss, grad_norm, tokens_per_second
         self._steps += 1
@@ -453,7 +456,7 @@ class Watch:
         """Yields 0 while the rank may wait for commands, and 1 after a signal handler has raised.
 
         Python runs signal handlers when the generator is resumed. The generator is then inside its
-        try statement, which catches their exceptions.
+        try statement, which catches the exceptions of the handlers.
         """
         result = 0
         while True:
@@ -497,7 +500,7 @@ class Watch:
 
     def _release_stack(self):
         global _stack_owner
-        if _stack_owner is self:  # a later Watch may have registered its own pipe
+        if _stack_owner is self:  # another Watch may own the signal
             faulthandler.unregister(_STACK_SIGNAL)
             _stack_owner = None
         for fd in self._stack_pipe:
@@ -505,7 +508,10 @@ class Watch:
 
 
 def _number(value):
-    """Returns the value as a float; NaN if it is not a number, or sharded. Not collective."""
+    """Returns the value as a float; NaN for a sharded tensor or a value that is not a number.
+
+    Runs no collective.
+    """
     try:
         if isinstance(value, DTensor):
             value = value.to_local() if all(p.is_replicate() for p in value.placements) else None

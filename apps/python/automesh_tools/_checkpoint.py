@@ -26,7 +26,7 @@ class CheckpointError(Exception):
 
 
 class _Tensor(ctypes.Structure):
-    """am_checkpoint_tensor."""
+    """The C struct am_checkpoint_tensor (am_checkpoint.h)."""
 
     _fields_ = [("name", ctypes.c_char_p), ("dtype", ctypes.c_char_p), ("shape", ctypes.POINTER(ctypes.c_int64)),
                 ("dims", ctypes.c_int32), ("element_size", ctypes.c_int32), ("is_state", ctypes.c_int32)]
@@ -48,7 +48,7 @@ def _places() -> Iterator[Path]:
 
 @functools.lru_cache(maxsize=None)
 def _library() -> Any:
-    """Loads the library. Raises ImportError, with the places searched."""
+    """Loads the library. Raises ImportError with the searched paths if the library is missing."""
     places = list(_places())
     path = next((place for place in places if place.exists()), None)
     if path is None:
@@ -90,7 +90,8 @@ class Tensor:
     def __getitem__(self, index: Any) -> "Array":
         """Reads the elements that an index of integers and slices selects.
 
-        Reads the file's smallest box of elements that contains them, so a slice with a step also reads the skipped ones.
+        Reads from the file the smallest box that contains these elements. A slice with a step therefore also reads the
+        skipped elements.
         """
         return _widened(self.bits(index), self.dtype)
 
@@ -117,7 +118,10 @@ class Tensor:
 
 
 class _Box:
-    """The smallest box that contains the elements that an index selects, and their index within this box."""
+    """The smallest box that contains the elements that an index selects.
+
+    `first` and `count` are the offset and the shape of the box. `rest` is the index of the elements within the box.
+    """
 
     def __init__(self, index: Any, shape: Tuple[int, ...], name: str) -> None:
         words = list(index) if isinstance(index, tuple) else [index]
@@ -175,8 +179,8 @@ class Checkpoint(_Arrays):
     """An open checkpoint: a mapping from the names of its parameters to their values, which are read on access.
 
     checkpoint[name, 10:20] reads a part. tensor() returns a tensor's dtype and shape without reading its values.
-    `optimizer` is the same mapping for optimizer states and other tensors of the trainer. Several threads may read at
-    the same time.
+    `optimizer` is a mapping of the same kind for optimizer states and other tensors of the trainer. Several threads may
+    read at the same time.
     """
 
     def __init__(self, path: "Union[str, os.PathLike[str]]") -> None:
@@ -201,7 +205,7 @@ class Checkpoint(_Arrays):
         return _Arrays(self._states)
 
     def tensor(self, name: str) -> Tensor:
-        """Returns a parameter or state without reading its values. Raises KeyError."""
+        """Returns a parameter or state without reading its values. Raises KeyError for an unknown name."""
         found = self._tensors.get(name) or self._states.get(name)
         if found is None:
             raise KeyError(name)

@@ -1,4 +1,4 @@
-// Starts a child process, without copying this process's memory as fork() does.
+// Starts a child process, without duplicating this process's address space as fork() does.
 //
 //   pid_t pid = start_child({.argv = {"less", "-R"}, .input_fd = pipe_end});
 //

@@ -1,6 +1,6 @@
 // CRC-32C (Castagnoli's polynomial, as in iSCSI, ext4 and SCTP): a 32-bit checksum that detects any
-// burst of flipped bits that is up to 32 bits long. SSE4.2 processes 8 bytes per instruction, so
-// that a checksum costs about as much as copying the bytes.
+// burst of flipped bits that is up to 32 bits long. With SSE4.2, an instruction processes 8 bytes,
+// and a checksum costs about as much as copying the bytes.
 //
 //   uint32_t sum = crc32c(first);
 //   sum = crc32c(second, sum);      // checksum of both parts, concatenated

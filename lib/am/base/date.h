@@ -1,4 +1,4 @@
-// Formats times as dates.
+// Formats the current time as a date.
 //
 //   local_date();                               // "2026-03-01 15:05:32"
 //   utc_date("%Y-%m-%d %H:%M UTC");             // "2026-03-01 14:05 UTC"
@@ -8,7 +8,8 @@
 
 namespace am {
 
-// Return the current time in a format of strftime(3), at most 63 bytes long.
+// Return the current local or UTC time in a format of strftime(3). Return an empty string if the
+// formatted time would be longer than 63 bytes.
 std::string local_date(const char* format = "%Y-%m-%d %H:%M:%S");
 std::string utc_date(const char* format);
 

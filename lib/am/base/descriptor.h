@@ -1,4 +1,4 @@
-// Owns a file descriptor, and closes it on destruction.
+// Descriptor owns a file descriptor and closes it on destruction.
 #pragma once
 
 #include <unistd.h>
@@ -25,7 +25,7 @@ class Descriptor {
 
   // Returns the descriptor, or -1 if this object owns none.
   int get() const { return fd_; }
-  // Passes ownership to the caller.
+  // Returns the descriptor, or -1 if this object owns none. The caller then owns the descriptor.
   int release() { return std::exchange(fd_, -1); }
 
  private:

@@ -54,7 +54,8 @@ AlignedMemory allocate_aligned(size_t bytes) {
 }
 
 // Owns the open file and the threads that write it in pieces of at most `piece_` bytes. finish()
-// writes the last piece on the calling thread, so a file of one piece needs no thread.
+// writes the last, partly filled buffer on the calling thread, so most files smaller than a piece
+// start no thread.
 class DirectFile::Writers {
  public:
   Writers(fs::path path, uint64_t size, size_t piece) : path_(std::move(path)), piece_(piece) {
@@ -69,7 +70,7 @@ class DirectFile::Writers {
     do {
       refused = ::fallocate(fd_, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
     } while (refused == EINTR);
-    // Ignores the errors of file systems that cannot preallocate.
+    // These errors mean that the file system cannot preallocate; they are ignored.
     if (refused != 0 && refused != EOPNOTSUPP && refused != ENOSYS && refused != EINVAL) {
       ::close(fd_);
       fail(path_, refused);
@@ -137,8 +138,8 @@ class DirectFile::Writers {
     std::byte* own;
   };
 
-  // Starts one more writer thread if fewer than kDirectWriters run. If the system cannot create it,
-  // the running threads write everything; throws Error(kIo) if none runs.
+  // Starts one more writer thread if fewer than kDirectWriters run. If the system cannot create the
+  // thread, the running threads write everything. Throws Error(kIo) if no thread runs.
   void add_thread() {
     if (threads_.size() == kDirectWriters) return;
     try {
@@ -173,8 +174,8 @@ class DirectFile::Writers {
     }
   }
 
-  // Writes a piece, and returns 0 or an errno. If the system refuses a direct write, or after a
-  // short write that leaves an unaligned rest, continues through the page cache.
+  // Writes a piece, and returns 0 or an errno. Switches to the page cache if the system refuses a
+  // direct write, or if a short write leaves a rest that is not aligned.
   int write_piece(const Piece& piece) {
     for (size_t done = 0; done < piece.size;) {
       const bool direct = direct_;  // another thread may call leave_direct() during the write
@@ -196,8 +197,9 @@ class DirectFile::Writers {
     return 0;
   }
 
-  // Clears O_DIRECT before direct_, so that a thread that finds direct_ false cannot make a direct
-  // write.
+  // Switches all writes to the page cache. Returns false, with errno, on failure. Clears O_DIRECT
+  // first and direct_ second: after a thread has read false from direct_, none of its writes is
+  // direct.
   bool leave_direct() {
     const int flags = ::fcntl(fd_, F_GETFL);
     if (flags < 0 || ::fcntl(fd_, F_SETFL, flags & ~O_DIRECT) != 0) return false;
@@ -262,8 +264,8 @@ void DirectFile::write(std::span<const std::byte> bytes) {
   }
 }
 
-// Writes memory that is aligned to kDirectAlignment without copying it. Waits until the bytes are
-// written, so that the caller may reuse the memory.
+// Writes memory whose address and size are multiples of kDirectAlignment, without copying the
+// bytes. Waits until they are written, so that the caller may reuse the memory.
 void DirectFile::write_aligned(std::span<const std::byte> bytes) {
   for (; !bytes.empty(); bytes = bytes.subspan(std::min(piece_, bytes.size()))) {
     const size_t size = std::min(piece_, bytes.size());
@@ -276,8 +278,8 @@ void DirectFile::write_aligned(std::span<const std::byte> bytes) {
 void DirectFile::close() {
   if (!writers_) return;
   const uint64_t end = position();
-  // O_DIRECT requires a multiple of kDirectAlignment bytes, so zeros are appended; finish() then
-  // truncates the file.
+  // O_DIRECT requires a multiple of kDirectAlignment bytes, so the buffer is filled up with zeros.
+  // finish() cuts the zeros off the file again.
   const size_t whole = (filled_ + kDirectAlignment - 1) / kDirectAlignment * kDirectAlignment;
   if (whole > filled_) std::memset(buffer_ + filled_, 0, whole - filled_);
   writers_->finish(buffer_, whole, given_, end);

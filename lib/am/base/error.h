@@ -1,8 +1,8 @@
 // Exceptions of the library, and the assertion that marks a bug.
 //
-// Errors in a plan or a model's config are `Diagnostic`s, which are returned, many together: see
-// base/diagnostic.h. `am::Error` ends an operation: a wrong command line, a full disk, a lost peer,
-// an inconsistent file.
+// Errors in a plan or a model's config are not exceptions: functions return them together, as
+// `Diagnostic`s (base/diagnostic.h). An `am::Error` ends an operation, for example because of a
+// wrong command line, a full disk, a lost peer or an inconsistent file.
 //
 //   throw am::Error(am::ErrorKind::kIo, cat(path, ": cannot write: ", reason), "free some space");
 #pragma once

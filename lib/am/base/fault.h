@@ -1,11 +1,11 @@
-// Bugs and delays that can be injected at run time, one at a time, to show that checks detect
-// them: `am-run PLAN --verify-layout --fault tp_input_sum`, and the tests.
+// Faults: bugs and delays that can be injected at run time, one at a time, to show that checks
+// detect them. `am-run PLAN --verify-layout --fault tp_input_sum` injects a fault, and tests inject
+// faults by the class Planted.
 //
 //   const fault::Planted fault(fault::Fault::kTpInputSum);
 //   // from here on the gradient of column-wise layers' input is not summed over tp
 //
-// Each line of code that a fault can make wrong costs one relaxed atomic load, whether or not the
-// fault is injected.
+// The code that a fault changes calls is_planted(), which costs one relaxed atomic load.
 #pragma once
 
 #include <atomic>
@@ -65,7 +65,7 @@ struct Description {
   std::string_view what;  // phrase that describes the wrong behaviour
 };
 
-// All faults, in the order of the enum.
+// Returns all faults, in the order of the enum.
 std::span<const Description> all();
 const Description& describe(Fault fault);
 std::optional<Fault> find(std::string_view name);
@@ -79,7 +79,8 @@ inline bool is_planted(Fault fault) noexcept {
   return detail::planted.load(std::memory_order_relaxed) == static_cast<int>(fault);
 }
 
-// Injects a fault into the process while this object exists. At most one such object may exist.
+// Injects a fault into the process while this object exists. At most one Planted may exist at a
+// time.
 class Planted {
  public:
   explicit Planted(Fault fault) { detail::planted = static_cast<int>(fault); }

@@ -89,15 +89,16 @@ void sync_all(int fd, const fs::path& path) {
     fail(path, "cannot write", errno);
 }
 
-// Returns a path in the folder of `path` that no other thread or process uses.
+// Returns the path of a temporary file in the folder of `path`. No other thread or process of this
+// host uses the path.
 fs::path temporary_sibling(const fs::path& path) {
   static std::atomic<unsigned> counter{0};
   return path.parent_path() /
          cat(".", path.filename().string(), ".", ::getpid(), ".", counter++, ".tmp");
 }
 
-// Returns the file to which a symbolic link leads, so that a rename replaces that file and not the
-// link.
+// Returns the path to which the symbolic link `path` leads, or `path` itself if it is not a link. A
+// rename to this path replaces the file and not the link.
 fs::path behind_links(const fs::path& path) {
   std::error_code none;
   if (!fs::is_symlink(path, none)) return path;
@@ -106,8 +107,8 @@ fs::path behind_links(const fs::path& path) {
 }
 
 // Replaces the file `target` by a file with the content `text`. Messages cite `path`, the name
-// before symbolic links were resolved. `old` is the status of the existing file, whose mode the new
-// file gets, or null if there is no such file.
+// before symbolic links were resolved. `old` is the status of the existing file, or null if
+// `target` does not exist. The new file has the mode of the existing file.
 void replace_file(const fs::path& path, const fs::path& target, const struct stat* old,
                   std::string_view text) {
   const fs::path temporary = temporary_sibling(target);
@@ -218,8 +219,8 @@ void write_file_atomically(const fs::path& path, std::string_view text) {
   replace_file(path, target, exists ? &old : nullptr, text);
 }
 
-// Follows the symbolic links. Each link is held open while its owner and its target are read, so
-// that another process cannot replace it between the two system calls.
+// Opens each link once, and reads the owner and the target of the link through the same descriptor.
+// Another process therefore cannot replace the link between the two system calls.
 fs::path behind_own_links(const fs::path& path) {
   constexpr int kMostLinks = 40;  // the kernel's limit
   fs::path place = path;

@@ -10,22 +10,23 @@
 
 namespace am {
 
-// Limit, in bytes, of a text that is read at once: a config, tokenizer, table or index. The largest
-// known one, the tokenizer.json of a vocabulary of 256,000 tokens, has 40 MB.
+// Limit, in bytes, of a text file that is read at once: a config, tokenizer, table or index. The
+// largest known text file, a tokenizer.json with 256,000 tokens, has 40 MB.
 inline constexpr size_t kLargestText = size_t{256} << 20;
 // No size limit, for files that automesh itself writes and that grow with a job.
 inline constexpr size_t kAnySize = SIZE_MAX;
 
-// Whether a text from an untrusted file is a file name without "/", and neither "." nor "..", so
-// that a path made from it stays in its folder.
+// Whether a text from an untrusted file is the name of a file in a folder: not empty, neither "."
+// nor "..", and without "/" and null characters. A path made of a folder and this name is therefore
+// a path in that folder.
 bool is_file_name(std::string_view text);
-// Whether a text is the path of a description file, and not the name of a built-in description, for
-// example of a GPU: a path contains '/' or ends with ".toml".
+// Whether a text is the path of a description file, for example of a GPU, and not the name of a
+// built-in description. A path contains '/' or ends with ".toml".
 bool looks_like_path(std::string_view text);
 
 // Reads a whole regular file. Throws Error(kIo) with the file's name and the reason if the file is
-// missing or has more than `most` bytes. Also throws for folders, pipes, sockets and devices, which
-// might never end, and does not block on a pipe without a writer.
+// missing or has more than `most` bytes. Also throws if `path` is not a regular file, because pipes
+// and devices might never end. Does not block on a pipe without a writer.
 std::string read_file(const std::filesystem::path& path, size_t most = kLargestText);
 
 // First bytes of a regular file, and the size of the entire file. read_beginning() reads at most
@@ -41,43 +42,43 @@ FileBeginning read_beginning(const std::filesystem::path& path, size_t most);
 std::filesystem::path folder_of(const std::filesystem::path& path);
 
 // Writes a file atomically, through a temporary file in the same folder, fsync and rename. Throws
-// Error(kIo); an old file is then unchanged, except if only the sync of the folder after the rename
-// failed. The temporary file is removed in any case. Symbolic links are followed. A path that is
-// not a regular file (/dev/stdout, a pipe) is written directly.
+// Error(kIo) on failure. An existing file is then unchanged, unless only the sync of the folder
+// after the rename failed. The temporary file is removed in any case. Symbolic links are followed.
+// A pipe or a device is written directly.
 void write_file_atomically(const std::filesystem::path& path, std::string_view text);
 
 // The next three functions are for files that a job writes in a folder to which other users may
-// write. Symbolic links are followed only if they belong to this user or root: another user's link
-// could make the job overwrite files to which that user has no access. Paths that are not regular
-// files are refused, without blocking on a pipe.
+// write. They follow symbolic links only if the links belong to this user or root, because another
+// user's link could make the job overwrite files to which that user has no access.
 //
-// Follows the symbolic links at `path`, and returns the path to which they lead. Returns `path`
-// itself if it is not a link or does not exist. Throws Error(kIo) naming a refused link and its
-// owner.
+// If `path` is a symbolic link, follows it and further links, and returns the path to which they
+// lead. Returns `path` itself if it is not a link or does not exist. Throws Error(kIo) with the
+// link and its owner if a link belongs to another user.
 std::filesystem::path behind_own_links(const std::filesystem::path& path);
-// Calls open(2) with O_CLOEXEC, and mode 0666 for a new file. Returns the descriptor, which the
-// caller owns, or -1 with errno if the system call fails. Throws Error(kIo) if the link or path is
-// refused.
+// Calls open(2) with `flags` and O_CLOEXEC, and mode 0666 for a new file. Returns the descriptor,
+// which the caller owns, or -1 with errno if the system call fails. Throws Error(kIo) for another
+// user's link, and for a path that is not a regular file. Does not block on a pipe.
 int open_own_file(const std::filesystem::path& path, int flags);
-// Like write_file_atomically(), but follows only links of this user and root, and refuses paths
-// that are not regular files.
+// Like write_file_atomically(), but throws Error(kIo) for another user's link, and for a path that
+// is not a regular file.
 void write_own_file(const std::filesystem::path& path, std::string_view text);
 
-// Throws Error(kUsage) if `path` is a folder, or if it is a file and `forced` is false. Devices and
-// pipes (/dev/stdout) are allowed, since writing to them overwrites nothing.
+// Throws Error(kUsage) if `path` is a folder. If `forced` is false, also throws if `path` is a
+// regular file or a symbolic link. Devices and pipes are allowed, since writing to them overwrites
+// nothing.
 void require_free_path(const std::filesystem::path& path, bool forced);
 
-// Name and content of a file for write_new_files(), which writes files into a folder that no
-// process reads yet. Syncing starts after all files are written, so it takes little longer than for
-// one file. Throws Error(kIo).
+// write_new_files() writes files into a folder that no other process reads yet, and syncs the files
+// and the folder. Syncing starts after all files are written, so it takes little longer than for
+// one file. Throws Error(kIo). NewFile is the name and the content of a file.
 struct NewFile {
   std::string name;
   std::string_view text;
 };
 void write_new_files(const std::filesystem::path& folder, std::span<const NewFile> files);
 
-// A read-only memory map of a whole regular file; movable, unmapped on destruction. An empty file
-// maps to an empty span.
+// A read-only memory map of a whole regular file; movable, unmapped on destruction. For an empty
+// file, bytes() is empty. The constructor throws Error(kIo).
 class MappedFile {
  public:
   explicit MappedFile(const std::filesystem::path& path);
@@ -99,9 +100,9 @@ enum class WriteMode {
   kAppend,    // writes after the existing contents
 };
 
-// Writes a file opened by open_own_file() and reports short writes: a full disk is an Error(kIo)
-// with the file's name, never a truncated file that looks complete. The destructor closes the file;
-// call close() to detect errors.
+// Opens a file by open_own_file(), and writes it. Throws Error(kIo) with the file's name if a write
+// fails or the disk is full. The destructor closes the file without a sync and ignores errors; call
+// close() to detect them.
 class FileWriter {
  public:
   explicit FileWriter(const std::filesystem::path& path, WriteMode mode = WriteMode::kTruncate);

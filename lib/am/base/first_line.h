@@ -7,8 +7,8 @@
 
 namespace am {
 
-// Returns the exception's message as one line, without the stack trace, the source location and the
-// JSON library's name.
+// Returns the first line of the exception's message, without the source location and the JSON
+// library's prefix.
 std::string first_line(const std::exception& error);
 
 }  // namespace am

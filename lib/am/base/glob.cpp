@@ -1,5 +1,6 @@
-// Implements glob_match, which text.h declares. It advances a set of positions in the text, so that
-// no pattern takes exponential time.
+// Implements glob_match(), glob_problem() and is_glob() of text.h. glob_match() reads the pattern
+// once, and tracks at which positions of the text a match can be. No pattern therefore takes
+// exponential time.
 #include <algorithm>
 #include <cstdint>
 #include <vector>
@@ -13,7 +14,7 @@ namespace {
 constexpr int kDeepestGlob = 64;
 constexpr size_t kLongestGlob = size_t{16} << 10;
 
-// positions[i]: the pattern read so far can match the first i characters of the text.
+// positions[i] is 1 if the pattern read so far can match the first i characters of the text.
 using Positions = std::vector<char>;
 
 // Returns a vector with, for each '{' of the pattern, the index of its '}'. The index is 0 for a

@@ -16,19 +16,19 @@ namespace am {
 template <typename Result>
 class InOrder {
  public:
-  // `consume` is called on the thread that calls add() and finish(). With one thread or none, the
-  // tasks run on that thread too, in add().
+  // `consume` is called on the thread that calls add() and finish(). If `threads` is at most 1,
+  // add() also runs the tasks on that thread.
   InOrder(int threads, std::function<void(Result)> consume)
       : threads_(static_cast<size_t>(threads)), consume_(std::move(consume)) {}
 
-  // Starts a task. If all threads are busy, first waits for the oldest task. Rethrows a task's
-  // exception.
+  // Starts a task. If `threads` tasks are already started and not consumed, first waits for the
+  // oldest of them and passes its result to `consume`. Rethrows a task's exception.
   void add(std::function<Result()> task) {
     if (threads_ <= 1) return consume_(task());
     if (running_.size() >= threads_) take();
     running_.push_back(std::async(std::launch::async, std::move(task)));
   }
-  // Waits for all tasks.
+  // Waits for all tasks and passes their results to `consume`. Rethrows a task's exception.
   void finish() {
     while (!running_.empty()) take();
   }

@@ -48,9 +48,9 @@ size_t too_deep(std::string_view text) {
   return std::string_view::npos;
 }
 
-// Replaces NaN, Infinity and -Infinity, which Python's json writes but nlohmann's parser rejects,
-// by a string that does not occur in the file. After parsing, these strings are converted to
-// numbers.
+// Replaces the numbers NaN, Infinity and -Infinity, which Python's json writes but nlohmann's
+// parser rejects, by strings that begin with `mark_`. The mark does not occur in the file. While
+// nlohmann's parser runs, restore() converts these strings back to numbers.
 class PythonNumbers {
  public:
   explicit PythonNumbers(std::string_view text) {
@@ -103,8 +103,8 @@ class PythonNumbers {
     double value;
   };
   struct Shift {
-    size_t end;  // offset in text_ of the first character after a replaced number
-    size_t end_in_file;
+    size_t end;          // offset in text_ of the first character after a replaced number
+    size_t end_in_file;  // offset of this character in the original file
   };
   static constexpr std::array<Name, 3> kNames = {
       {{"NaN", std::numeric_limits<double>::quiet_NaN()},
@@ -116,7 +116,7 @@ class PythonNumbers {
       if (!starts_with(text.substr(at), name.text)) continue;
       const size_t next = text.find_first_not_of(" \t\r\n", at + name.text.size());
       return next != std::string_view::npos && text[next] == ':' ? nullptr
-                                                                 : &name;  // before ':' it is a key
+                                                                 : &name;  // ':' follows only keys
     }
     return nullptr;
   }

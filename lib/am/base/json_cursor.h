@@ -1,5 +1,5 @@
-// Streaming reader for large JSON files written by automesh: reads numbers at some hundred MB/s and
-// stores nothing.
+// Streaming reader for large JSON files that automesh wrote. It reads numbers at several hundred
+// MB/s and stores nothing.
 //
 //   JsonCursor json(text, "index.json");
 //   std::string key;
@@ -13,8 +13,9 @@
 //   json.end();
 //
 // The value of each key and each item must be consumed by exactly one call of natural(), text(),
-// skip(), begin_object() or begin_array(). Invalid JSON, or a value of another type than requested,
-// throws Error(kFormat) with the location.
+// skip(), begin_object() or begin_array(). These functions throw Error(kFormat) with the location
+// for invalid JSON, or for a value of another type than requested. skip() checks only quotes and
+// the number of brackets.
 #pragma once
 
 #include <cstdint>
@@ -25,14 +26,14 @@ namespace am {
 
 class JsonCursor {
  public:
-  // `text` must outlive the cursor; `where` names it in messages.
+  // `text` must outlive the cursor. `where` is the name of the text in messages.
   JsonCursor(std::string_view text, std::string where) : text_(text), where_(std::move(where)) {}
 
   void begin_object() { begin('{'); }
   // Reads the next key of the object. Returns false at the end of the object.
   bool next_key(std::string& key);
   void begin_array() { begin('['); }
-  // Goes to the next item of the array. Returns false at the end of the array.
+  // Moves to the next item of the array. Returns false at the end of the array.
   bool next_item() { return next(']'); }
 
   // Reads an integer from 0 to 2^63 - 1.
@@ -43,7 +44,7 @@ class JsonCursor {
   // Checks that only white space follows the document. Throws Error(kFormat) otherwise.
   void end();
 
-  // Throws Error(kFormat) with `what` and the current location.
+  // Throws Error(kFormat) with `where`, the current byte offset and `what`.
   [[noreturn]] void fail(std::string_view what) const;
 
  private:

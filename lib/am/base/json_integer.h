@@ -7,8 +7,9 @@
 
 namespace am {
 
-// Returns `value` as an integer. Throws AnyJson::type_error for any value that is not a signed
-// integer of 64 bits, because get<int64_t>() would truncate fractions and is undefined for 1e300.
+// Returns `value` as an integer. Throws AnyJson::type_error if `value` is not an integer from -2^63
+// to 2^63 - 1. get<int64_t>() alone would truncate fractions, and its result is undefined for
+// 1e300.
 template <typename AnyJson>
 int64_t integer_of(const AnyJson& value) {
   const bool fits = value.is_number_unsigned()

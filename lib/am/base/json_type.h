@@ -13,8 +13,8 @@
 //   field  = (key | "*") ["?"] ":" type ["(" note ")"] | ".." Name
 //
 // A key with `?` may be missing. `*` means keys of any name, and `..Name` stands for all fields of
-// the object type Name. Objects have no other keys. A Name begins with a capital; types may be
-// recursive.
+// the object type Name. Other keys are not allowed. A Name begins with a capital letter. Types may
+// be recursive.
 #pragma once
 
 #include <functional>
@@ -58,8 +58,8 @@ struct JsonTypes {
 // Parses the notation above. Throws Error(kInternal) with the position of a syntax error.
 JsonTypes parse_json_types(std::string_view notation);
 
-// Returns a JSON Schema, draft 2020-12. A Name becomes a reference to "#/$defs/Name"; `..Name` is
-// replaced by that object's fields, which are in `names`.
+// Returns a JSON Schema, draft 2020-12. A Name becomes a reference to "#/$defs/Name". `..Name` is
+// replaced by the fields of the type Name in `names`.
 Json json_schema(const JsonType& type, const JsonNames& names);
 
 // Returns the keys of a type with their notes and literal values, in the notation's order, or an

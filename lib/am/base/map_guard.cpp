@@ -22,7 +22,7 @@ namespace {
 struct MapSlot {
   std::atomic<uintptr_t> begin = 0;  // address of the map's first byte; 0: the slot is unused
   std::atomic<size_t> size = 0;
-  std::atomic<bool> cut = false;
+  std::atomic<bool> cut = false;  // whether the signal handler has replaced the map's end by zeros
 };
 
 static_assert(std::atomic<uintptr_t>::is_always_lock_free &&
@@ -74,8 +74,9 @@ void take_slot(uintptr_t begin, size_t size) {
   slot->begin = begin;
 }
 
-// Maps zeros from the page of `address` to the end of the file's map, so that an access beyond the
-// file's end succeeds when it is repeated. mmap is a bare system call and safe in a signal handler.
+// Maps zeros from the page of `address` to the end of the registered map that contains `address`,
+// so that the repeated access succeeds. Returns false if no registered map contains `address`, or
+// if mmap fails. mmap is a bare system call and therefore safe in a signal handler.
 bool replace_rest(uintptr_t address) {
   MapSlot* slot = find_slot([&](const MapSlot& candidate) {
     const uintptr_t begin = candidate.begin.load();

@@ -1,11 +1,12 @@
 // Guards memory-mapped files: limits the memory that the maps occupy, and detects files that shrink
-// while they are open, e.g. by another download, a truncated copy, or a lost network file system.
+// or become unreadable while they are open, for example because another program writes them or a
+// network file system is lost.
 //
-// The kernel raises SIGBUS for an access beyond the end of a file, which ends the process without a
-// message. A tool calls guard_mapped_files() once, so that the access reads zeros instead. Code
-// that has read from a MappedFile then calls require_whole() to check that the data came from the
-// file. A program that embeds the library can keep its own SIGBUS handler by not calling
-// guard_mapped_files().
+// For an access beyond the end of a file, the kernel raises SIGBUS, and this signal ends the
+// process without a message. After guard_mapped_files(), which a tool calls once, the access reads
+// zeros instead. Code that has read from a MappedFile therefore calls require_whole() to check that
+// the data came from the file. A program that embeds the library can keep its own SIGBUS handler by
+// not calling guard_mapped_files().
 #pragma once
 
 #include <cstddef>
@@ -14,9 +15,9 @@
 
 namespace am {
 
-// Installs a SIGBUS handler for registered maps. At other addresses it reinstalls the previous
-// handler, which then handles the access. The installed handler runs on the thread's alternate
-// stack, if there is one.
+// Installs a SIGBUS handler for registered maps. For an access to another address, this handler
+// reinstalls the previous handler, which then handles the access. The SIGBUS handler runs on the
+// thread's alternate stack, if the thread has such a stack.
 void guard_mapped_files();
 
 // Call after reading from a mapped file: throws Error(kIo) naming the file if the SIGBUS handler
@@ -24,12 +25,13 @@ void guard_mapped_files();
 // read.
 void require_whole(const std::filesystem::path& path, std::span<const std::byte> map);
 
-// Counts `bytes` bytes as read from memory maps. After every 64 MiB, counted over the process,
-// releases the pages of all registered maps from the process; they stay in the kernel's page cache.
-// For readers that stream through maps larger than memory.
+// Adds `bytes` to the process's count of bytes read from memory maps. After every 64 MiB, releases
+// the pages of all registered maps from the process; the pages stay in the kernel's page cache.
+// Code that reads through maps larger than memory calls this function.
 void forget_read_pages(size_t bytes);
 
-// begin_guard() registers a map. end_guard() unregisters it, and must be called before munmap.
+// begin_guard() registers a map, and end_guard() unregisters it. end_guard() must be called before
+// munmap. MappedFile calls both functions.
 void begin_guard(std::span<const std::byte> map);
 void end_guard(std::span<const std::byte> map);
 

@@ -20,7 +20,8 @@ constexpr int kSizeSeals = F_SEAL_SHRINK | F_SEAL_GROW;
 int open_memory_file(const char* name, FileSize size) {
   const unsigned flags = MFD_CLOEXEC | (size == FileSize::kFixed ? MFD_ALLOW_SEALING : 0U);
   const int fd = ::memfd_create(name, flags | MFD_NOEXEC_SEAL);
-  // A kernel that does not know MFD_NOEXEC_SEAL rejects the call, and does not require the flag.
+  // Kernels before Linux 6.3 reject MFD_NOEXEC_SEAL and do not need the flag, so the call is
+  // repeated without it.
   return fd < 0 && errno == EINVAL ? ::memfd_create(name, flags) : fd;
 }
 

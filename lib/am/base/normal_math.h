@@ -1,10 +1,10 @@
 // The Box-Muller transform, written so that CPUs and GPUs compute bitwise equal values.
 //
-// The text between AM_ON_BOTH's parentheses is compiled here, and is available as a string that the
-// CUDA plugin compiles for the GPU. It uses only operations that IEEE 754 rounds correctly (among
-// them sqrtf), so that its results do not depend on the processor. Library functions such as logf
-// are not used, because their last bits differ between implementations. Contraction into fused
-// multiply-adds must be off: the CUDA plugin compiles with --fmad=false.
+// The code between AM_ON_BOTH's parentheses is compiled here, and is also available as a string
+// that the CUDA plugin compiles for the GPU. This code uses only operations that IEEE 754 rounds
+// correctly (among them sqrtf), so that its results do not depend on the processor. It uses no
+// library functions such as logf, because their last bits differ between implementations.
+// Contraction into fused multiply-adds must be off: the CUDA plugin compiles with --fmad=false.
 #pragma once
 
 #include <cmath>
@@ -21,12 +21,15 @@
 
 namespace am {
 
-// natural_log(u) for 0 < u <= 1: with u = m 2^e, m in [sqrt(1/2), sqrt(2)), and
-// s = (m - 1) / (m + 1), log u = e log 2 + 2 (s + s^3 / 3 + s^5 / 5 + ..) up to s^13; relative
-// error below 2^-33.
-// sine_and_cosine(angle) for 0 <= angle <= 2 pi: Taylor series around the nearest multiple of
-// pi / 2, up to the 12th power; error below 2^-36.
-// normal_pair: two independent standard normal values from two uniformly distributed words.
+// natural_log(u) returns log u for 0 < u <= 1, with a relative error below 2^-33. With u = m 2^e,
+// m in [sqrt(1/2), sqrt(2)) and s = (m - 1) / (m + 1), the result is
+// log u = e log 2 + 2 (s + s^3 / 3 + s^5 / 5 + ..) up to s^13.
+//
+// sine_and_cosine(angle) accepts 0 <= angle <= 2 pi. It computes the Taylor series around the
+// nearest multiple of pi / 2, up to the 12th power, with an error below 2^-36.
+//
+// normal_pair(a, b) returns two independent standard normal values, if a and b are independent
+// and uniformly distributed 32-bit words.
 AM_ON_BOTH(
     kNormalMathText,
 

@@ -18,7 +18,7 @@ constexpr int64_t ceil_div(int64_t a, int64_t b) { return (a + b - 1) / b; }
 constexpr double as_double(int64_t value) { return static_cast<double>(value); }
 
 // Parses a text that is an integer, for example "42" or "-7". Returns nothing for an empty text,
-// blanks, a sign alone, a fraction, or a number that does not fit.
+// blanks, a sign alone, a fraction, or a number that does not fit in 64 bits.
 inline std::optional<int64_t> parse_integer(std::string_view text) {
   int64_t value = 0;
   const auto [end, status] = std::from_chars(text.data(), text.data() + text.size(), value);

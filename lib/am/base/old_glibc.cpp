@@ -20,7 +20,7 @@ namespace am {
 namespace {
 
 constexpr const char* kOwnDescriptors = "/proc/self/fd";
-constexpr int64_t kCloseRange = 436;  // the same number on all architectures since Linux 5.9
+constexpr int64_t kCloseRange = 436;  // system call close_range of Linux 5.9 (x86-64, aarch64)
 
 // Returns the descriptor that an entry of kOwnDescriptors names; -1 for "." and "..".
 int descriptor_of(const char* entry) {
@@ -29,7 +29,8 @@ int descriptor_of(const char* entry) {
   return fd;
 }
 
-// The start of an entry as the system call getdents64 writes it.
+// The beginning of a directory entry, as the system call getdents64 writes it. The name follows
+// `type`.
 struct KernelEntry {
   uint64_t inode;
   int64_t offset;
@@ -38,8 +39,9 @@ struct KernelEntry {
 };
 constexpr size_t kNameBegins = offsetof(KernelEntry, type) + 1;
 
-// Closes all descriptors that are at least `first`, except `folder`, and returns whether it closed
-// any. `folder` is a descriptor of kOwnDescriptors, which lists the open descriptors.
+// Closes all descriptors from `first` on, except `folder`. Returns whether at least one descriptor
+// was closed. `folder` is an open descriptor of kOwnDescriptors, the folder that lists the
+// process's descriptors.
 bool close_entries(int folder, int first) {
   bool closed = false;
   alignas(KernelEntry) std::array<char, 4096> buffer;
@@ -62,7 +64,7 @@ struct SignalWords {
   const char* description;
 };
 
-// The names and descriptions that glibc has for signals, in English.
+// The names and English descriptions of signals, as in glibc.
 constexpr SignalWords kSignals[] = {
     {SIGHUP, "HUP", "Hangup"},
     {SIGINT, "INT", "Interrupt"},
@@ -121,7 +123,8 @@ void close_listed_descriptors(int first) {
     for (int fd = first; fd < last; ++fd) ::close(fd);
     return;
   }
-  // The kernel may skip entries while others are removed, so the list is read until it is empty.
+  // The kernel may skip entries while others are removed, so the folder is read again until nothing
+  // is left to close.
   while (close_entries(folder, first)) ::lseek(folder, 0, SEEK_SET);
   ::close(folder);
 }

@@ -10,7 +10,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Returns the folder of the library or program that contains this code.
+// Returns the folder of the shared library or program that contains this code; empty if it is
+// unknown.
 fs::path own_folder() {
   Dl_info info;
   void* map = nullptr;
@@ -23,7 +24,9 @@ fs::path own_folder() {
 }  // namespace
 
 std::optional<fs::path> python_folder() {
-  // AM_PYTHON_PLACES: colon-separated folders, relative to own_folder() in an installation.
+  // AM_PYTHON_PLACES is a list of folders, separated by colons: folders of an installation,
+  // relative to own_folder(), and in some builds the absolute path of apps/python in the source
+  // tree.
   for (const std::string& place : split(AM_PYTHON_PLACES, ':')) {
     fs::path folder = (own_folder() / place).lexically_normal();
     std::error_code ignored;

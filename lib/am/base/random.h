@@ -1,4 +1,5 @@
-// Counter-based random numbers: a value is a pure function of (seed, stream, index).
+// Counter-based random numbers: a value is a pure function of (seed, stream, index). A stream is
+// the sequence of values for one name, for example of a parameter.
 //
 // Every rank can draw the values of its own shard, at any offset, without drawing other ranks'
 // values; therefore initial parameters do not depend on the layout. The generator is Philox4x32-10
@@ -12,19 +13,20 @@
 
 namespace am {
 
-// Returns the 64-bit FNV-1a hash of a parameter's name, which is the number of its stream.
+// Returns the 64-bit FNV-1a hash of a text. The hash of a stream's name is the number of the
+// stream.
 uint64_t hash_name(std::string_view name);
 // 2^64 divided by the golden ratio; odd, so its first 2^64 multiples are all different modulo 2^64.
 inline constexpr uint64_t kGoldenRatio = 0x9e3779b97f4a7c15u;
-// SplitMix64's finaliser (Steele, Lea, Flood 2014): every input bit flips half of the output bits
-// on average.
+// SplitMix64's finaliser (Steele, Lea, Flood 2014): flipping any input bit flips half of the output
+// bits on average.
 constexpr uint64_t finalized(uint64_t x) {
   x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
   x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
   return x ^ (x >> 31);
 }
-// Returns the hash of a sequence that ends with `value`, from the hash `state` of the values
-// before.
+// Returns the hash of a sequence of values. `value` is the last value, and `state` is the hash of
+// the values before it.
 constexpr uint64_t chained(uint64_t state, uint64_t value) {
   return finalized(state ^ value) + kGoldenRatio;
 }
@@ -38,10 +40,10 @@ struct PhiloxRound {
   uint32_t key0, key1;
 };
 std::array<PhiloxRound, 10> philox_rounds(uint64_t key);
-// Returns one block of four independent 32-bit words for (key, counter).
+// Returns a block of four independent 32-bit words for a key and a counter of 128 bits.
 std::array<uint32_t, 4> philox4x32(uint64_t key, uint64_t counter_low, uint64_t counter_high);
 
-// Standard normal values of one stream, addressed by index.
+// Normally distributed values of the stream `name`, addressed by index.
 class NormalStream {
  public:
   NormalStream(uint64_t seed, std::string_view name);
@@ -49,7 +51,8 @@ class NormalStream {
   // the index of a block of four values.
   uint64_t key() const { return key_; }
   uint64_t stream() const { return stream_; }
-  // Fills out[0..count) with the stream's values at the indices [first, first + count).
+  // Fills out[0..count) with the stream's values at the indices [first, first + count), which have
+  // this mean and standard deviation.
   void fill(float* out, int64_t first, int64_t count, float mean, float stddev) const;
 
  private:
@@ -57,7 +60,7 @@ class NormalStream {
   uint64_t stream_;
 };
 
-// Values of one stream, uniform in [-bound, bound), addressed by index.
+// Values of the stream `name`, uniformly distributed in [-bound, bound), addressed by index.
 class UniformStream {
  public:
   UniformStream(uint64_t seed, std::string_view name);
@@ -72,8 +75,9 @@ class UniformStream {
   uint64_t stream_;
 };
 
-// A bijection of [0, size) that depends only on `seed`: a sample order without a stored permutation
-// (Feistel network over the next power of 4, cycle-walking).
+// A pseudorandom bijection of [0, size) that depends only on `size` and `seed`. It defines an order
+// of samples without a stored permutation. The values are computed by a Feistel network over the
+// next power of 4, with cycle-walking.
 class Permutation {
  public:
   Permutation(uint64_t size, uint64_t seed);

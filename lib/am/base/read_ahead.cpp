@@ -51,7 +51,7 @@ void ReadAhead::run() {
         std::unique_lock lock(mutex_);
         changed_.wait(lock, [&] { return over_ || i <= reached_ + window_; });
         if (over_) return;
-        if (i <= reached_) continue;  // the reader has already reached block i
+        if (i <= reached_) continue;  // the caller of reached() is already at i
       }
       touch_(i);
     }

@@ -1,4 +1,4 @@
-// Prefetches data from disk.
+// Reads data from disk on a separate thread, before the calling thread needs the data.
 //
 //   ReadAhead ahead(blocks.size(), [&](size_t i) { populate(bytes_of(blocks[i])); });
 //   for (size_t i = 0; i < blocks.size(); ++i) {
@@ -16,13 +16,13 @@
 
 namespace am {
 
-// Reads a part of a mapped file and maps all its pages, which avoids a page fault per page. Ignores
-// errors, which occur again when the part is read.
+// Reads a part of a mapped file from disk and maps all pages of the part, which avoids a page fault
+// per page. Ignores errors, because they occur again when the part is used.
 void populate(std::span<const std::byte> part);
 
-// Calls touch(1), touch(2), ... on a separate thread, at most `window` ahead of the last number
-// passed to reached(). Skips numbers that reached() has passed already. An exception of `touch`
-// ends only that thread.
+// Calls touch(1), touch(2), ..., touch(count - 1) on a separate thread, at most `window` ahead of
+// the last number passed to reached(). Numbers up to the last number passed to reached() are
+// skipped. An exception of `touch` ends only the separate thread.
 class ReadAhead {
  public:
   ReadAhead(size_t count, std::function<void(size_t)> touch, size_t window = 2);

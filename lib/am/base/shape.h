@@ -1,4 +1,5 @@
-// A tensor's global shape, outermost dim first.
+// Shape is the list of the sizes of a tensor or shard, outermost dim first. numel() returns the
+// number of elements.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
-// An object that blocks all signals of the calling thread while the object exists. Threads and
-// child processes that are started meanwhile keep them blocked, so that no signal handler runs
-// there.
+// SignalsBlocked blocks all signals of the calling thread while the object exists. Threads and
+// child processes that the thread starts meanwhile inherit the blocked signals, so that no signal
+// handler runs in them.
 //
 //   const SignalsBlocked blocked;
 //   const pid_t child = ::fork();

@@ -89,7 +89,7 @@ int edit_distance(std::string_view a, std::string_view b) {
 
 namespace {
 
-// Returns the word in lower case with "_" for every separator, because nearest() ignores
+// Returns the word in lower case, with "_" for each "-", "." and blank, because nearest() ignores
 // differences of case and separators.
 std::string folded(std::string_view word) {
   std::string out(word);
@@ -121,7 +121,7 @@ std::optional<std::string> nearest(std::string_view word, std::span<const std::s
   }
   if (best != nullptr) return *best;
   // `word` may be an abbreviation, for example "tp" for "tp_size": returns the shortest candidate
-  // that begins with it.
+  // that begins with `word`.
   if (typed.size() < 2) return std::nullopt;
   for (const std::string& candidate : candidates) {
     if (!starts_with(folded(candidate), typed)) continue;
@@ -149,7 +149,7 @@ std::string_view take_number(std::string_view text, size_t& at) {
 
 bool natural_less(std::string_view a, std::string_view b) {
   // Names of tensors share long prefixes, so the comparison starts at the first difference, or at
-  // the beginning of the number that contains it.
+  // the beginning of the number that contains the difference.
   const auto differ = std::mismatch(a.begin(), a.end(), b.begin(), b.end()).first;
   auto i = static_cast<size_t>(differ - a.begin());
   while (i > 0 && is_digit(a[i - 1])) --i;
@@ -219,9 +219,9 @@ struct CodeRange {
   uint32_t first, last;
 };
 
-// The most common characters that occupy no column (combining marks, zero-width characters,
-// variation selectors), and characters of two columns (East Asian Wide and Fullwidth, and emoji),
-// much as in the C library's wcwidth().
+// kNoColumn lists the most common characters that occupy no terminal column: combining marks,
+// zero-width characters and variation selectors. kTwoColumns lists the characters of two columns:
+// East Asian Wide and Fullwidth, and emoji. The widths are much as in the C library's wcwidth().
 constexpr std::array<CodeRange, 8> kNoColumn = {{{0x300, 0x36F},
                                                  {0x483, 0x489},
                                                  {0x591, 0x5BD},

@@ -1,4 +1,4 @@
-// Text helpers: joining, splitting, globs, and spelling suggestions.
+// Text helpers: joining, splitting, globs, spelling suggestions, and UTF-8.
 #pragma once
 
 #include <optional>
@@ -26,33 +26,36 @@ std::string join(std::span<const int64_t> parts, std::string_view separator,
 std::string shape_text(std::span<const int64_t> shape);
 std::vector<std::string> split(std::string_view text, char separator);
 std::string_view trim(std::string_view text);
-// Returns the text with the letters A to Z in lower case. Other letters stay as they are
-// (chat/characters.h converts them, too).
+// Returns the text with the letters A to Z in lower case. Other letters stay as they are;
+// chat::lower() of chat/characters.h converts all letters.
 std::string lower(std::string_view text);
 bool starts_with(std::string_view text, std::string_view prefix);
 bool ends_with(std::string_view text, std::string_view suffix);
 
-// Whether a text matches a shell-like glob: `*` matches any characters, `?` one, `[ab]` one of a
-// set, `{a,b}` alternatives. Case matters, and a `*` also matches dots. For a pattern that
+// Whether a text matches a shell-like glob: `*` matches any number of characters, `?` one
+// character, `[ab]` one character of a set, `[!ab]` one character outside the set, and `{a,b}` one
+// of the alternatives. Case matters, and `*` also matches dots and slashes. For a pattern that
 // glob_problem() rejects, throws Error(kUsage), or returns false if the text already differs from
 // the literal beginning or end of the pattern.
 bool glob_match(std::string_view pattern, std::string_view text);
 // Returns why a text cannot be used as a glob, for example "has nested braces, more than 64 deep".
-// Returns an empty text for a valid glob. Length and depth are limited because patterns come from
-// untrusted plans, and matching takes time proportional to length times depth.
+// Returns an empty text for a valid glob. Patterns come from untrusted plans. Their length is
+// limited because matching takes longer for longer patterns, and the depth of their braces because
+// matching recurses.
 std::string glob_problem(std::string_view pattern);
 bool is_glob(std::string_view text);
 
-// Returns the optimal-string-alignment (Damerau) distance in bytes.
+// Returns the optimal-string-alignment distance (Damerau): the number of bytes that are inserted,
+// deleted, changed or swapped with their neighbour.
 int edit_distance(std::string_view a, std::string_view b);
-// Returns the candidate of which `word` is probably a misspelling or an abbreviation; nothing if
-// there is none.
+// Returns the candidate that a user who wrote `word` probably meant; `word` may be a misspelling or
+// an abbreviation. Returns nothing if no candidate is near enough.
 std::optional<std::string> nearest(std::string_view word, std::span<const std::string> candidates);
 // Whether `a` comes before `b` in natural order, in which "layers.2" is before "layers.10".
 bool natural_less(std::string_view a, std::string_view b);
 
-// Returns the length of the UTF-8 sequence at the front of `text`; 0 if there is none. Overlong
-// forms, surrogates and values above U+10FFFF are invalid.
+// Returns the number of bytes of the first UTF-8 character of `text`; 0 if `text` is empty or
+// begins with invalid UTF-8. Overlong forms, surrogates and values above U+10FFFF are invalid.
 size_t utf8_length(std::string_view text);
 bool is_utf8(std::string_view text);
 

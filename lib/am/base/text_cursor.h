@@ -1,4 +1,5 @@
-// A cursor over a text for the parsers of small notations. Blanks before each token are skipped.
+// A cursor over a text for the parsers of small notations. White space before each token is
+// skipped.
 //
 //   TextCursor at("norm(w)");
 //   at.take_while(is_letter);   // "norm"
@@ -14,7 +15,7 @@ class TextCursor {
  public:
   explicit TextCursor(std::string_view text) : rest_(text) {}
 
-  // Skips blanks and returns the next character, '\0' at the end.
+  // Skips white space and returns the next character without consuming it; '\0' at the end.
   char peek() {
     while (!rest_.empty() && std::isspace(static_cast<unsigned char>(rest_.front())) != 0) pass(1);
     return rest_.empty() ? '\0' : rest_.front();
@@ -24,7 +25,8 @@ class TextCursor {
     pass(1);
     return true;
   }
-  // Returns the run of characters for which `is` is true; may be empty.
+  // Skips white space, then consumes and returns the characters up to the first for which `is` is
+  // false. The result may be empty.
   template <typename Is>
   std::string_view take_while(const Is& is) {
     peek();
@@ -32,8 +34,8 @@ class TextCursor {
     while (count < rest_.size() && is(rest_[count])) ++count;
     return pass(count);
   }
-  // Consumes and returns the next `count` characters, including blanks. `count` must be at most
-  // rest().size().
+  // Consumes and returns the next `count` characters, including white space. `count` must be at
+  // most rest().size().
   std::string_view pass(size_t count) {
     const std::string_view passed = rest_.substr(0, count);
     rest_.remove_prefix(count);

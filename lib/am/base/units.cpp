@@ -27,7 +27,7 @@ std::string format_scientific(double value, int decimals) {
 namespace {
 
 // Formats the value in the smallest unit in which its number, rounded to two decimals, is less than
-// `step`.
+// `step`, or else in the largest unit. `step` is the ratio of neighbouring units.
 template <size_t kUnits>
 std::string scaled(double value, double step, const std::array<const char*, kUnits>& units) {
   size_t unit = 0;
@@ -70,7 +70,8 @@ std::string format_short_count(double count) {
 std::string format_duration(double seconds) {
   if (!std::isfinite(seconds)) return format_general(seconds, 3);
   if (seconds < 0) return "-" + format_duration(-seconds);
-  // Each limit is the smallest value that would round to "1000 us", "1000 ms" or "60.0 s".
+  // Each limit is the smallest value that would round to "60.0 s", "1000 ms", "10.00 ms" or "1000
+  // us".
   if (seconds == 0) return "0 s";
   if (seconds < 0.9995e-3) return format_fixed(seconds * 1e6, 0) + " us";
   if (seconds < 0.9995) return format_fixed(seconds * 1e3, seconds < 9.995e-3 ? 2 : 0) + " ms";

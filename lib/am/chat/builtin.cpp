@@ -11,7 +11,8 @@
 namespace am::chat {
 namespace {
 
-// Binds arguments to parameters.
+// Binds the arguments of a call to the parameters of a builtin: fills Call::arguments and
+// Call::is_given.
 class Binder {
  public:
   Binder(const Builtin& builtin, Call& call) : builtin_(builtin), call_(call) {
@@ -71,8 +72,8 @@ Value make_range(Call& call) {
   return call.heap.range(first, call.integer(1, 0), call.integer(2, 1));
 }
 
-// Returns the items of dict(...) or namespace(...): those of a mapping or a list of pairs, then the
-// named arguments.
+// Returns the items of dict(...) or namespace(...): first the items of the positional argument,
+// which is a mapping or a list of pairs, then the named arguments.
 std::vector<std::pair<Value, Value>> pairs_of(Call& call) {
   std::vector<std::pair<Value, Value>> out;
   if (call.given.positional.size() > 1)
@@ -140,8 +141,8 @@ constexpr Builtin kFunctions[] = {
 
 // ---- tests ----
 
-// Whether compare() returns `way` or `other_way` for self and the argument: -1 (less), 0 (equal) or
-// 1 (greater).
+// Whether compare(), applied to self and the argument, returns `way` or `other_way`, each of which
+// is -1 (less), 0 (equal) or 1 (greater).
 Value ordered(Call& call, int way, int other_way) {
   const int order = compare(call.self, call[0], "<", call.heap);
   return truth(order == way || order == other_way);

@@ -1,4 +1,5 @@
-// Filters, tests, methods and global functions of templates, as rows of tables.
+// Builtins: the filters, tests, methods and global functions that templates can call, as rows of
+// tables.
 //
 //   const Builtin* trim = chat::find_filter("trim");
 //   chat::call_builtin(*trim, in, Value::text(" a "), {});   // "a"
@@ -20,21 +21,23 @@ class Interpreter;
 struct Call {
   Interpreter& in;
   Heap& heap;
-  const Value& self;       // value before the bar, the dot or the `is`
+  const Value& self;       // value before `|`, `.` or `is`; None for a function
   const Arguments& given;  // arguments before they are bound to parameters
   std::array<Value, 6> arguments;
   std::array<bool, 6> is_given;
 
   bool has(size_t i) const { return is_given[i]; }
   const Value& operator[](size_t i) const { return arguments[i]; }
-  // Return argument i as a truth value, an integer or a text; `otherwise` if the call lacks it.
-  // integer() and text() throw Failure for a value of another type.
+  // Return argument i as a truth value, an integer or a text; `otherwise` if the call does not
+  // contain this argument. integer() and text() throw Failure for a value of another type.
   bool flag(size_t i, bool otherwise) const;
   Int integer(size_t i, Int otherwise) const;
   std::string_view text(size_t i, std::string_view otherwise) const;
-  // Returns an integer that counts characters or elements, clamped to the range -2^62 to 2^62.
+  // Returns argument i, a number of characters or elements, clamped to the range -2^62 to 2^62;
+  // `otherwise` if the call does not contain this argument.
   Int count(size_t i, Int otherwise) const;
-  // Returns str() of `self`, marked as safe if `self` is. Heap::scan() counts its bytes.
+  // Returns Python's str(self), as safe (Value::safe) if `self` is a safe text. Counts the bytes of
+  // the result by Heap::scan().
   Value self_text() const;
 };
 
@@ -43,9 +46,9 @@ inline Value truth(bool value) { return Value::boolean_of(value); }
 struct Builtin {
   std::string_view name;
   // Names of the parameters, separated by blanks. A parameter "-" is positional-only. If the last
-  // name is "*", any further arguments are allowed, and only Call::given contains them.
+  // name is "*", further arguments are allowed; only Call::given contains them.
   std::string_view parameters;
-  size_t required;
+  size_t required;  // number of the first parameters that every call must give
   Value (*run)(Call& call);
 };
 
@@ -59,7 +62,8 @@ const Builtin* find_method(const Value& self, std::string_view name);
 Value call_builtin(const Builtin& builtin, Interpreter& in, const Value& self,
                    const Arguments& arguments);
 
-// Tables of builtins, by file.
+// Return the tables of builtins; each table is defined in the file of its name, for example
+// chat/text_methods.cpp.
 std::span<const Builtin> text_methods();
 std::span<const Builtin> container_methods(Kind kind);
 std::span<const Builtin> text_filters();
@@ -69,7 +73,8 @@ std::span<const Builtin> sequence_filters();
 std::string escaped_html(std::string_view text);
 Int integer_of(const Value& value);     // throws Failure for other types
 Int checked(bool overflow, Int value);  // returns `value`; throws Failure if `overflow`
-// Returns the byte offset of the first `part` at or after `from`, or npos. Needs O(n) time.
+// Returns the byte offset of the first `part` that begins at offset `from` or later, or npos. Takes
+// time linear in the size of the text.
 size_t find_text(std::string_view text, std::string_view part, size_t from = 0);
 Value replaced(Heap& heap, std::string_view text, std::string_view from, std::string_view to,
                Int count);
@@ -80,7 +85,7 @@ std::vector<std::string_view> lines_of(std::string_view text, bool keep_ends);
 bool parse_int(std::string_view text, Int base, Int& out);
 bool parse_float(std::string_view text, double& out);
 
-// Python's text % values and text.format(...) (chat/format.cpp).
+// Return the results of Python's text % values and text.format(...) (chat/format.cpp).
 Value percent_format(Interpreter& in, const Value& self, const Value& values);
 Value brace_format(Interpreter& in, std::string_view text, const Arguments& arguments);
 // The filter tojson as transformers defines it: json.dumps (chat/json_text.cpp).

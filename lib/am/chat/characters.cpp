@@ -16,8 +16,9 @@ utf8proc_category_t category(char32_t character) { return utf8proc_category(code
 
 bool is_continuation(char byte) { return (static_cast<unsigned char>(byte) & 0xC0) == 0x80; }
 
-// A character of European languages whose upper case consists of several characters (Unicode's
-// SpecialCasing.txt), with its upper case and its title case.
+// A character whose upper case consists of several characters, with this upper case and the
+// character's title case. kSpecialCases contains the most common of these characters from Unicode's
+// SpecialCasing.txt.
 struct SpecialCase {
   char32_t character;
   std::u32string_view upper, title;
@@ -62,8 +63,8 @@ bool is_cased(char32_t c) {
   return is_upper(c) || is_lower(c) || category(c) == UTF8PROC_CATEGORY_LT;
 }
 
-// Whether the character is a mark, an apostrophe or similar, which does not end a word in the rule
-// of the final sigma.
+// Whether the character is case-ignorable in Unicode, for example a combining mark or an
+// apostrophe. is_final_sigma() skips these characters.
 bool is_case_ignorable(char32_t c) {
   const auto kind = category(c);
   return c == U'\'' || c == U'.' || c == U':' || c == U'\u2019' || c == U'\u00B7' ||
@@ -72,7 +73,8 @@ bool is_case_ignorable(char32_t c) {
          kind == UTF8PROC_CATEGORY_SK;
 }
 
-// Whether the sigma that is text[begin, end) ends a word: a cased letter precedes it, none follows.
+// Whether the sigma text[begin, end) ends a word: a cased letter precedes the sigma, and no cased
+// letter follows.
 bool is_final_sigma(std::string_view text, size_t begin, size_t end) {
   bool before = false;
   while (begin > 0) {
@@ -92,7 +94,7 @@ bool is_final_sigma(std::string_view text, size_t begin, size_t end) {
   return before;
 }
 
-// Appends the lower case of the character text[begin, end).
+// Appends the lower case of the character `c`, which is text[begin, end).
 void append_lower(std::string& out, char32_t c, std::string_view text, size_t begin, size_t end) {
   if (c == U'\u0130') {
     out += "i\u0307";
@@ -103,7 +105,8 @@ void append_lower(std::string& out, char32_t c, std::string_view text, size_t be
   }
 }
 
-// Calls change(out, character, begin, end) for each character.
+// Calls change(out, character, begin, end) for each character, which is text[begin, end), and
+// returns `out`, to which `change` appends.
 template <typename Change>
 std::string mapped(std::string_view text, const Change& change) {
   std::string out;

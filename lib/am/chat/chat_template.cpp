@@ -15,8 +15,9 @@ Json read_object(const fs::path& path) {
   return fs::exists(path) ? parse_json_object(read_file(path), path.string()) : Json::object();
 }
 
-// Adds the special tokens of a configuration: its keys *_token, whose values are texts or objects
-// of an AddedToken, and the entries of "extra_special_tokens" if that is an object.
+// Adds the special tokens of a tokenizer's configuration to `out`. These are the keys that end with
+// "_token", whose values are texts or AddedToken objects with "content", and the entries of
+// "extra_special_tokens" if this value is an object.
 void add_special_tokens(const Json& config, Json& out) {
   for (const auto& item : config.items()) {
     const Json& value = item.value();
@@ -35,7 +36,8 @@ void add_special_tokens(const Json& config, Json& out) {
   }
 }
 
-// Templates of a model folder by name: {name: {source, file}}.
+// The templates of a model folder, by name. Each value is the template's text, and the file from
+// which it was read.
 using Sources = std::map<std::string, std::pair<std::string, std::string>>;
 
 Sources sources_of_files(const fs::path& folder) {
@@ -124,7 +126,8 @@ std::optional<ChatTemplate> ChatTemplate::find_in(const fs::path& folder) {
   for (auto& [name, source] : sources)
     out.templates_.emplace(name, Template(source.first, source.second));
   add_special_tokens(config, out.special_tokens_);
-  // Older models store their special tokens in this file; newer models in tokenizer_config.json.
+  // Older models store their special tokens in special_tokens_map.json, newer models in
+  // tokenizer_config.json, together with "added_tokens_decoder".
   if (!config.contains("added_tokens_decoder")) {
     add_special_tokens(read_object(folder / "special_tokens_map.json"), out.special_tokens_);
   }

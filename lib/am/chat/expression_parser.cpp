@@ -110,7 +110,8 @@ ExpressionPointer ExpressionParser::parse_comparison() {
 }
 
 // Parses a chain of binary operators. `level` selects the operators: 0 is + and -, which bind
-// weaker than ~; 1 is * / // %; 2 is **. All are left-associative, also **, as in jinja2.
+// weaker than ~; 1 is * / // %; 2 is **. All these operators are left-associative, also **, as in
+// jinja2.
 ExpressionPointer ExpressionParser::parse_binary(int level) {
   static constexpr std::string_view kOperators[] = {" + - ", " * / // % ", " ** "};
   const auto operand = [&] {

@@ -18,8 +18,8 @@ struct Cases : Overloads... {
 template <typename... Overloads>
 Cases(Overloads...) -> Cases<Overloads...>;
 
-// Whether dict.name is undefined because jinja2's sandbox hides the attribute of Python's dict with
-// this name, even if the dict has a key with this name.
+// Whether jinja2's sandbox hides the attribute `name` of Python's dicts, for example `pop` or
+// `__class__`. dict.name is then undefined, even if the dict contains the key `name`.
 bool is_hidden(std::string_view name) {
   static constexpr std::string_view kMutators[] = {"clear", "pop", "popitem", "setdefault",
                                                    "update"};
@@ -27,8 +27,8 @@ bool is_hidden(std::string_view name) {
          std::find(std::begin(kMutators), std::end(kMutators), name) != std::end(kMutators);
 }
 
-// Converts a Python index, which may be negative, to an index below `count`; nullopt if it is out
-// of range or not an integer.
+// Converts a Python index, which may be negative, to an index below `count`. Returns nullopt if the
+// key is out of range or not an integer.
 std::optional<size_t> place(const Value& key, size_t count) {
   if (!key.is_integral()) return std::nullopt;
   Int index = key.as_integer();

@@ -227,8 +227,8 @@ class BraceFormat {
  public:
   BraceFormat(Interpreter& in, const Arguments& arguments) : in_(in), arguments_(arguments) {}
 
-  // Replaces the fields of `text`. `depth` is 0 for the format string itself, and 1 for a field's
-  // format specifier, which may contain fields too.
+  // Returns `text` with its fields {...} replaced by the formatted arguments. `depth` is 0 for the
+  // format string itself, and 1 for a field's format specifier, which may contain fields too.
   std::string run(std::string_view text, int depth) {
     if (depth > 1) throw Failure("Max string recursion exceeded");
     std::string out;

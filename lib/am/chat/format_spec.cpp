@@ -31,7 +31,8 @@ std::string sign_of(bool negative, const FormatSpec& spec) {
   return negative ? "-" : spec.sign == '-' ? "" : std::string(1, spec.sign);
 }
 
-// Returns the digits of |value| as printf writes them with %e, %f or %g. `type`: 'e', 'f' or 'g'.
+// Returns the absolute value as printf writes it with %e, %f or %g, or "inf" or "nan". `type` is
+// 'e', 'f' or 'g'.
 std::string float_digits(double value, char type, Int precision, bool alternate) {
   if (precision > kLargestPrecision) {
     throw Failure(cat("the precision is beyond the limit of ", int_text(kLargestPrecision)));

@@ -1,4 +1,4 @@
-// Formats numbers and texts as Python's operator % and text.format() do.
+// Formats numbers and texts as Python's operator % and str.format() do.
 //
 //   FormatSpec spec;
 //   spec.width = 6;
@@ -18,8 +18,8 @@ namespace am::chat {
 // after its colon.
 struct FormatSpec {
   std::string fill = " ";
-  char align = '\0';  // < > ^ =, or none
-  char sign = '-';    // '-': only negative numbers have a sign; '+' or ' ': put before others
+  char align = '\0';  // < > ^ =; '\0': the default of the value's type
+  char sign = '-';    // '-': a sign only if negative; '+' or ' ': put before other numbers
   bool alternate = false, zero = false;
   Int width = 0;
   std::optional<Int> precision;
@@ -27,17 +27,18 @@ struct FormatSpec {
   char type = '\0';
 };
 
-// Removes a decimal number from the front of the text and returns it, or 2^31 - 1 if it is larger;
-// nullopt if there is none.
+// Removes the decimal digits at the front of the text, and returns their value, or 2^31 - 1 if the
+// value is larger. Returns nullopt if the text does not begin with a digit.
 std::optional<Int> take_number(std::string_view& text);
 // Returns the first `count` characters; all characters if `count` is nullopt.
 std::string_view first_characters(std::string_view text, const std::optional<Int>& count);
-// Pads a text to the width. With the align '=', the fill characters go behind the sign, which is
-// the first `sign_size` bytes of the text.
+// Pads a text to spec.width characters. `align` replaces spec.align. With '=', the fill characters
+// are inserted after the sign, which is the first `sign_size` bytes of the text.
 std::string padded(Heap& heap, std::string text, const FormatSpec& spec, char align,
                    size_t sign_size);
-// Return the formatted number. Throw Failure for a float's precision beyond 1000, and, for the type
-// c, if the value is not the code of a character.
+// Return the formatted number. format_float() throws Failure if the precision is above 1000.
+// format_integer() throws Failure for the type 'c' if the value is not the code of a Unicode
+// character. Both functions throw Failure if the result exceeds the heap's limit of bytes.
 std::string format_float(Heap& heap, double value, const FormatSpec& spec);
 std::string format_integer(Heap& heap, Int value, const FormatSpec& spec);
 

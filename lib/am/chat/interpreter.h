@@ -5,9 +5,9 @@
 //   Interpreter in(heap, {{"greeting", Value::text("Hi")}});
 //   in.render(body).text;                  // "Hi!"
 //
-// Chat templates come from the hub and are not trusted. They can access only their variables, and
-// the functions and methods of chat/builtin.h and chat/objects.h. The heap limits work, memory and
-// recursion.
+// Chat templates come from the Hugging Face hub and are not trusted. A template can access only its
+// variables, and the functions and methods of chat/builtin.h and chat/objects.h. The heap limits
+// the work, memory and recursion of a rendering.
 #pragma once
 
 #include <optional>
@@ -44,19 +44,20 @@ using Variables = std::vector<std::pair<std::string_view, Value>>;
 
 class Interpreter {
  public:
-  // The heap must outlive the interpreter. `now` is the time that strftime_now shows, in seconds
-  // since 1970; nullopt: the current time.
+  // The heap must outlive the interpreter. `now` is the time for the template's function
+  // strftime_now(), in seconds since 1970; nullopt means the current time.
   Interpreter(Heap& heap, const Variables& variables, std::optional<int64_t> now = {});
 
-  // Throws Failure; line() is then the line that failed.
+  // Renders a template. Throws Failure for an error in the template; line() then returns the line
+  // of the error.
   Rendered render(const Block& body);
   int line() const { return line_; }
 
   Heap& heap() { return heap_; }
   int64_t now() const;
 
-  // Return object.name and object[key]; an undefined value if there is none. Throw Failure for an
-  // undefined object.
+  // Return object.name and object[key], or an undefined value if the object does not contain them.
+  // Throw Failure for an undefined object.
   Value attribute(const Value& object, std::string_view name);
   Value item(const Value& object, const Value& key);
   Value call(const Value& function, const Arguments& arguments);
@@ -69,7 +70,8 @@ class Interpreter {
   // Executes a block, and returns its output as a text.
   Value capture(const Block& body, Scope& scope);
   // Runs a loop over `items`. Then runs the loop's `else` block if no iteration reached the end of
-  // the loop's body. `depth`: number of enclosing runs of a recursive loop.
+  // the loop's body. If the loop is recursive, `depth` is the number of its runs that enclose this
+  // run.
   void run_loop(const ForBlock& block, std::vector<Value> items, Scope& scope, int depth);
   Value capture_loop(const ForBlock& block, std::vector<Value> items, Scope& scope, int depth);
 
@@ -100,12 +102,12 @@ class Interpreter {
   int line_ = 1;
 };
 
-// a + b and so on; `op` is one of + - * / // % **. Throw Failure for types without the operator,
-// and if there is no result, for example for a division by zero.
+// Returns `a op b`, where `op` is one of + - * / // % **. Throws Failure if the types do not
+// support the operator, or if there is no result, for example for a division by zero.
 Value arithmetic(Interpreter& in, const std::string& op, const Value& a, const Value& b);
 Value negative(const Value& value);
 bool contains(Heap& heap, const Value& container, const Value& element);
-// object[start:stop:step], where None stands for a bound that is left out.
+// Returns object[start:stop:step]. None stands for a bound or step that is left out.
 Value sliced(Heap& heap, const Value& object, const Value& start, const Value& stop,
              const Value& step);
 

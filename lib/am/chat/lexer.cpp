@@ -11,7 +11,7 @@
 namespace am::chat {
 namespace {
 
-// Replaces each line break by "\n". Removes the last line break if the text ends with it.
+// Replaces the line breaks "\r\n" and "\r" by "\n". Removes one line break at the end of the text.
 std::string with_plain_newlines(std::string_view source) {
   std::string out;
   for (size_t i = 0; i < source.size(); ++i) {
@@ -64,8 +64,8 @@ class Lexer {
 
   void skip_space() { advance(rest().size() - strip_left(rest()).size()); }
 
-  // Consumes the end of a tag with its sign (- or +), and the white space that the end removes.
-  // Returns false if the tag does not end here.
+  // Consumes the end of a tag, with its sign (- or +) if there is one. Then consumes the white
+  // space that the end of the tag removes. Returns false if the tag does not end here.
   bool take_end(std::string_view end, bool is_block) {
     const bool minus = looking_at(cat("-", end));
     const bool plus = is_block && looking_at(cat("+", end));
@@ -106,8 +106,9 @@ class Lexer {
     advance(rest().size());
   }
 
-  // Adds the text up to byte `end`, where a tag with this sign begins, without the white space that
-  // the tag removes.
+  // Adds a token for the text up to byte `end`, without the white space that the next tag removes.
+  // The next tag begins at `end`, and `sign` is the character after its opening: - or +, or any
+  // other character.
   void add_data(size_t end, char sign, bool is_block) {
     std::string_view text = rest().substr(0, end - at_);
     const size_t size = text.size();
@@ -133,7 +134,8 @@ class Lexer {
     take_end("#}", true);
   }
 
-  // If the tag is `{% raw %}`, consumes everything up to `{% endraw %}` as text, and returns true.
+  // If the tag is `{% raw %}`, consumes the raw block including `{% endraw %}`, adds the block's
+  // content as text, and returns true. Otherwise consumes nothing and returns false.
   bool lex_raw() {
     const size_t begin = at_;
     const int line = line_;
@@ -167,7 +169,8 @@ class Lexer {
     fail("the raw block has no end \"{% endraw %}\"");
   }
 
-  // Moves behind the word. Returns whether the tag consists of this word alone.
+  // Consumes white space and then `word`. Returns whether the tag consists of this word alone; if
+  // not, the caller must restore the position.
   bool take_word(std::string_view word) {
     skip_space();
     if (!looking_at(word)) return false;
@@ -177,7 +180,7 @@ class Lexer {
   }
 
   void lex_tag(std::string_view end, TokenType end_type) {
-    std::string open;  // brackets that are not closed
+    std::string open;  // closing brackets that must follow; the last one comes first
     while (true) {
       if (open.empty() && take_end(end, end_type == TokenType::kBlockEnd)) {
         add(end_type);
@@ -201,7 +204,8 @@ class Lexer {
     }
   }
 
-  // Returns the length of the digits at byte `from`. Single underscores may separate digits.
+  // Returns the length in bytes of the digits at byte `from`. Single underscores may separate
+  // digits.
   size_t digits_at(size_t from, int base = 10) const {
     size_t i = from;
     while (i < source_.size()) {
@@ -256,7 +260,7 @@ class Lexer {
       if (base != 10 && digits_at(at_ + skipped, base) > 0) {
         begin = at_ + skipped;
       } else {
-        base = 1;  // a decimal number that begins with 0 has zeros only
+        base = 1;  // other decimal numbers do not begin with 0, so accepts only zeros
       }
     }
     const size_t end = begin + digits_at(begin, base);
@@ -295,7 +299,7 @@ class Lexer {
     advance(end + 1 - at_);
   }
 
-  // Replaces the escapes of a Python string literal.
+  // Returns the text with its escape sequences replaced, as in a Python string literal.
   std::string unescaped(std::string_view text) const {
     std::string out;
     for (size_t i = 0; i < text.size(); ++i) {
@@ -325,7 +329,8 @@ class Lexer {
     return out;
   }
 
-  // Appends the character whose code is the first `count` digits of `digits`; returns `count`.
+  // Appends the character whose code point is the number in the first `count` digits of `digits`.
+  // Returns `count`.
   size_t append_code(std::string& out, std::string_view digits, size_t count, int base) const {
     char32_t code = 0;
     if (digits.size() < count) fail("an escape in the string is cut short");

@@ -4,8 +4,10 @@
 //   tokens[1].type;                        // TokenType::kVariableBegin
 //   tokens[4].text;                        // "!", after the white space that the dash removes
 //
-// White space around tags is that of jinja2 with trim_blocks and lstrip_blocks: a line break behind
-// a block or comment is dropped, and so are blanks between the beginning of a line and such a tag.
+// White space around tags is removed as by jinja2 with trim_blocks and lstrip_blocks. A line break
+// after a comment or block tag, except {% raw %}, is dropped. If only blanks precede a comment or
+// block tag in its line, these blanks are dropped too. The signs - and + in a tag override these
+// rules.
 #pragma once
 
 #include <string>
@@ -23,7 +25,7 @@ enum class TokenType : uint8_t {
   kBlockBegin,  // {%
   kBlockEnd,
   kName,
-  kText,  // a string literal; adjacent ones are separate tokens
+  kText,  // a string literal; adjacent literals are separate tokens
   kInteger,
   kFloat,
   kOperator,
@@ -38,14 +40,14 @@ struct Token {
   double real = 0;
 };
 
-// Error in the template's text, with its line.
+// Syntax error in a template. `line` is the number of the line with the error, from 1.
 struct SyntaxFailure : Failure {
   SyntaxFailure(const std::string& message, int at) : Failure(message), line(at) {}
   int line;
 };
 
-// Returns the tokens, the last of which is kEnd. Throws SyntaxFailure. `source` must be valid
-// UTF-8.
+// Returns the tokens of a template; the last token is kEnd. Throws SyntaxFailure. `source` must be
+// valid UTF-8.
 std::vector<Token> tokenize(std::string_view source);
 
 }  // namespace am::chat

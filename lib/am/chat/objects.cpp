@@ -7,7 +7,7 @@
 namespace am::chat {
 namespace {
 
-// Methods of Loop and Cycler.
+// Methods of the template's objects `loop` and cycler(...).
 constexpr Builtin kLoopChanged = {"changed", "*", 0, [](Call& call) {
                                     auto* loop = static_cast<Loop*>(call.self.object);
                                     return Value::boolean_of(loop->changed(call.given.positional));

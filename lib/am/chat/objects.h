@@ -1,5 +1,5 @@
-// Objects of templates: methods bound to their values, functions, macros, namespaces, loops,
-// cyclers and joiners.
+// Objects that a template can use as values: methods bound to their values, functions, macros,
+// namespaces, loops, cyclers and joiners.
 //
 //   Namespace* state = in.heap().make<Namespace>();
 //   state->set("count", Value::integer(1));
@@ -53,20 +53,21 @@ class Namespace : public Object {
   std::string_view type() const override { return "Namespace"; }
   std::string repr(Heap& heap) const override;
   bool attribute(std::string_view name, Interpreter& in, Value& out) override;
-  // Throws Failure for a name that begins with an underscore, which transformers refuses.
+  // Throws Failure if the name begins with an underscore, because transformers refuses these names.
   void set(std::string_view name, const Value& value);
 
  private:
   std::vector<std::pair<std::string_view, Value>> values_;
 };
 
-// The variable `loop`.
+// The variable `loop` in the body of a `for` statement.
 class Loop : public Object {
  public:
   Loop(Interpreter& in, const ForBlock& block, std::vector<Value> items, Scope& scope, int depth)
       : in_(in), block_(block), items_(std::move(items)), scope_(scope), depth_(depth) {}
 
-  // Goes to the next item that fulfils the loop's condition. Returns false at the end.
+  // Moves to the next item for which the loop's condition is true. Returns false if no item is
+  // left.
   bool advance();
   const Value& current() const { return passed_[index_ - 1]; }
 
@@ -75,13 +76,14 @@ class Loop : public Object {
   bool attribute(std::string_view name, Interpreter& in, Value& out) override;
   bool callable() const override { return true; }
   Value call(Interpreter& in, const Arguments& arguments) override;
-  // Whether the values differ from those of the previous call.
+  // Returns true in the first call, and in later calls if the values differ from those of the
+  // previous call.
   bool changed(const std::vector<Value>& values);
   Value cycle(const std::vector<Value>& values) const;
 
  private:
-  // Evaluates the loop's condition for the items behind the current item until an item passes.
-  // Returns false if no item passes.
+  // Evaluates the loop's condition for the items after the current item, until the condition is
+  // true for an item. Returns false if no item is left.
   bool find_next();
   Int length();
 
@@ -90,9 +92,9 @@ class Loop : public Object {
   std::vector<Value> items_;
   Scope& scope_;
   int depth_;
-  size_t looked_at_ = 0;       // number of items whose condition was evaluated
-  std::vector<Value> passed_;  // items that passed the condition
-  size_t index_ = 0;           // number of the current item in `passed_`, from 1
+  size_t looked_at_ = 0;       // number of items that were checked, from the first item on
+  std::vector<Value> passed_;  // items for which the condition is true
+  size_t index_ = 0;           // number of the current item in `passed_`, from 1; 0: none yet
   std::vector<Value> last_values_;
   bool has_values_ = false;
 };

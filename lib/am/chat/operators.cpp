@@ -23,7 +23,7 @@ Int checked_product(Int a, Int b) {
   return checked(overflow, out);
 }
 
-// a ** b of integers, with b >= 0.
+// Returns a ** b. `b` must not be negative. Throws Failure if the result has more than 127 bits.
 Int integer_power(Int a, Int b) {
   Int out = 1;
   for (Int base = a; b > 0; b /= 2) {
@@ -54,7 +54,8 @@ Value integer_arithmetic(const std::string& op, Int a, Int b) {
   }
   if (op == "*") return Value::integer(checked_product(a, b));
   if (op == "**" && b >= 0) {
-    // With exponents beyond 127, only powers of 0, 1 and -1 fit in 127 bits.
+    // Exponents are clamped to 127, because larger powers overflow anyway unless `a` is 0, 1 or -1.
+    // For these three, an exponent of at most 3 that is odd or even like `b` gives the same result.
     return Value::integer(
         integer_power(a, a >= -1 && a <= 1 ? b % 2 + 2 * (b > 1) : std::min(b, Int{128})));
   }
@@ -66,7 +67,8 @@ Value integer_arithmetic(const std::string& op, Int a, Int b) {
   return Value::floating(std::pow(static_cast<double>(a), static_cast<double>(b)));
 }
 
-// Quotient, rounded down, and remainder, as Python computes them.
+// Returns the quotient, rounded down, and the remainder, as Python's divmod() does for floats. `b`
+// must not be 0.
 std::pair<double, double> float_divmod(double a, double b) {
   double remainder = std::fmod(a, b);
   double quotient = (a - remainder) / b;
@@ -120,7 +122,7 @@ Value added_lists(Heap& heap, const Value& a, const Value& b) {
   return heap.list(std::move(items), a.kind);
 }
 
-// Returns a text or list repeated `count` times.
+// Returns a text, list or tuple repeated `count` times; empty if `count` is negative.
 Value repeated(Heap& heap, const Value& value, Int count) {
   const bool is_text = value.is(Kind::kText);
   const size_t size = is_text ? value.string.size() : value.list->items.size() * sizeof(Value);
@@ -146,7 +148,7 @@ bool repeats(const Value& value) {
   return value.is(Kind::kText) || value.is(Kind::kList) || value.is(Kind::kTuple);
 }
 
-// Bounds of a slice, as Python's slice.indices().
+// Bounds and step of a slice, as Python's slice.indices() returns them.
 struct Bounds {
   Int start, stop, step;
 };

@@ -21,7 +21,8 @@ class Parser : public ExpressionParser {
  private:
   using Names = std::vector<std::string_view>;
 
-  // Sets the parser's state for the body of a statement; the destructor restores it.
+  // Sets the parser's state for the body of a statement. The destructor restores the previous
+  // state.
   class Body {
    public:
     Body(Parser& parser, int loops, bool is_soft)
@@ -42,8 +43,8 @@ class Parser : public ExpressionParser {
     bool soft_;
   };
 
-  // Parses text and statements up to a tag with one of the names `ends`, whose name is then the
-  // current token. If `ends` is empty, parses up to the end of the template.
+  // Parses text and statements up to a tag whose name is in `ends`; this name is then the current
+  // token. If `ends` is empty, parses up to the end of the template.
   Block parse_block(const Names& ends) {
     const Level level(*this);
     Block out;
@@ -70,7 +71,7 @@ class Parser : public ExpressionParser {
     return out;
   }
 
-  // Parses the rest of a tag and the statements behind it.
+  // Parses the end of the current tag, and then a block up to a tag whose name is in `ends`.
   Block parse_body(const Names& ends) {
     tokens_.take_operator(":");
     tokens_.expect(TokenType::kBlockEnd);
@@ -188,7 +189,7 @@ class Parser : public ExpressionParser {
 
   void parse_parameters(Signature& macro) {
     tokens_.expect_operator("(");
-    macros_.push_back(&macro);  // names in defaults count as used by the macro
+    macros_.push_back(&macro);  // a name in a default counts as used by the macro
     while (!tokens_.is_operator(")")) {
       if (!macro.parameters.empty()) tokens_.expect_operator(",");
       const std::string name = tokens_.take_any_name();
@@ -240,7 +241,8 @@ class Parser : public ExpressionParser {
     }
   }
 
-  // Parses names, which commas join to a tuple, up to the name `end`.
+  // Parses the target of an assignment: a name, or names that are separated by commas and form a
+  // tuple. Stops before the name `end` unless `end` is empty.
   Target parse_target(std::string_view end, bool with_attributes) {
     const Level level(*this);
     std::vector<Target> parts;
@@ -283,7 +285,7 @@ class Parser : public ExpressionParser {
     return out;
   }
 
-  int loops_ = 0;  // loops around the statement, within its macro
+  int loops_ = 0;  // number of loops around the statement, within its macro
 };
 
 }  // namespace

@@ -1,11 +1,13 @@
-// Parses the expressions of a template; the statements' parser (parser.cpp) derives from it.
+// ExpressionParser parses the expressions of a template. The parser of statements in parser.cpp
+// derives from ExpressionParser.
 //
 //   Tokens tokens("{{ 'a' ~ 1 }}");
 //   tokens.next();                                           // passes {{
 //   const ExpressionPointer sum = ExpressionParser(tokens).parse_expression();
 //
-// Grammar and precedence are jinja2's: the levels from `a if b else c` down to a value are
-// conditional, or, and, not, comparison, + -, ~, * / // %, **, sign, then filters and tests.
+// Grammar and precedence are those of jinja2. The levels from the weakest binding to the strongest
+// are: `a if b else c`, or, and, not, comparisons, + -, ~, * / // %, **, filters and tests, sign,
+// and last attributes, subscripts and calls.
 #pragma once
 
 #include <string>
@@ -31,7 +33,8 @@ class Tokens {
   // If the current token is this name or operator, consume the token and return true.
   bool take_name(std::string_view name);
   bool take_operator(std::string_view op);
-  // Consume the current token. Throw SyntaxFailure if the token is not what the function names.
+  // Consume the current token: the given operator, the given name, a token of the given type, or
+  // any name. Throw SyntaxFailure for another token.
   void expect_operator(std::string_view op);
   void expect_name(std::string_view name);
   void expect(TokenType type);
@@ -49,13 +52,14 @@ class ExpressionParser {
   explicit ExpressionParser(Tokens& tokens) : tokens_(tokens) {}
 
   ExpressionPointer parse_expression(bool with_conditional = true);
-  // Parses an expression, or several that commas join to a tuple. If `end` is not empty, the tuple
-  // ends before the name `end`.
+  // Parses an expression, or a tuple: several expressions, separated by commas. If `end` is not
+  // empty, the tuple ends before the name `end`.
   ExpressionPointer parse_tuple(bool with_conditional = true, bool in_parentheses = false,
                                 std::string_view end = {});
 
  protected:
-  // Counts a level of recursion during its lifetime. Throws SyntaxFailure beyond the limit.
+  // Counts one level of recursion while the object exists. The constructor throws SyntaxFailure if
+  // the limit is exceeded.
   class Level {
    public:
     explicit Level(ExpressionParser& parser);
@@ -70,17 +74,18 @@ class ExpressionParser {
   template <typename Node>
   ExpressionPointer make(int line, Node node, int depth_below);
 
-  // Parses `|name(...)|name(...)`. `start_inside`: the text begins with a name, without a bar.
+  // Parses a chain of filters, `|name(...)|name(...)`, and returns their application to `object`.
+  // `start_inside`: the current token is the name of the first filter, not a bar.
   ExpressionPointer parse_filters(ExpressionPointer object, bool start_inside);
   ExpressionPointer parse_primary();
 
   Tokens& tokens_;
   int levels_ = 0;
-  // Whether an unknown filter or test is an error only when it is evaluated, as in jinja2 inside
-  // `if`; elsewhere it is an error of parsing.
+  // If true, an unknown filter or test fails only when it is evaluated, as in jinja2 inside `if`.
+  // If false, it is a syntax error.
   bool is_soft_ = false;
-  std::vector<SyntaxFailure> unknown_;  // unknown filters and tests that are errors of parsing
-  std::vector<Signature*> macros_;      // macros whose bodies are being parsed
+  std::vector<SyntaxFailure> unknown_;  // errors for unknown filters and tests
+  std::vector<Signature*> macros_;      // macros and call blocks that are being parsed
 
  private:
   ExpressionPointer parse_binary(int level);

@@ -10,8 +10,8 @@
 namespace am::chat {
 namespace {
 
-// Writes repr() of values. Checks the heap's limit of bytes while it writes, because nested lists
-// that share their elements may have a huge text.
+// Writes Python's repr() of values. Checks the heap's limit of bytes after each value, because
+// nested lists that share their elements may have a huge text.
 class ReprWriter {
  public:
   explicit ReprWriter(Heap& heap) : heap_(heap) {}

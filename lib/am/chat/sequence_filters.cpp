@@ -13,8 +13,8 @@ Value iterator(Heap& heap, std::vector<Value> items) {
   return heap.list(std::move(items), Kind::kIterator, "generator");
 }
 
-// Returns the components of a path of attributes, for example of "a.b.0" or of an integer; empty if
-// there is no attribute.
+// Returns the components of an attribute path: "a", "b" and 0 for "a.b.0". A value that is not a
+// text, for example an integer, is the only component. Empty if `attribute` is None or undefined.
 std::vector<Value> path_of(const Value& attribute) {
   if (attribute.is(Kind::kNone) || attribute.is(Kind::kUndefined)) return {};
   if (!attribute.is(Kind::kText)) return {attribute};
@@ -33,7 +33,8 @@ std::vector<Value> path_of(const Value& attribute) {
   }
 }
 
-// Follows a path from a value. `otherwise`, if not null, replaces undefined values on the path.
+// Returns the value at `path`, starting from `value`. If `otherwise` is not null, it replaces
+// undefined values on the path.
 Value follow(Interpreter& in, Value value, const std::vector<Value>& path, const Value* otherwise) {
   for (const Value& part : path) {
     value = in.item(value, part);
@@ -46,8 +47,9 @@ Value without_case(Heap& heap, const Value& value) {
   return value.is(Kind::kText) ? heap.text(lower(value.string)) : value;
 }
 
-// Pairs {key, element}: elements of `self`, each with the value of one of its attributes as the
-// key.
+// Pairs {key, element} for the elements of `self`. The key is the element's value at the attribute
+// path `attribute`; a text is in lower case unless `case_sensitive` is true. If `attribute` is
+// None, the key is the element itself. `otherwise`: as in follow().
 using Keyed = std::vector<std::pair<Value, Value>>;
 Keyed keyed(const Call& call, const Value& attribute, bool case_sensitive,
             const Value* otherwise = nullptr) {
@@ -112,7 +114,9 @@ Value sort_dict(Call& call) {
 
 Value unique(Call& call) {
   std::vector<Value> out;
-  // The dict of the reversed pairs maps a key to its first element; `order` has the keys in order.
+  // In a dict, a later pair replaces an earlier pair with an equal key. Therefore `first_of`, which
+  // is built from the reversed pairs, maps each key to its first element. `order` contains the keys
+  // in their original order.
   const Keyed items = keyed(call, call[1], call.flag(0, false));
   Keyed backwards(items.rbegin(), items.rend());
   const Value first_of = call.heap.dict(backwards);
@@ -200,13 +204,13 @@ Value reverse(Call& call) {
   return call.heap.list(std::move(items), Kind::kIterator, "list_reverseiterator");
 }
 
-// Returns an iterator over the values `out` that convert(element, out) sets for the elements of
-// `self`. Leaves out elements for which convert() returns false. As in a generator of Python,
-// elements are converted only when they are requested.
+// Returns an iterator over the converted elements of `self`. convert(element, out) sets `out` to
+// the converted element and returns true, or returns false to leave out the element. As in a Python
+// generator, an element is converted only when it is requested.
 template <typename Convert>
 Value lazy(const Call& call, const Convert& convert) {
   const Value out = iterator(call.heap, {});
-  // jinja2's generators begin with `if value`.
+  // As in jinja2, whose generators begin with `if value`, a false value has no elements.
   if (!is_true(call.self)) return out;
   out.list->pull = [self = call.self, &heap = call.heap, convert, items = std::vector<Value>(),
                     at = size_t{0}, started = false](Value& next) mutable {
@@ -340,7 +344,7 @@ Value items_filter(Call& call) {
   return iterator(call.heap, std::move(out));
 }
 
-// Implements the filter attr, which finds attributes of an object, but no keys of a dict.
+// Implements the filter attr, which returns attributes of an object, but not the values of a dict.
 Value attribute_filter(Call& call) {
   const std::string_view name = call.text(0, "");
   if (call.self.is(Kind::kDict) && find_method(call.self, name) == nullptr) {

@@ -8,7 +8,8 @@
 
 namespace am::chat {
 
-// Redirects output to a buffer during its lifetime.
+// Redirects the interpreter's output to a buffer while the object exists. take() returns the
+// buffer's text.
 class Interpreter::Captured {
  public:
   explicit Captured(Interpreter& in) : in_(in), before_(in.output_) { in.output_ = &text_; }
@@ -87,8 +88,8 @@ Interpreter::Flow Interpreter::execute_one(const Statement& statement, Scope& sc
   return Flow::kNext;
 }
 
-// Executes a `with`, `set` or `filter` block. These have their own scope, and `break` and
-// `continue` may leave them.
+// Executes a `with`, `set` or `filter` block. Each of these blocks has its own scope. `break` and
+// `continue` may leave the block.
 Interpreter::Flow Interpreter::execute_capture(const Statement& statement, Scope& scope) {
   const Heap::Level level(heap_);
   auto* const inner = heap_.make<Scope>();
@@ -119,7 +120,8 @@ Interpreter::Flow Interpreter::execute_capture(const Statement& statement, Scope
   return Flow::kNext;
 }
 
-// Applies a chain of filters to a text. The first filter of the chain has no object.
+// Returns the result of a chain of filters for a text. The first filter of the chain has no object
+// in the syntax tree.
 Value Interpreter::apply_filters(const Expression& filters, const Value& text, Scope& scope) {
   const auto& filter = std::get<FilterOf>(filters.node);
   const Value object = filter.object ? apply_filters(*filter.object, text, scope) : text;

@@ -3,8 +3,8 @@
 //   const Block body = chat::parse("{{ 1 + 2 }}");
 //   std::get<Output>(body[0].node).value;  // an Expression that holds a Binary
 //
-// Names of builtin filters and tests are resolved by the parser, as in jinja2; a null builtin is an
-// error when it is evaluated.
+// The parser resolves the names of filters and tests, as jinja2 does. If FilterOf::builtin is null,
+// evaluating the filter or test fails.
 #pragma once
 
 #include <memory>
@@ -73,15 +73,15 @@ struct ItemOf {
   ExpressionPointer object, key;
 };
 struct SliceOf {
-  ExpressionPointer object, start, stop, step;  // each bound may be null
+  ExpressionPointer object, start, stop, step;  // start, stop and step may be null
 };
 struct CallOf {
   ExpressionPointer function;
   CallArguments arguments;
 };
-// x | name(arguments), or `x is name(arguments)`.
+// The filter `x | name(arguments)` or the test `x is name(arguments)`.
 struct FilterOf {
-  ExpressionPointer object;  // null for the first filter of a filter block
+  ExpressionPointer object;  // null for the first filter of a filter block or set block
   std::string name;
   const Builtin* builtin = nullptr;
   CallArguments arguments;
@@ -93,10 +93,10 @@ struct Expression {
                Concatenation, Conditional, AttributeOf, ItemOf, SliceOf, CallOf, FilterOf>
       node;
   int line = 1;
-  int depth = 1;  // depth of nested expressions, this one included
+  int depth = 1;  // levels of nested expressions, including this expression
 };
 
-// A name, an attribute of a namespace, or a tuple of targets.
+// Target of an assignment: a name, an attribute of a namespace, or a tuple of targets.
 struct Target {
   std::string name;
   std::string attribute;
@@ -104,11 +104,11 @@ struct Target {
   bool is_tuple = false;
 };
 
-// Parameters and body of a macro or a call block.
+// Name, parameters and body of a macro. Also describes a call block, which has no name.
 struct Signature {
   std::string name;
   std::vector<std::string> parameters;
-  std::vector<ExpressionPointer> defaults;  // defaults of the last parameters
+  std::vector<ExpressionPointer> defaults;  // default values of the last parameters
   Block body;
   bool uses_caller = false, uses_varargs = false, uses_kwargs = false;
 };
@@ -167,7 +167,8 @@ struct Statement {
   int line = 1;
 };
 
-// Parses a template. Throws SyntaxFailure (chat/lexer.h) with the line of the mistake.
+// Returns the statements of a template. Throws SyntaxFailure (chat/lexer.h) with the line of the
+// error.
 Block parse(std::string_view source);
 
 }  // namespace am::chat

@@ -11,7 +11,7 @@
 namespace am::chat {
 namespace {
 
-// Returns a text that is marked as safe if `self` is.
+// Returns `text` as a value. The value is marked as safe (Value::safe) if `self` is.
 Value like_self(const Call& call, std::string text) {
   return call.heap.text(std::move(text), call.self_text().safe);
 }
@@ -174,7 +174,8 @@ Value absolute(Call& call) {
   return value < 0 ? negative(Value::integer(value)) : Value::integer(value);
 }
 
-// Sets `out` to the float without its fraction. Returns false if the float is not finite.
+// Sets `out` to the float without its fraction. Returns false if the float is not finite. Throws
+// Failure if its absolute value is 2^126 or more.
 bool truncated(double value, Int& out) {
   if (!std::isfinite(value)) return false;
   checked(std::abs(value) >= 0x1p126, 0);
@@ -209,7 +210,8 @@ Value to_float(Call& call) {
   return call.has(0) ? call[0] : Value::floating(0);
 }
 
-// Returns Python's round(value, precision): the nearest decimal number, with ties to even.
+// Returns Python's round(value, precision): the nearest number with `precision` decimal places,
+// with ties to even.
 double rounded(double value, Int precision) {
   if (!std::isfinite(value) || precision > 300) return value;
   if (precision < -308) return std::copysign(0.0, value);
@@ -241,7 +243,7 @@ Value round_number(Call& call) {
   const double scaled = call.self.as_real() * unit;
   if (!std::isfinite(scaled)) throw Failure("cannot round a number that is not finite");
   const double whole =
-      (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) + 0.0;  // no -0.0
+      (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) + 0.0;  // -0.0 becomes 0.0
   return Value::floating(whole / unit);
 }
 
@@ -366,7 +368,8 @@ bool parse_float(std::string_view text, double& out) {
   const auto [end, status] = std::from_chars(rest.data(), rest.data() + rest.size(), out);
   if (end != rest.data() + rest.size() || rest.empty() || status == std::errc::invalid_argument)
     return false;
-  if (rest.find('(') != std::string_view::npos) return false;  // nan(...)
+  // from_chars() accepts "nan(...)", but Python does not.
+  if (rest.find('(') != std::string_view::npos) return false;
   if (status == std::errc::result_out_of_range) {
     const size_t e = rest.find_first_of("eE");
     out = e != std::string_view::npos && rest[e + 1] == '-' ? 0.0 : HUGE_VAL;

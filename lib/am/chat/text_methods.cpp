@@ -14,7 +14,8 @@ namespace {
 using Place = size_t;
 constexpr Place kNowhere = std::string_view::npos;
 
-// Return a text that is a part of `self`, or made from `self`, and marked as safe if `self` is.
+// Return a value that is marked as safe (Value::safe) if `self` is. part_of() is for a part of the
+// text of `self`, which is not copied; made_text() is for a new text.
 Value part_of(const Call& call, std::string_view text) { return Value::text(text, call.self.safe); }
 Value made_text(const Call& call, std::string text) {
   return call.heap.text(std::move(text), call.self.safe);
@@ -33,8 +34,9 @@ Value strip(Call& call) {
   return part_of(call, text);
 }
 
-// Returns the part of `self` between the bounds in arguments `i` and `i + 1`, and the byte at which
-// it begins: kNowhere if the begin lies behind the end.
+// Returns the part of `self` between the character indices in arguments `i` and `i + 1`, and the
+// byte offset of this part in `self`. The offset is kNowhere if the first index is larger than the
+// second.
 std::pair<std::string_view, size_t> bounded(const Call& call, size_t i) {
   const std::string_view text = call.self_text().string;
   if (!call.has(i)) return {text, 0};
@@ -67,7 +69,7 @@ Value has_affix(Call& call) {
   return truth(false);
 }
 
-// Returns the byte offset of the last `part` in `text`, or kNowhere.
+// Returns the byte offset of the last `part` in `text`; kNowhere if `text` does not contain `part`.
 Place find_last(Heap& heap, std::string_view text, std::string_view part) {
   heap.scan(std::min(text.size() * part.size(), text.size() << 20));
   return text.rfind(part);
@@ -87,7 +89,7 @@ Value find_place(Call& call) {
   return Value::integer(-1);
 }
 
-// Number of occurrences of `part` in `text`, without overlaps.
+// Returns the number of occurrences of `part` in `text`, without overlaps.
 size_t count_of(std::string_view text, std::string_view part) {
   if (part.empty()) return length(text) + 1;
   size_t found = 0;
@@ -102,7 +104,8 @@ Value count_method(Call& call) {
 
 // ---- splitting ----
 
-// Returns the largest number of splits that argument `i` allows.
+// Returns the largest number of splits that argument `i` allows. If the argument is negative or
+// missing, the number is unlimited (INT64_MAX).
 Int most_splits(const Call& call, size_t i) {
   const Int most = call.count(i, -1);
   return most < 0 ? INT64_MAX : most;
@@ -228,7 +231,8 @@ Value pad(Call& call) {
   if (length(fill) != 1) throw Failure("the fill character must be exactly one character long");
   if (missing <= 0) return part_of(call, text);
   if (missing > call.heap.bytes_left()) call.heap.charge(INT64_MAX);
-  // Python's center() puts the odd character on the left if the width is odd.
+  // If the number of fill characters is odd, Python's center() puts one more on the left for an odd
+  // width, and one more on the right for an even width.
   const Int left = side == Side::kLeft    ? missing
                    : side == Side::kRight ? 0
                                           : missing / 2 + (missing & call.count(0, 0) & 1);

@@ -1,14 +1,15 @@
-// Values of a chat template, with Python's meaning: text, numbers, lists, tuples, dicts, undefined.
+// Values of a chat template, with the meaning that they have in Python: text, numbers, lists,
+// tuples, dicts, undefined.
 //
 //   Heap heap(Limits{});
 //   const Value names = heap.list({Value::text("a"), Value::integer(1)});
 //   chat::repr(names, heap);               // "['a', 1]"
 //   chat::equal(names, names, heap);       // true
 //
-// A Value is a small handle that is copied freely. The objects to which Values point belong to the
-// heap of one rendering, which frees them at the end, so cycles (a namespace that holds itself)
-// need no care. The heap also counts steps and bytes, and throws Failure if a template exceeds its
-// limits.
+// A Value is a small handle that is copied freely. The heap of one rendering owns the objects to
+// which Values point, and frees all of them at the end, so cycles do not leak (for example a
+// namespace that contains itself). The heap also counts steps and bytes, and throws Failure if a
+// template exceeds its limits.
 #pragma once
 
 #include <cstdint>
@@ -26,11 +27,12 @@
 
 namespace am::chat {
 
-// Integers have 127 bits and a sign; results beyond that are an error. Python's have no limit.
+// Integers have 127 bits and a sign. A larger result is an error, whereas Python's integers have no
+// limit.
 __extension__ using Int = __int128;
 
-// Error of an expression or of the template's text. Template adds file and line, and throws
-// Error(kFormat).
+// Error of an expression, or of a template's syntax. Template catches a Failure, adds file and
+// line, and throws Error(kFormat).
 struct Failure : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -64,8 +66,8 @@ class Object;
 
 struct Value {
   Kind kind = Kind::kUndefined;
-  // Whether a text is HTML-safe, as a result of the filters `safe` and `escape`. The operator `+`
-  // of a safe text and another text escapes the other text.
+  // Whether a text is HTML-safe, as a result of the filters `safe` and `escape`. If one operand of
+  // `+` is a safe text, the other operand is escaped unless it is safe too.
   bool safe = false;
   union {
     bool boolean;
@@ -96,10 +98,10 @@ struct Value {
 
 struct List {
   std::vector<Value> items;
-  int depth = 1;     // depth of nested lists and dicts, this one included
-  size_t taken = 0;  // kIterator: number of `items` that were returned
-  // kIterator: sets its argument to the element after those in `items`; false at the end. May be
-  // null.
+  int depth = 1;     // levels of nested lists and dicts, including this list
+  size_t taken = 0;  // kIterator: number of `items` that were already returned
+  // kIterator: sets its argument to the next element, after all of `items` were returned. Returns
+  // false at the end. May be null.
   std::function<bool(Value&)> pull = {};
   std::string_view name = {};         // kView, kIterator: type in Python
   Int start = 0, stop = 0, step = 1;  // kRange
@@ -108,7 +110,9 @@ struct List {
 
 struct Dict {
   std::vector<std::pair<Value, Value>> items;
-  std::unordered_multimap<size_t, size_t> index;  // key's hash -> index in `items`; empty if small
+  // Maps the hash of a key to the key's index in `items`. Empty for a small dict, whose items are
+  // searched in order.
+  std::unordered_multimap<size_t, size_t> index;
   int depth = 1;
 };
 
@@ -121,7 +125,8 @@ struct Arguments {
 class Heap;
 class Interpreter;
 
-// Values that have no literal: functions, macros, namespaces, loops.
+// Base class of values that a template cannot write as a literal: functions, macros, namespaces,
+// loops.
 class Object {
  public:
   virtual ~Object() = default;
@@ -138,12 +143,13 @@ class Heap {
  public:
   explicit Heap(const Limits& limits) : limits_(limits) {}
 
-  // Count units of work, bytes to be read, and bytes to be allocated. Throw Failure beyond the
-  // limit.
+  // step() counts units of work, scan() counts bytes that are read (64 bytes are one unit of work),
+  // and charge() counts bytes that are allocated. All throw Failure if the limit is exceeded.
   void step(int64_t count = 1);
   void scan(size_t bytes) { step(1 + static_cast<int64_t>(bytes / 64)); }
   void charge(int64_t bytes);
-  // Counts a level of recursion during its lifetime. Throws Failure beyond the limit.
+  // Counts one level of recursion while the object exists. The constructor throws Failure if the
+  // limit is exceeded.
   class Level {
    public:
     explicit Level(Heap& heap);
@@ -161,10 +167,11 @@ class Heap {
   Value undefined(std::string message);
   Value list(std::vector<Value> items, Kind kind = Kind::kList, std::string_view name = {});
   Value range(Int start, Int stop, Int step);
-  // Returns the dict of the pairs, where a later value of an equal key replaces an earlier one.
-  // Throws Failure for a key without a hash, such as a list.
+  // Returns a dict of the pairs. If several pairs have equal keys, the last value is kept. Throws
+  // Failure for a key without a hash, such as a list.
   Value dict(const std::vector<std::pair<Value, Value>>& items);
-  // Converts JSON, which must outlive the values, because they refer to its strings.
+  // Converts JSON to a value. Texts in the value refer to the strings in `json`, so `json` must
+  // outlive the value.
   Value from_json(const Json& json);
 
   template <typename T, typename... Args>
@@ -200,22 +207,24 @@ bool is_true(const Value& value);
 // Return Python's str(value) and repr(value).
 Value str(const Value& value, Heap& heap);
 std::string repr(const Value& value, Heap& heap);
-// Whether a == b in Python, except that a dict's views are equal only to themselves.
+// Returns whether a == b in Python, except that a dict's views are equal only to themselves.
 bool equal(const Value& a, const Value& b, Heap& heap);
-// Returns -1, 0 or 1 if a is less than, equal to or greater than b; 2 if one of them is NaN. Throws
-// Failure for types that Python does not order; its message names the operator `op`.
+// Returns -1, 0 or 1 if `a` is less than, equal to or greater than `b`; 2 if one of the numbers is
+// NaN. Throws Failure for types that Python does not order; the message contains the operator `op`.
 int compare(const Value& a, const Value& b, std::string_view op, Heap& heap);
-// Returns the value of a key, null if the dict has none. Throws Failure for a key without a hash.
+// Returns the value of a key; null if the dict does not contain the key. Throws Failure for a key
+// without a hash.
 const Value* find(const Dict& dict, const Value& key, Heap& heap);
 const Value* find(const Dict& dict, std::string_view key, Heap& heap);
-// Hash of a key; equal values have equal hashes. Throws Failure for a value without one.
+// Returns the hash of a value. Equal values have equal hashes. Throws Failure for a value without a
+// hash.
 size_t hash_of(const Value& value, Heap& heap);
-// Number of elements or characters; throws Failure for a value without a length.
+// Returns the number of elements or characters. Throws Failure for a value without a length.
 int64_t length(const Value& value, Heap& heap);
-// Returns the elements over which a loop goes: characters of a text, keys of a dict. Consumes an
-// iterator. Throws Failure if the value is not iterable.
+// Returns the elements over which a `for` loop iterates: the characters of a text, the keys of a
+// dict. Consumes an iterator. Throws Failure if the value is not iterable.
 std::vector<Value> elements(const Value& value, Heap& heap);
-// Takes the next element of a kIterator; returns false at the end.
+// Sets `out` to the next element of a kIterator and returns true. Returns false at the end.
 bool take_next(List& iterator, Value& out);
 bool is_iterable(const Value& value);
 

@@ -27,9 +27,9 @@ at::Tensor allocate_staging(parallel::ShardedParameters& model, const SavedState
   const RankFile file(std::string(unique_id().size(), '0'), rank,
                       collect_boxes(model, state.states), values.slices);
   const tensor::MemoryUse use(on_host ? tensor::TensorUse::kOther : tensor::TensorUse::kHost);
-  // Adds room to align the buffer, and for one more torch.save archive, which a later save may
-  // need: equal values share an archive, but the learning rate and its initial value, for example,
-  // may differ later.
+  // Adds room to align the buffer, and room for one more torch.save archive. A later save may need
+  // one more archive: equal values share an archive, but values that are equal now, for example the
+  // learning rate and its initial value, may differ later.
   const auto bytes = static_cast<int64_t>(file.bytes() + 2 * kDirectAlignment);
   const auto device = model.mesh().device().is_meta() ? at::kMeta : at::kCPU;
   // Writes zeros, so that the operating system maps all pages of the buffer before the first save.
@@ -39,7 +39,7 @@ at::Tensor allocate_staging(parallel::ShardedParameters& model, const SavedState
 
 namespace {
 
-// Returns `bytes` bytes of `staging`, which begin at the first address with the alignment of direct
+// Returns `bytes` bytes of `staging`, beginning at the first address with the alignment of direct
 // writes (kDirectAlignment).
 std::span<std::byte> aligned_part(const at::Tensor& staging, size_t bytes) {
   auto* const begin = static_cast<std::byte*>(staging.data_ptr());
@@ -51,11 +51,11 @@ std::span<std::byte> aligned_part(const at::Tensor& staging, size_t bytes) {
 
 }  // namespace
 
-// Note [Who waits for whom]. Each rank has a thread, which writes the rank's data file and report,
-// independently of other ranks. Rank 0's thread then waits for the reports of all ranks, which
-// arrive unless a rank has failed. Therefore finish() first exchanges whether each rank could
-// write; if one could not, rank 0's thread stops waiting. If a rank's process dies, the job ends,
-// and with it rank 0's process.
+// Note [Who waits for whom]. Each rank has a thread, which writes the rank's data file and report
+// without waiting for other ranks. Rank 0's thread then waits for the reports of all ranks. Reports
+// are missing only if a rank has failed. Therefore finish() first exchanges whether each rank could
+// write. If a rank could not, rank 0's thread stops waiting. If a rank's process dies, the job
+// ends, including rank 0's process.
 class BackgroundSaver::Save {
  public:
   Save(const fs::path& folder, const SavedState& state, parallel::ShardedParameters& model,

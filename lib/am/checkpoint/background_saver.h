@@ -21,28 +21,29 @@
 
 namespace am::checkpoint {
 
-// Returns a staging buffer, [bytes], that is large enough for everything that this rank writes to a
-// checkpoint. If the model is on the meta device (a dry run), the buffer is too. `on_host`: the
-// model is in host memory. Only then is the buffer part of the memory meter's total.
+// Returns a staging buffer, a uint8 tensor that is large enough for everything that this rank
+// writes to a checkpoint. If the model is on the meta device (a dry run), the buffer is too.
+// `on_host`: whether the model is in host memory. If it is not, the memory meter does not add the
+// buffer to its total.
 at::Tensor allocate_staging(parallel::ShardedParameters& model, const SavedState& state,
                             bool on_host);
 
 class BackgroundSaver {
  public:
-  // Allocates the staging buffer, so that a lack of memory is found at the start of a job. `state`
-  // must have the same tensors as the states that save() receives. `model` must outlive this
-  // object. `on_host`: the model is in host memory.
+  // Allocates the staging buffer, because a lack of memory should be found at the start of a job.
+  // `state` must have the same tensors as the states that save() receives. `model` must outlive
+  // this object. `on_host`: whether the model is in host memory.
   BackgroundSaver(parallel::ShardedParameters& model, const SavedState& state, bool on_host = true);
-  // Waits until this rank's thread ends. If some rank has not written its report yet, the
-  // checkpoint is not published: its folder keeps the name of an incomplete checkpoint.
+  // Waits until this rank's thread ends. If a rank has not written its report yet, the checkpoint
+  // is not published: its folder keeps the name of an incomplete checkpoint.
   ~BackgroundSaver();
   BackgroundSaver(const BackgroundSaver&) = delete;
   BackgroundSaver& operator=(const BackgroundSaver&) = delete;
 
   // Waits for the previous save as finish() does, then begins to write a checkpoint to `folder`.
   // When the checkpoint is complete and its folder has its final name, rank 0's thread calls
-  // `published`. Values on a GPU may not be copied yet when save() returns, so before_update() must
-  // be called before they change. Collective.
+  // `published`. On a GPU, values may not be copied yet when save() returns: call before_update()
+  // before parameters or optimizer states change. Collective.
   void save(const std::filesystem::path& folder, const SavedState& state,
             std::function<void()> published = {});
   // Makes the device's current stream wait until the values of the last save are copied.

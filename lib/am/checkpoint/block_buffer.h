@@ -14,11 +14,12 @@
 
 namespace am::checkpoint {
 
-// Maximum size of a block of rows, in bytes. An export holds one block in memory at a time.
+// Maximum size of a block of rows, in bytes; a longer row is a block by itself. An export holds one
+// block in memory at a time.
 inline constexpr int64_t kBlockBytes = int64_t{16} << 20;
 
-// Memory for one block at a time, which grows to the size of the largest block. It has the
-// alignment with which a DirectFile can write a block without a copy.
+// Memory for one block at a time. The memory grows to the size of the largest block. Its alignment
+// allows a DirectFile to write a block without copying it.
 class BlockBuffer {
  public:
   // Returns a contiguous tensor with undefined values. The tensor is valid until the next call.
@@ -37,7 +38,7 @@ class BlockBuffer {
   size_t size_ = 0;
 };
 
-// Calls `visit` with consecutive parts of `bytes`, each of at most `most` bytes.
+// Calls `visit` with consecutive parts of `bytes`. Each part has at most `most` bytes.
 template <typename Visit>
 void for_each_piece(std::span<const std::byte> bytes, size_t most, const Visit& visit) {
   while (!bytes.empty()) {

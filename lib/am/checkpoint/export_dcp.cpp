@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A key under which a tensor is stored.
+// A key under which a tensor is stored, as a name and as a path in the nested dicts.
 struct Key {
   std::string name;
   formats::DcpPath path;
@@ -88,10 +88,11 @@ Planned plan_parameter(FilledTensor tensor, const DcpExport& options) {
   return planned;
 }
 
-// Returns the keys of the optimizer in a checkpoint of the framework.
+// Returns the keys of the optimizer in a checkpoint of the framework for which the export is.
 OptimizerKeys keys_for(const DcpExport& options) {
   if (options.table == nullptr) return {};
-  // torchtitan and OLMo-core save the flattened form, in which each parameter has its settings.
+  // torchtitan and OLMo-core save the flattened form (optimizer_values.h), in which each parameter
+  // has its own settings.
   const bool titan = is_for(options, frameworks::torchtitan_table());
   return {titan ? "optimizer" : "optim", false, false};
 }
@@ -131,9 +132,9 @@ frameworks::NameMap name_map_of(const frameworks::NameTable& table,
               cat("known model types: ", table.types));
 }
 
-// Adds the master weights that Megatron's optimizer has beside its states. Each has two keys, for
-// two of Megatron's sharding types. A parameter that is written as float32 is its own master: its
-// tensor gets the master's keys too.
+// Adds the float32 master weights that Megatron's optimizer stores beside its states. Each master
+// weight has two keys, because two of Megatron's sharding types name it differently. A parameter
+// that is written as float32 is its own master weight: its tensor also gets the two keys.
 void add_masters(ExportPlan& plan, const ExportedOptimizer& optimizer) {
   std::set<std::string> trained;
   for (const ValueGroup& group : optimizer.groups) {
@@ -156,8 +157,8 @@ void add_masters(ExportPlan& plan, const ExportedOptimizer& optimizer) {
   std::move(masters.begin(), masters.end(), std::back_inserter(plan.tensors));
 }
 
-// Returns a note if the parameters have different settings: torchtitan has one group, to which
-// PyTorch gives the settings of its first parameter.
+// Returns a note for the user if the parameters have different settings. torchtitan has only one
+// group of parameters, and PyTorch loads the settings of the first parameter for the whole group.
 std::optional<std::string> note_of_one_group(const ExportedOptimizer& optimizer) {
   if (optimizer.groups.size() < 2) return std::nullopt;
   constexpr std::string_view kFirst = "tok_embeddings.weight";
@@ -173,7 +174,7 @@ std::optional<std::string> note_of_one_group(const ExportedOptimizer& optimizer)
              " for all: lr ", number("lr"), ", weight_decay ", number("weight_decay"));
 }
 
-// Returns the number of the training step of a checkpoint, if it is known.
+// Returns the number of the training step at which a checkpoint was saved; nullopt if unknown.
 std::optional<int64_t> step_of(const stored::TensorSource& source) {
   if (!run_folder::is_checkpoint(source.path())) return source.step();
   return run_folder::read_checkpoint_info(source.path()).step;
@@ -257,7 +258,8 @@ std::vector<Block> blocks_of(const std::vector<Planned>& all) {
   return blocks;
 }
 
-// Appends the archives of the optimizer's values to the data file, and their entries to `metadata`.
+// Appends the archives of the optimizer's values to the data file. Adds the values' entries to
+// `metadata`.
 void write_values(DirectFile& file, const OptimizerValues& values, formats::DcpMetadata& metadata) {
   std::vector<formats::DcpSlice> slices;
   for (const std::string& archive : values.slices) {
@@ -322,8 +324,9 @@ std::vector<std::string> export_dcp(const fs::path& folder, const stored::Tensor
   ExportPlan plan = plan_all(source, options);
   const fs::path partial = begin_export(folder);
   try {
-    // OLMo-core loads tensors from the subfolder "model_and_optim". The Hugging Face config.json is
-    // written there too, because OLMo-core has a config.json of another format in the folder above.
+    // OLMo-core loads tensors from the subfolder "model_and_optim". The export also writes the
+    // Hugging Face config.json to this subfolder, because OLMo-core has a config.json of another
+    // format in the parent folder.
     const fs::path data =
         is_for(options, frameworks::olmo_table()) ? partial / "model_and_optim" : partial;
     fs::create_directories(data);

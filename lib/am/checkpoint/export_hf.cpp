@@ -1,8 +1,9 @@
-// export_hf: writes a folder for transformers, from a live model or from stored tensors.
+// export_hf() writes a folder for transformers, from a live model, from tensors in memory, or from
+// stored tensors.
 //
-// An export of a live model holds one parameter in memory at a time; an export of stored tensors
-// holds one block of rows. Tensors are written to files in order, and a file ends when another
-// tensor would exceed max_file_bytes.
+// An export of a live model holds one full parameter in memory at a time. An export of stored
+// tensors holds one block of rows. Tensors are written to files in order. If a tensor would exceed
+// max_file_bytes, a new file begins.
 
 #include <ATen/ATen.h>
 
@@ -43,8 +44,8 @@ namespace {
 
 using Between = std::function<void()>;
 using Sink = std::function<void(std::span<const std::byte>)>;
-// Function that passes the bytes of a tensor (an ExportItem) to the sink, in parts small enough
-// that the user can interrupt between two of them without a noticeable delay.
+// Function that passes the bytes of a tensor (an ExportItem) to the sink, in small parts: between
+// two parts, the user can interrupt the export without a noticeable delay.
 using Deliver = std::function<void(const ExportItem&, const Sink&)>;
 using Fetch = std::function<at::Tensor(const std::string& name)>;
 
@@ -55,8 +56,8 @@ Deliver whole(const Fetch& fetch) {
   };
 }
 
-// Distributes the tensors over files, in order. A file exceeds `max_file_bytes` only if it has a
-// single tensor.
+// Distributes the tensors over files, in order. Only a file with a single tensor may be larger than
+// `max_file_bytes`.
 std::vector<std::vector<ExportItem>> split_files(const std::vector<ExportItem>& items,
                                                  int64_t max_file_bytes) {
   std::vector<std::vector<ExportItem>> files(1);
@@ -96,15 +97,16 @@ class FolderWriter {
 
   const fs::path& partial() const { return partial_; }
 
-  // Creates the folder, with a config unless `config_text` is empty.
+  // Creates the temporary folder. Writes `config_text` as its config, unless the text is empty.
   void begin(const std::string& config_text) const {
     begin_export(folder_);
     if (!config_text.empty()) write_file_atomically(partial_ / names_.config, config_text);
   }
 
-  // Writes all files if `writes` is true. Calls `deliver` for every item in order, also on ranks
-  // that do not write and after an error: `deliver` may be collective, and other ranks would wait
-  // in it. `between` may be collective too; an exception from `between` ends the export.
+  // Writes all files if `writes` is true. `deliver` and `between` may be collective. Therefore
+  // calls `deliver` for every item in order, also on ranks that do not write, and after an error in
+  // writing: otherwise other ranks would wait in `deliver`. An exception from `between` ends the
+  // export.
   void write(bool writes, const Deliver& deliver, const Between& between) const {
     std::optional<Error> failed;
     for (size_t i = 0; i < files_.size(); ++i) {
@@ -166,7 +168,7 @@ class FolderWriter {
   FileNames names_;
 };
 
-// Reads stored tensors in blocks of rows for an export. Prefetches the next block while a block is
+// Reads stored tensors in blocks of rows for an export. Prefetches the next blocks while a block is
 // written.
 class RowsAtRest {
  public:
@@ -175,7 +177,7 @@ class RowsAtRest {
           source_.prefetch(blocks_[i].item->name, blocks_[i].box);
         }) {}
 
-  // Passes the bytes of an item to the sink. Items must be requested in order.
+  // Passes the bytes of an item to the sink. Must be called for the items in order.
   void deliver(const ExportItem& item, const Sink& sink) {
     for (; next_ < blocks_.size() && blocks_[next_].item->name == item.name; ++next_) {
       ahead_.reached(next_);
@@ -283,8 +285,8 @@ void export_hf(const fs::path& folder, const ExportTensors& tensors, const runti
 namespace {
 
 // Returns a view of the source without the common prefix of its names, for example "net." in
-// "net.model.norm.weight". Null if there is no prefix, or no config.json from which the model's
-// names are known.
+// "net.model.norm.weight". Returns null if the names have no common prefix, or if the source has no
+// config.json of a supported model.
 std::unique_ptr<stored::HubNames> without_prefix(const stored::TensorSource& source) {
   const auto config = stored::hub_config_of(source).config;
   if (!config) return nullptr;

@@ -91,13 +91,13 @@ class StoredStates {
   std::vector<frameworks::SettingsGroup> groups_;
   std::map<std::string, std::vector<std::string>, std::less<>> states_;
   std::map<std::string, const Settings*, std::less<>> settings_;
-  std::optional<double> own_updates_;  // number of updates of am-run's own checkpoint
+  std::optional<double> own_updates_;  // number of updates, if am-run wrote the source
   std::string nameless_;  // name of the first state without a stored parameter; empty: none
 };
 
-// Returns the settings that PyTorch's optimizers have: resets flags that only select an
-// implementation for a device and, if `adam`, adds settings of Adam that the checkpoint lacks, with
-// PyTorch's defaults.
+// Returns the stored settings in the form that PyTorch's optimizers need. Omits the step count.
+// Resets flags that only select an implementation for a device. If `adam` is true, adds missing
+// settings of Adam with the defaults of PyTorch's AdamW, and sets a missing initial_lr to lr.
 Settings completed(const Settings& stored, bool adam) {
   const Settings defaults = {{"amsgrad", false},
                              {"maximize", false},
@@ -127,8 +127,8 @@ Settings completed(const Settings& stored, bool adam) {
   return settings;
 }
 
-// Returns the group of `groups` with these settings; adds it if there is none. `counts`: whether
-// the group contains step counts.
+// Returns the group of `groups` with these settings; adds the group if there is none. `counts`:
+// whether the group is for parameters with step counts.
 ValueGroup& group_of(std::vector<ValueGroup>& groups, const Settings& settings, bool counts) {
   auto group = std::find_if(groups.begin(), groups.end(), [&](const ValueGroup& each) {
     return each.settings == settings && each.steps.empty() != counts;
@@ -144,8 +144,8 @@ void add_parameter(std::vector<ValueGroup>& groups, const Settings& settings,
   if (updates) group.steps.push_back(*updates);
 }
 
-// Throws Error(kFormat) if a parameter lacks states that the first trained parameter of its group
-// has.
+// Throws Error(kFormat) if a parameter lacks a state that the first parameter with states in the
+// same group has.
 void require_equal_states(const StoredStates& stored) {
   for (const frameworks::SettingsGroup& group : stored.groups()) {
     const std::string* first = nullptr;
@@ -163,7 +163,8 @@ void require_equal_states(const StoredStates& stored) {
   }
 }
 
-// Collects the states and settings of the framework's parameters.
+// Collects the states and settings of the framework's parameters from the states and settings of
+// the Hugging Face parameters in the source.
 class FrameworkStates {
  public:
   FrameworkStates(const stored::TensorSource& source, const frameworks::NameTable& table)

@@ -28,7 +28,7 @@ struct Filling {
   frameworks::StoredPart place;
 };
 
-// Returns the shape of the framework's tensor that consists of these parts. Assumes that no part is
+// Returns the shape of the framework's tensor that these parts form. Assumes that no part is
 // missing.
 Shape shape_of_all(const std::vector<Filling>& fillings) {
   const Filling& first = fillings.front();
@@ -45,8 +45,8 @@ Shape shape_of_all(const std::vector<Filling>& fillings) {
   return shape;
 }
 
-// Throws Error(kFormat) if a part of the framework's tensor is missing, or a part has a wrong
-// shape, dtype or location.
+// Throws Error(kFormat) if a part of the framework's tensor is missing or has a wrong shape, dtype
+// or location.
 void require_all_parts(const frameworks::NameMap& names, const FilledTensor& tensor,
                        const std::vector<Filling>& fillings, const std::string& path) {
   const auto fail = [&](const std::string& what) {
@@ -83,8 +83,7 @@ void require_all_parts(const frameworks::NameMap& names, const FilledTensor& ten
   }
 }
 
-// Returns a view of `rows` as bytes. index_copy_ is then applied to bytes, because it does not
-// support every dtype.
+// Returns a view of `rows` as bytes, for index_copy_, which does not support every dtype.
 at::Tensor as_row_bytes(const at::Tensor& rows) { return rows.view(at::kByte); }
 
 // Reads rows of a stacked matrix into `out`, whose first row is row `rows.offset` of the matrix.
@@ -118,9 +117,9 @@ void read_copy(const stored::TensorSource& source, const FilledPart& part, const
   }
 }
 
-// Calls visit(part, before, range) for each part whose stacked matrix intersects `rows`, a range of
-// rows of the tensor. `range`: the rows of the intersection, counted within the matrix. `before`:
-// the number of rows in `rows` that precede the intersection.
+// Calls visit(part, before, range) for each part whose stacked matrix contains some of `rows`, a
+// range of rows of the tensor. `range`: these rows, counted within the matrix. `before`: the number
+// of rows in `rows` that precede them.
 template <typename Visit>
 void for_parts(const FilledTensor& tensor, const mesh::Extent& rows, const Visit& visit) {
   const int64_t of_copy = tensor.shape[tensor.in_front];

@@ -1,12 +1,14 @@
-// Finds, for an export, the Hugging Face tensors of which each tensor of a framework's checkpoint
-// consists. This is the inverse of NameMap::to_hub.
+// Finds the Hugging Face tensors from which an export assembles each tensor of a framework's
+// checkpoint. fill_all() applies NameMap::from_hub to all Hugging Face tensors, and groups the
+// results by framework tensor.
 //
 //   for (const FilledTensor& tensor : fill_all(names, source)) {
 //     read_filled_rows(source, tensor, {0, 128}, out);   // rows 0-127 of the framework's matrix
 //   }
 //
 // A fused tensor (queries, keys and values) or a stacked tensor (all layers or experts) is never
-// assembled in memory: any range of its rows is read from the Hugging Face tensors.
+// assembled in memory as a whole: read_filled_rows() reads any range of its rows from the Hugging
+// Face tensors.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,16 +23,17 @@ namespace am::checkpoint {
 
 struct FilledPart {
   std::string hub;  // name of the Hugging Face tensor
-  // Index of the stacked matrix to which `hub` is written, flattened over the leading dims.
+  // Index of the stacked matrix to which `hub` is written. Matrices are counted in row-major order
+  // over the leading dims.
   int64_t copy = 0;
-  frameworks::RowMap rows;  // the rows of this matrix to which the tensor is written
+  frameworks::RowMap rows;  // maps rows of `hub` to rows of this matrix
 };
 
 struct FilledTensor {
   std::string name;
   Shape shape;
   formats::Dtype dtype = formats::Dtype::kFloat32;  // dtype of the Hugging Face tensors
-  size_t in_front = 0;  // number of leading dims; each index in them selects one stacked matrix
+  size_t in_front = 0;  // number of leading dims, which index the stacked matrices; may be 0
   std::vector<FilledPart> parts;
 
   // Return the number of rows, over all stacked matrices, and the number of elements per row.
@@ -38,13 +41,12 @@ struct FilledTensor {
   int64_t row_numel() const;
 };
 
-// Returns a FilledTensor that consists of the single stored tensor `tensor`, with its name and
-// shape.
+// Returns a FilledTensor with the name, shape and values of the single stored tensor `tensor`.
 FilledTensor filled_by(const stored::StoredTensor& tensor);
 
-// Returns the framework's tensors that consist of the source's parameters. Throws Error(kFormat)
-// with a list of the parameters that the name map does not contain, or of the missing parts of a
-// framework's tensor.
+// Returns the framework's tensors that are assembled from the source's parameters. Throws
+// Error(kFormat) with a list of the parameters that the name map does not contain, or of the
+// missing parts of a framework's tensor.
 std::vector<FilledTensor> fill_all(const frameworks::NameMap& names,
                                    const stored::TensorSource& source);
 
@@ -52,7 +54,7 @@ std::vector<FilledTensor> fill_all(const frameworks::NameMap& names,
 // which may have any dtype. Rows are counted over all stacked matrices.
 void read_filled_rows(const stored::TensorSource& source, const FilledTensor& tensor,
                       const mesh::Extent& rows, const at::Tensor& out);
-// Prefetches the rows that read_filled_rows() will read (TensorSource::prefetch).
+// Prefetches the stored rows that read_filled_rows() will read, by TensorSource::prefetch().
 void will_read_filled_rows(const stored::TensorSource& source, const FilledTensor& tensor,
                            const mesh::Extent& rows);
 

@@ -28,7 +28,8 @@ Settings without(const char* name, Settings settings) {
   return settings;
 }
 
-// Writes a dict. `write` must write the dict's items, each key before its value.
+// Writes a dict. `write` must write the dict's items, for each item first the key and then the
+// value.
 template <typename Write>
 void dict(PickleWriter& pickle, const Write& write) {
   pickle.empty_dict();
@@ -57,8 +58,8 @@ void write_group(PickleWriter& pickle, const MegatronGroup& group, int64_t updat
   });
 }
 
-// Writes the state of Megatron's optimizer for the experts' parameters, or, if `experts` is false,
-// for all other parameters.
+// Writes the state of Megatron's optimizer. `experts`: for the experts' parameters; otherwise for
+// all other parameters.
 void write_optimizer(PickleWriter& pickle, const MegatronOptimizer& optimizer, bool experts) {
   dict(pickle, [&] {
     pickle.text("optimizer");
@@ -75,8 +76,8 @@ void write_optimizer(PickleWriter& pickle, const MegatronOptimizer& optimizer, b
   });
 }
 
-// Writes the state of the schedule. Megatron replaces everything but num_steps by its own options
-// under --override-opt-param-scheduler.
+// Writes the state of Megatron's learning-rate schedule. With --override-opt-param-scheduler,
+// Megatron reads only num_steps and takes all other values from its own options.
 void write_schedule(PickleWriter& pickle, const MegatronOptimizer& optimizer) {
   const Settings& settings = optimizer.groups.front().settings;
   const double peak = formats::number_setting(settings, "initial_lr").value_or(0.0);
@@ -113,7 +114,7 @@ MegatronOptimizer megatron_optimizer(const fs::path& source,
           return std::find(group.names.begin(), group.names.end(), parameter.name) !=
                  group.names.end();
         });
-    if (from == optimizer.groups.end()) continue;  // frozen
+    if (from == optimizer.groups.end()) continue;  // a frozen parameter
     const MegatronGroup own = {frameworks::is_vector(parameter.name, parameter.shape) ? 0.0 : 1.0,
                                frameworks::is_of_experts(parameter.name), from->settings};
     const auto known =
@@ -148,8 +149,8 @@ void write_megatron_files(const fs::path& folder, const std::optional<int64_t>& 
   dict(common, [&] {
     item(common, "checkpoint_version", 3.0);
     if (step) item(common, "iteration", *step);
-    // Describes the names to Megatron: each layer has its own tensors, and one tensor contains all
-    // experts of a layer.
+    // This metadata describes the tensor names to Megatron: each layer has its own tensors, and one
+    // tensor contains all experts of a layer.
     common.text("content_metadata");
     dict(common, [&] {
       item(common, "singleton_local_shards", false);
@@ -162,7 +163,7 @@ void write_megatron_files(const fs::path& folder, const std::optional<int64_t>& 
                                      [](const MegatronGroup& group) { return group.experts; });
     common.text("optimizer");
     if (experts) {
-      // Under expert parallelism, Megatron has a second optimizer for the experts.
+      // Assumes expert parallelism, with which Megatron has a second optimizer for the experts.
       dict(common, [&] {
         common.integer(0);
         write_optimizer(common, *optimizer, false);

@@ -11,15 +11,15 @@
 
 namespace am::checkpoint {
 
-// One of Megatron's groups of parameters, which Megatron recognises by wd_mult and
-// is_expert_parallel.
+// A parameter group of Megatron's optimizer. When Megatron loads a checkpoint, it recognises a
+// group by wd_mult and is_expert_parallel.
 struct MegatronGroup {
   double wd_mult = 1.0;  // 0 for vectors (norms and biases), to which Megatron applies no decay
   bool experts = false;
   formats::Settings settings;
 };
 
-// Contents of common.pt that depend on the optimizer.
+// The part of common.pt that describes the optimizer.
 struct MegatronOptimizer {
   std::vector<MegatronGroup> groups;
   int64_t updates = 0;
@@ -27,9 +27,10 @@ struct MegatronOptimizer {
   int64_t samples = 0;
 };
 
-// Returns Megatron's groups for the exported parameters. Adds a note to `optimizer` if weight decay
-// differs within a group: Megatron then applies its own setting --weight-decay. Throws
-// Error(kFormat) if other settings differ within a group, or step counts between any parameters.
+// Returns Megatron's groups for the exported parameters. If weight decay differs within a group,
+// Megatron applies its own setting --weight-decay: adds a note about this to `optimizer`. Throws
+// Error(kFormat) if other settings differ within a group, or if parameters have different step
+// counts.
 MegatronOptimizer megatron_optimizer(const std::filesystem::path& source,
                                      const std::vector<FilledTensor>& parameters,
                                      ExportedOptimizer& optimizer);

@@ -28,13 +28,14 @@ namespace {
 
 using torch::optim::OptimizerParamState;
 
-// Key of CheckpointInfo::facts: an object with the number of updates of each parameter.
+// Key in CheckpointInfo::facts. Its value is an object that maps parameters to their numbers of
+// updates.
 constexpr const char* kUpdates = "torch.optim.step";
 
 // The state of one parameter in an optimizer of libtorch.
 struct State {
-  std::vector<std::pair<std::string, at::Tensor>> tensors;  // by PyTorch's names
-  std::optional<int64_t> updates;                           // SGD does not count them
+  std::vector<std::pair<std::string, at::Tensor>> tensors;  // with PyTorch's names
+  std::optional<int64_t> updates;                           // nullopt for SGD
 };
 
 // Functions that read and create the states of one type of optimizer.
@@ -90,8 +91,8 @@ const Kind& kind_of(const torch::optim::Optimizer& optimizer) {
               "use Adam, AdamW or SGD of torch::optim");
 }
 
-// Returns a view of the box owned()[i] in `state`, which has the shape of this rank's shard of the
-// parameter.
+// Returns a view of the box group.owned()[i] in `state`, an optimizer state with the shape of this
+// rank's shard of the parameter.
 at::Tensor box_of(const parallel::ParamGroup& group, size_t i, const at::Tensor& state) {
   const parallel::LocalParameter& owned = group.owned()[i];
   const parallel::Piece& piece = group.pieces()[owned.piece];
@@ -100,7 +101,7 @@ at::Tensor box_of(const parallel::ParamGroup& group, size_t i, const at::Tensor&
 
 Shape shape_of(const at::Tensor& tensor) { return {tensor.sizes().begin(), tensor.sizes().end()}; }
 
-// The module's buffers, which every rank of the mesh holds.
+// Returns the module's buffers, which every rank of the mesh holds in full.
 std::deque<parallel::LocalParameter> buffers_of(const parallel::ShardedModule& module) {
   const runtime::Group& world = module.mesh().group("world");
   std::deque<parallel::LocalParameter> buffers;

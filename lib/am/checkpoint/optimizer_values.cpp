@@ -15,7 +15,7 @@ namespace {
 using formats::DcpPath;
 
 // Returns the settings of one of torch.optim's param_groups, with the keys and types of PyTorch
-// 2.11.
+// 2.11. `orthogonalized`: the settings of Muon.
 formats::Settings settings_of(const SavedOptimizer& optimizer, bool orthogonalized,
                               const layout::OptimizerOptions& options) {
   const config::OptimizerSection& section = optimizer.section;
@@ -69,7 +69,8 @@ struct LayoutGroup {
   std::vector<std::string> names;
 };
 
-// Returns the groups: Muon's before AdamW's, and those with decay before those without.
+// Returns the trainable parameters in groups with equal settings. Muon's groups precede AdamW's.
+// Within each, groups with weight decay precede groups without it.
 std::vector<LayoutGroup> groups_of(const layout::Layout& layout) {
   std::vector<LayoutGroup> groups;
   for (const layout::ParameterLayout& each : layout.parameters) {

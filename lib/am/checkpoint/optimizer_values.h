@@ -1,6 +1,6 @@
-// Computes torch.optim's param_groups and step counts for a plan's optimizer. When PyTorch loads a
-// checkpoint, it requires these values besides the tensors. Settings have a nested and a flattened
-// name:
+// Computes torch.optim's param_groups and step counts for a plan's optimizer. PyTorch requires
+// these values, besides the tensors, to load a checkpoint. Each setting is stored under a nested
+// name and under a flattened name:
 //
 //   optim.param_groups.0.betas                   nested, as from get_optimizer_state_dict
 //   optim.param_groups.model.norm.weight.betas   flattened
@@ -29,20 +29,21 @@ struct SavedOptimizer {
   std::optional<double> peak = {};
 };
 
-// The values as torch.save archives, and the entries of `.metadata` that refer to the archives.
-// Equal values share one archive.
+// Settings and step counts as torch.save archives, and the entries of `.metadata` that refer to the
+// archives. Equal values share one archive.
 struct OptimizerValues {
   std::vector<std::string> slices;
-  // Entries of `.metadata`. Until the data file is known, their slice.file is not a file number but
-  // the index of the archive in `slices`. Each tensor has one chunk.
+  // Entries of `.metadata`. slice.file is not yet a file number: it is the index of the archive in
+  // `slices`, until append_values() sets the location in the data file. Each tensor has one chunk.
   std::vector<formats::DcpValue> values;
   std::vector<formats::DcpTensor> tensors;
 };
 
+// Returns the values of the optimizer for the trainable parameters of `layout`.
 OptimizerValues optimizer_values(const SavedOptimizer& optimizer, const layout::Layout& layout);
 
-// Appends the entries of `values` to `metadata`. places[i] is where the archive slices[i] is
-// stored.
+// Appends the entries of `values` to `metadata`. places[i] is the location of the archive
+// values.slices[i] in the data files.
 void append_values(formats::DcpMetadata& metadata, const OptimizerValues& values,
                    const std::vector<formats::DcpSlice>& places);
 
@@ -64,7 +65,7 @@ struct ValueGroup {
   std::vector<std::string> names;
   std::vector<double> steps;  // number of updates of each parameter; empty: not counted
 };
-// Returns the settings and step counts of groups.
+// Returns the settings and step counts of the groups, with names according to `keys`.
 OptimizerValues group_values(const std::vector<ValueGroup>& groups, const OptimizerKeys& keys);
 
 }  // namespace am::checkpoint

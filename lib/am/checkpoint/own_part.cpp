@@ -21,8 +21,8 @@ std::unique_ptr<stored::TensorSource> open_own_part(const std::filesystem::path&
   });
   for (const StateTensor& state : states) own[state.key].push_back(state.parameter->box);
   const model::Inventory& inventory = model.layout().inventory;
-  // If the head is tied to the embedding, reads the full embedding: a checkpoint may store the head
-  // too, and every rank then compares the two tensors.
+  // If the head is tied to the embedding, a rank reads the full embedding: a checkpoint may store
+  // the head too, and every rank then compares the two tensors.
   const size_t tied = inventory.weight_of(model::Role::kEmbedding);
   const auto wanted = [&](const std::string& name) -> std::optional<std::vector<mesh::Box>> {
     const model::ParameterSpec* parameter = inventory.find(name);

@@ -11,9 +11,9 @@
 
 namespace am::checkpoint {
 
-// Opens the boxes that this rank needs of a checkpoint that am-run wrote: those of its parameters
-// and of `states`. Some rank must have checked the checkpoint with run_folder::require_complete().
-// Throws what stored::open_automesh_part throws.
+// Opens the part of a checkpoint of am-run that this rank needs: the boxes of its parameters and of
+// `states`. At least one rank must have checked the checkpoint with run_folder::require_complete().
+// Throws the errors of stored::open_automesh_part().
 std::unique_ptr<stored::TensorSource> open_own_part(const std::filesystem::path& folder,
                                                     parallel::ParallelModel& model,
                                                     const std::vector<StateTensor>& states = {});

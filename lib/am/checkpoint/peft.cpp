@@ -41,7 +41,7 @@ const model::ModuleSpec& module_of(const model::Inventory& inventory,
   return *module;
 }
 
-// Returns the settings of the model's adapters, which are equal for all modules. Throws
+// Returns the settings of the model's adapters. All adapted modules have equal settings. Throws
 // Error(kUsage) if the model has no adapters.
 model::AdapterSpec adapter_of(const model::Inventory& inventory) {
   for (const model::ParameterSpec& parameter : inventory.parameters) {
@@ -68,8 +68,8 @@ void check_tensors(const layout::Layout& layout, const stored::TensorSource& nam
     }
   }
   for (const stored::StoredTensor& stored : named.tensors()) {
-    // PEFT also stores the unchanged weight of an embedding or head that has an adapter; it is
-    // ignored.
+    // If an embedding or head has an adapter, PEFT also stores the unchanged weight of this module.
+    // This copy is ignored.
     const bool copy = stored.name.find(".base_layer.") != std::string::npos;
     if (wanted.count(stored.name) > 0 || copy) continue;
     std::string_view own = stored.name;
@@ -108,8 +108,8 @@ Targets targets_of(const model::Inventory& inventory) {
 }
 
 // Returns the value of PEFT's target_modules: the last components of the adapted modules' names.
-// PEFT adapts every module whose name ends with one of them. If this would include a module without
-// an adapter, returns the modules' full names instead.
+// PEFT adapts every module whose name ends with one of these components. If PEFT would then adapt a
+// module that has no adapter here, returns the modules' full names instead.
 Json target_modules(const model::Inventory& inventory) {
   const Targets targets = targets_of(inventory);
   std::set<std::string> ends;
@@ -120,7 +120,7 @@ Json target_modules(const model::Inventory& inventory) {
   return clear ? Json(ends) : Json(targets.names);
 }
 
-// Returns the names of the base model's modules that are trained.
+// Returns the names of the modules whose base weights are trained; null if there are none.
 Json modules_to_save(const layout::Layout& layout) {
   std::set<std::string> modules;
   for (const size_t i : parameters_of_adapter(layout)) {
@@ -130,8 +130,8 @@ Json modules_to_save(const layout::Layout& layout) {
   return modules.empty() ? Json() : Json(modules);
 }
 
-// Returns, for each output, the norm of its weights in a full weight: a float32 tensor of shape
-// [out]. `in_out`: the weight is stored as [in, out].
+// Returns the norm of each output's weights in a full weight: a float32 tensor of shape [outputs].
+// `in_out`: the weight is stored as [inputs, outputs] instead of [outputs, inputs].
 at::Tensor row_norms(const at::Tensor& weight, bool in_out) {
   return at::linalg_vector_norm(weight, 2, at::IntArrayRef{in_out ? 0 : 1}, /*keepdim=*/false,
                                 at::kFloat);
@@ -227,6 +227,7 @@ at::Tensor merged_parameter(const parallel::ParallelModel& model, const std::str
   if (!adapted) return weight;
   const model::ModuleSpec& module = module_of(inventory, *parameter);
   const std::string prefix = parameter->module();
+  // Suffixes of names are the dims: R is the adapter's rank, I the inputs, O the outputs.
   const at::Tensor a_RI = model.full_parameter(prefix + ".lora_A.weight").to(at::kFloat);
   const at::Tensor b_OR = model.full_parameter(prefix + ".lora_B.weight").to(at::kFloat);
   const at::Tensor added_OI = b_OR.mm(a_RI).mul_(module.adapter->scale);

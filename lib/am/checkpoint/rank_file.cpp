@@ -17,7 +17,7 @@ namespace am::checkpoint {
 
 namespace {
 
-// Returns the values as a contiguous tensor in host memory. Copies only if necessary.
+// Returns the values as a contiguous tensor in host memory. Copies the values only if necessary.
 at::Tensor dense(const at::Tensor& value) { return value.detach().contiguous().cpu(); }
 
 }  // namespace
@@ -30,8 +30,8 @@ RankFile::RankFile(const std::string& save_id, int64_t rank, std::vector<SavedBo
   index_.save_id = save_id;
   bytes_ = label_.size();
   std::map<std::string_view, size_t> tensors;
-  // For each entry of parts_, the index of its tensor in index_.tensors and of its box in that
-  // tensor.
+  // For each entry of parts_: the index of its tensor in index_.tensors, and the index of its box
+  // among the boxes of this tensor.
   std::vector<std::pair<size_t, size_t>> places;
   parts_.reserve(boxes.size());
   for (SavedBox& saved : boxes) {

@@ -10,7 +10,7 @@ namespace am::checkpoint {
 
 namespace {
 
-// Number of elements that are converted at a time. In float32 they take 1 MiB, which fits into a
+// Number of elements that are converted at a time. As float32, they take 1 MiB, which fits into a
 // core's cache.
 constexpr int64_t kConvertedBlock = int64_t{256} << 10;
 // Number of elements that are copied to a device at a time: 32 MiB of float32.

@@ -13,7 +13,8 @@
 namespace am::checkpoint {
 
 // Copies a box of the named tensor into `out` [box.shape], which may have any dtype and device.
-// Values are converted in blocks of at most 8 Mi elements. Throws the errors of TensorSource::read.
+// Converts or moves values in blocks of rows of at most 8 Mi elements; a longer row is a block by
+// itself. Throws the errors of TensorSource::read().
 void read(const stored::TensorSource& source, std::string_view name, const mesh::Box& box,
           const at::Tensor& out);
 // Returns the full tensor `name` in its stored dtype. Throws Error(kFormat) if no tensor has this

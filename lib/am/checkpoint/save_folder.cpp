@@ -58,8 +58,9 @@ void begin_folder(const fs::path& folder) {
   fs::create_directories(partial);
 }
 
-// Writes the report under a temporary name and renames it, so that rank 0 never reads an incomplete
-// report. Does not call fsync: rank 0 removes the report, so it need not survive a crash.
+// Writes the report under a temporary name and then renames it, so rank 0 never reads an incomplete
+// report. Does not call fsync: rank 0 removes the report before the checkpoint is complete, so the
+// report need not survive a crash.
 void write_report(const fs::path& folder, int64_t rank, const run_folder::ShardIndex& index) {
   const fs::path path = partial_folder(folder) / report_name(rank);
   const fs::path unfinished = path.string() + ".new";

@@ -31,9 +31,10 @@ std::vector<SavedBox> collect_boxes(parallel::ShardedParameters& model,
   model.for_each_owned(
       [&](parallel::ParamGroup& group, size_t, const parallel::LocalParameter& owned) {
         if (!group.quantized()) return add(owned.name, owned, owned.value);
-        // Quantized values are dequantized one box at a time. They are frozen, so they may be read
-        // while training continues. Until they are read, an expanded meta tensor has their shape
-        // and dtype, but not their memory, which a dry run would count.
+        // Quantized parameters are dequantized one box at a time, when RankFile requests the
+        // values. They are frozen, so RankFile may do so while training continues. Until then, an
+        // expanded meta tensor stands for each box. The tensor has the box's shape and dtype but
+        // only one element, so a dry run does not count the box's memory.
         const auto meta = at::TensorOptions(group.storage_dtype()).device(at::kMeta);
         add(owned.name, owned, at::empty({1}, meta).expand(owned.box.shape),
             [&group, &owned] { return group.value_of(owned); });
@@ -49,8 +50,8 @@ std::vector<SavedBox> collect_boxes(parallel::ShardedParameters& model,
 
 namespace {
 
-// Returns the alias of a tied head: its weight's name, mapped to the embedding's name. `.metadata`
-// must list both, because PyTorch's modules have both names. Empty without a tied head.
+// Returns the alias of a tied head: the name of its weight, mapped to the embedding's name.
+// `.metadata` must list both names, because PyTorch's modules have both. Empty without a tied head.
 std::map<std::string, std::string> aliases_of(const model::Inventory& inventory) {
   if (!inventory.tied_lm_head) return {};
   return {{cat(inventory.names.head, ".weight"),
@@ -105,8 +106,8 @@ void SaveSteps::clean() const {
     require_place_();
     fs::remove_all(partial_folder(folder_));
   } catch (const std::exception&) {
-    // Removing the folder fails if it belongs to another job by now or if the disk fails. The error
-    // is ignored: the caller reports why the save failed.
+    // The error is ignored, because the caller reports why the save failed. Removing the folder
+    // fails if the folder belongs to another job by now, or if the disk fails.
   }
 }
 

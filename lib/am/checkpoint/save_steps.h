@@ -22,7 +22,7 @@ std::vector<SavedBox> collect_boxes(parallel::ShardedParameters& model,
 class SaveSteps {
  public:
   // Generates the save's id, computes the contents of this rank's data file, and creates the
-  // partial folder. Throws what collective_step() throws. Collective.
+  // partial folder. If a rank fails, throws on every rank (collective_step.h). Collective.
   SaveSteps(std::filesystem::path folder, const SavedState& state,
             parallel::ShardedParameters& model);
 
@@ -32,14 +32,15 @@ class SaveSteps {
   int64_t world_size() const { return world_.size(); }
   // Writes this rank's report. The data file must be on disk.
   void report() const;
-  // Whether all ranks have written their reports. For rank 0 only. Throws Error(kIo) if the partial
-  // folder was removed: no rank can then write a report.
+  // Returns whether all ranks have written their reports. Only rank 0 may call it. Throws
+  // Error(kIo) if the partial folder was removed, because no rank can then write a report.
   bool all_have_reported();
-  // Publishes the folder. For rank 0 only, after all ranks have written their reports.
+  // Publishes the folder. Only rank 0 may call it, after all ranks have written their reports.
   void publish() const;
   // Removes the partial folder. Does nothing on ranks other than 0.
   void clean() const;
-  // Runs `body` on every rank by collective_step(). If any rank fails, removes the partial folder.
+  // Runs `body` on every rank by collective_step(). If a rank fails, removes the partial folder,
+  // and throws on every rank. Collective.
   void collective(const std::function<void()>& body) const;
 
  private:

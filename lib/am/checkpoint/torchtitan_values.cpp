@@ -10,7 +10,7 @@ namespace am::checkpoint {
 
 namespace {
 
-// Appends a value under the keys {holder, key}.
+// Appends a value under the path {holder, key}. `archive`: the value as a torch.save archive.
 void add(OptimizerValues& values, const std::string& holder, const std::string& key,
          std::string archive) {
   const auto slice = static_cast<uint32_t>(values.slices.size());

@@ -32,10 +32,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Returns a float32 tensor of the box's shape. Its values are a function of the elements' flat
-// indices in the full tensor, so they do not depend on the sharding. Calls `fill(out, first,
-// count)` on all threads: it must write `count` values, for the indices `first`, `first` + 1, ..,
-// to `out`.
+// Returns a float32 tensor of the box's shape. Each value is a function of the element's flat index
+// in the full tensor, so values do not depend on the sharding. Several threads call fill(out,
+// first, count), which must write the values for the indices `first` to `first` + `count` - 1 to
+// `out`.
 template <typename Fill>
 at::Tensor drawn(const Shape& shape, const mesh::Box& box, const Fill& fill) {
   at::Tensor out = at::empty(box.shape, at::kFloat);
@@ -53,8 +53,8 @@ at::Tensor drawn(const Shape& shape, const mesh::Box& box, const Fill& fill) {
   return out;
 }
 
-// Fills `value`, this rank's box of a parameter, with random numbers: on the GPU if a kernel for it
-// exists, otherwise on the host. Both produce the same bits.
+// Fills `value`, this rank's box of a parameter, with random numbers. The GPU draws the numbers if
+// it has a kernel for them; otherwise the host draws them. Both produce the same bits.
 template <typename Stream, typename Fill>
 void draw(const parallel::LocalParameter& owned, const at::Tensor& value, const Stream& stream,
           float scale, const Fill& fill) {
@@ -73,8 +73,9 @@ const model::ParameterSpec& spec_of(const parallel::ParallelModel& model, const 
   return *spec;
 }
 
-// Throws if a checkpoint stores a head that differs from the embedding although the config ties the
-// two. transformers would use both tensors, but this model has only one.
+// Throws Error(kFormat) if a checkpoint stores a head that differs from the embedding, although the
+// config ties head and embedding. transformers would use both tensors, but this model has only one
+// of them.
 void check_tied_head(const parallel::ParallelModel& model, const stored::TensorSource& source) {
   const model::Inventory& inventory = model.layout().inventory;
   const std::string head_name = cat(inventory.names.head, ".weight");
@@ -135,8 +136,8 @@ void initialize_those(parallel::ParallelModel& model, int64_t seed,
       });
 }
 
-// Injects a fault for tests: each rank searches for its first box whose first replica is on another
-// rank, and flips the sign of one element of this box.
+// Injects a fault for tests: on each rank, flips the sign of one element in the rank's first box
+// whose first replica is on another rank.
 void flip_sign_in_copy(parallel::ParallelModel& model) {
   const at::NoGradGuard no_grad;
   bool done = false;
@@ -186,8 +187,8 @@ std::optional<fs::path> weights_path(const config::Plan& plan) {
 
 namespace {
 
-// Opens the weights. If they are a checkpoint that am-run wrote, each rank opens only the part that
-// it needs (own_part.h).
+// Opens the weights at `path`. If `path` is a checkpoint of am-run, each rank opens only the part
+// that it needs (own_part.h).
 std::unique_ptr<stored::TensorSource> open_weights(parallel::ParallelModel& model,
                                                    const fs::path& path) {
   if (!run_folder::is_checkpoint(path)) return frameworks::open_tensor_source(path);

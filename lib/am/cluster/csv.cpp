@@ -15,7 +15,7 @@ class CsvReader {
   bool at_end() const { return at_ >= text_.size(); }
   int line() const { return line_; }
 
-  // Returns the cells of the next row; none for an empty line. A row spans several lines if a
+  // Returns the cells of the next row; an empty line has no cells. A row spans several lines if a
   // quoted cell contains line ends.
   std::vector<std::string> next() {
     std::vector<std::string> cells;

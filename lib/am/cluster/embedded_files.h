@@ -1,6 +1,6 @@
-// Files of the repository's folder plans/ that are compiled into the library, so that predictions
-// need no installed files. scripts/cmake/AmEmbeddedFiles.cmake generates embedded_files.cpp from
-// these files.
+// Access to files of the repository's folder plans/ that are compiled into the library, so that
+// predictions need no installed files. scripts/cmake/AmEmbeddedFiles.cmake generates
+// embedded_files.cpp, which contains their text.
 #pragma once
 
 #include <span>
@@ -9,7 +9,7 @@
 namespace am::cluster {
 
 struct EmbeddedFile {
-  std::string_view name;  // file name without folder and extension
+  std::string_view name;  // file name without folder; clusters: also without extension
   std::string_view text;
 };
 

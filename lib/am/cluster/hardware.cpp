@@ -110,8 +110,8 @@ std::optional<Gpu> parse_gpu(std::string_view text, const std::string& name,
   return gpu;
 }
 
-// Whether a built-in file lists the alias. Does not parse the file, but searches its line
-// `aliases = ["a", "b"]`, which is fast.
+// Whether `text`, the text of a built-in GPU file, lists the alias `name`. Only searches the line
+// `aliases = ["a", "b"]`, because parsing the file would take longer.
 bool has_alias(std::string_view text, const std::string& name) {
   const size_t start = text.find("aliases = [");
   if (start == std::string_view::npos) return false;

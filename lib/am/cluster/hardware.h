@@ -1,7 +1,7 @@
 // Hardware that predictions assume: a GPU model, its memory, and its links.
 //
-// The figures of common GPUs are in plans/clusters/NAME.toml, which is built into the library. A
-// plan's `[cluster] gpu` names one of these GPUs, or a file in the same format.
+// The files plans/clusters/NAME.toml contain the figures of common GPUs, and are built into the
+// library. A plan's `[cluster] gpu` names one of these GPUs, or a file in the same format.
 //
 //   Diagnostics found;
 //   const auto gpu = find_gpu("h100-sxm", {}, {}, found);
@@ -30,7 +30,8 @@ struct Gpu {
   std::string name;
   std::string architecture;  // one of kArchitectures; empty: unknown, treated like Ampere
   std::string source;        // publication that contains the figures
-  // Further names, in lower case, usually with the name that the driver reports: "nvidia h200".
+  // Further names of the GPU in lower case. They usually include the name that the driver reports,
+  // for example "nvidia h200".
   std::vector<std::string> aliases;
   // Peak rates of dense matmuls in FLOP/s; 0: the GPU does not support the number format.
   double bf16_flops = 0.0;
@@ -49,7 +50,7 @@ struct Gpu {
   double watts = 0.0;            // power limit of the GPU; 0: unknown
 
   GpuGeneration generation() const;
-  // Whether the GPU has bfloat16 units. If not, bf16_flops is its peak in float16.
+  // Whether the GPU has bfloat16 units. If not, bf16_flops is the GPU's peak in float16.
   bool has_bfloat16() const { return architecture != "volta"; }
 };
 

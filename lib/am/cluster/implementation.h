@@ -16,14 +16,14 @@ struct Implementation {
   std::string description;
 
   bool overlaps_tp = false;  // tensor-parallel collectives overlap with matmuls
-  // Attention scores are stored in memory, and masked scores are computed, too.
+  // Attention scores are stored in memory, and scores that the mask excludes are computed too.
   bool unfused_attention = false;
   bool old_launch = false;    // more and slower kernel launches, as in programs of 2021
   bool eager = false;         // element-wise operators are not fused
   double reduce_bytes = 4.0;  // bytes per gradient element in a reduction
 
   // Stored bytes per parameter element if the implementation computes in bf16: for the parameter,
-  // its gradient, and its optimizer states.
+  // for its gradient, and for the optimizer (a float32 master copy and AdamW's two states).
   double parameter_bytes = 2.0;
   double gradient_bytes = 4.0;
   double optimizer_bytes = 12.0;
@@ -38,14 +38,14 @@ struct Implementation {
   double hidden_bytes = 10.0;
   double gated_bytes = 6.0;
   double plain_bytes = 4.0;
-  // Bytes per logit (per token and vocabulary entry): saved by the loss for its backward, and
-  // additionally allocated in its backward.
+  // Bytes per logit (per token and vocabulary entry). logits_bytes: bytes that the loss saves for
+  // backward. logits_gradient_bytes: further bytes that the loss allocates in backward.
   double logits_bytes = 6.0;
   double logits_gradient_bytes = 0.0;
-  double mask_bytes = 0.0;         // bytes per attention score of a stored mask; 0: none is stored
+  double mask_bytes = 0.0;         // stored mask: bytes per attention score; 0: no stored mask
   double reserved = 1.06;          // bytes that the caching allocator reserves per allocated byte
   bool pads_vocabulary = false;    // pads the vocabulary to a multiple of 128 * tp
-  std::string strategy = "fsdp2";  // strategy that am-plan search tries by default
+  std::string strategy = "fsdp2";  // default strategy of am-plan search without a plan
 };
 
 // Returns all implementations; automesh is the first.

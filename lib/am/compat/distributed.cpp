@@ -41,9 +41,9 @@ class SigintIgnored {
   inline static struct sigaction previous_ = {};
 };
 
-// All existing Distributed objects. Destructors do not run for objects that are leaked, or on the
-// stack of a thread that calls exit; an exit handler makes these objects leave their jobs. The list
-// is never destroyed, because exit handlers use it.
+// All existing Distributed objects. An exit handler calls leave() on them, because destructors do
+// not run for leaked objects, or for objects on the stack of a thread that calls exit. The list is
+// never destroyed, because exit handlers use it.
 struct Living {
   std::mutex mutex;
   std::vector<Distributed*> all;
@@ -122,8 +122,8 @@ void Distributed::join(const launch::RankEnvironment& here, const runtime::World
   world_ = runtime::World::meet_in(here, std::move(store), options);
 }
 
-// Sets torchrun's variables for a rank that Slurm or MPI started, because functions with names from
-// OLMo-core and AutoModel read only torchrun's.
+// Sets torchrun's variables for a rank that another launcher (Slurm, MPI, Flux) started. The
+// functions with names from OLMo-core and AutoModel read only torchrun's variables.
 void Distributed::export_variables(const launch::RankEnvironment& here) {
   if (here.launcher == "torchrun" || here.launcher == "local") return;
   launch::TorchrunOptions options;

@@ -30,8 +30,8 @@ using Log = std::function<void(LogLevel level, const std::string& message)>;
 
 class Distributed {
  public:
-  // `log` receives the messages that OLMo-core and AutoModel would log or print; if it is empty,
-  // they are dropped.
+  // `log` receives the messages that OLMo-core and AutoModel would log or print. If `log` is empty,
+  // the messages are dropped.
   explicit Distributed(Variables variables = Variables::process(), Log log = {});
   Distributed(const Distributed&) = delete;
   Distributed& operator=(const Distributed&) = delete;
@@ -49,16 +49,17 @@ class Distributed {
   // Returns the joined job's world. Requires is_initialized().
   const runtime::World& world() const;
 
-  // Returns this rank's environment according to the variables; nullopt if no launcher has set any.
-  // Throws Error(kUsage) for wrong or missing variables.
+  // Returns this rank's environment according to the variables; nullopt if no launcher has set
+  // variables. Throws Error(kUsage) for wrong or missing variables.
   std::optional<launch::RankEnvironment> detect() const;
 
-  // Joins the job that the variables describe. If these are Slurm's or MPI's variables, also sets
-  // torchrun's variables. Throws Error(kUsage) for wrong or missing variables, and what
-  // World::connect throws. Collective.
+  // Joins the job that the launcher's variables describe; without such variables, a job of this
+  // process only. If Slurm, MPI or Flux has set the variables, also sets torchrun's variables.
+  // Throws Error(kUsage) for wrong or missing variables, and the errors of World::connect().
+  // Collective.
   void join(const runtime::WorldOptions& options);
-  // Joins as the rank that `here` describes, and ignores the variables RANK,
-  // WORLD_SIZE and so on of the environment. Collective.
+  // Joins as the rank that `here` describes, and ignores the launcher's variables (RANK, WORLD_SIZE
+  // and others). Collective.
   void join(const launch::RankEnvironment& here, const runtime::WorldOptions& options);
   // Joins an existing world.
   void join(runtime::World world);
@@ -66,8 +67,8 @@ class Distributed {
   // hooks are registered.
   void leave();
   // Registers a hook that leave() calls once, before it closes the connections: for example, to
-  // free an expert-parallel buffer. The newest hook is called first, and all are called even if
-  // some throw. `what` names the hook in the warning about its failure.
+  // free an expert-parallel buffer. leave() calls the newest hook first, and calls every hook even
+  // if another hook throws. `what` names the hook in the warning about its failure.
   void before_leaving(std::string what, std::function<void()> hook);
 
  private:
@@ -75,8 +76,8 @@ class Distributed {
 
   Variables variables_;
   Log log_;
-  c10::intrusive_ptr<c10d::Store> store_;  // kept until the job ends, as rank 0 may be its server
-  int64_t joins_ = 0;                      // number of jobs that were joined by way of store_
+  c10::intrusive_ptr<c10d::Store> store_;  // kept after leave(), for later joins
+  int64_t joins_ = 0;                      // number of jobs that were joined through store_
   std::optional<runtime::World> world_;
   std::vector<std::pair<std::string, std::function<void()>>> hooks_;  // names and hooks
 };

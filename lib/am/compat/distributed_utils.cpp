@@ -29,7 +29,8 @@ void set_variable(Distributed& dist, const std::string& name, const std::string&
   dist.log(result.warning ? LogLevel::kWarning : LogLevel::kInfo, result.message);
 }
 
-// Whether this is a single process: RANK and WORLD_SIZE are not set, or describe a job of one rank.
+// Whether this process is the whole job: RANK and WORLD_SIZE are not set, or WORLD_SIZE is 1 and
+// RANK is 0 or not set.
 bool is_single_process(const Variables& variables) {
   const auto rank = variables.get("RANK");
   const auto world = variables.get("WORLD_SIZE");
@@ -64,8 +65,8 @@ void apply_host_profile(Distributed& dist, std::chrono::milliseconds timeout) {
   }
 }
 
-// Whether Slurm, MPI or another launcher, but not torchrun, has set variables that describe the
-// job. If so, init_distributed must not set the variables of a job of a single process.
+// Whether a launcher other than torchrun, for example Slurm or MPI, has set variables that describe
+// the job. If so, init_distributed must not set the variables of a job of a single process.
 bool other_launcher(const Variables& variables) {
   Diagnostics ignored;
   const auto here = launch::detect_environment(variables.lookup(), ignored);
@@ -87,9 +88,9 @@ at::Tensor own_copy(const at::Tensor& value, c10::Device device) {
       .contiguous();
 }
 
-// Returns the object as a message to other ranks. If the object cannot be serialised, for example
-// because of invalid UTF-8, the message is the reason, so that the other ranks fail too and do not
-// wait for a message.
+// Returns a message to other ranks: "=" and the object as JSON. If the object cannot be serialised,
+// for example because of invalid UTF-8, returns "!" and the reason. unpack() then throws on every
+// rank, so no rank waits for a message that never comes.
 std::string pack(const Json& object) {
   try {
     return cat("=", object.dump());
@@ -109,8 +110,8 @@ Json unpack(const std::string& text) {
 
 void init_distributed(Distributed& dist, const InitDistributedOptions& options) {
   runtime::parse_backend(options.backend);
-  // With this variable, c10d keeps a collective's tensors alive until wait() instead of calling
-  // recordStream(), which delays the reuse of their memory.
+  // With this variable, c10d keeps the tensors of a collective alive until wait(). Without it, c10d
+  // calls recordStream(), which delays the reuse of the tensors' memory.
   set_variable(dist, "TORCH_NCCL_AVOID_RECORD_STREAMS", "1");
   set_variable(dist, "TORCH_DIST_INIT_BARRIER", "1");
   if (is_single_process(dist.variables()) && !other_launcher(dist.variables())) {
@@ -259,8 +260,8 @@ std::vector<Json> all_gather_object(const Distributed& dist, const Json& object,
   return objects;
 }
 
-// Gathers the shapes first. Then one all-gather, which every engine supports, gathers the tensors
-// flattened and padded to the longest.
+// Gathers the shapes and dtypes first. Then one all-gather gathers the tensors, each flattened and
+// padded to the longest, because not every engine supports an all-gather of different sizes.
 std::vector<at::Tensor> all_gather(const Distributed& dist, const at::Tensor& tensor,
                                    const runtime::Group* group) {
   if (!is_distributed(dist)) return {tensor};

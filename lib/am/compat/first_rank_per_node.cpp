@@ -46,8 +46,7 @@ FirstRankPerNode::FirstRankPerNode(Distributed& dist, std::chrono::milliseconds 
     connect(timeout, group);
     if (!first_) follow();
   } catch (...) {
-    // Leaves the job here, because the destructor does not run after an exception in the
-    // constructor.
+    // Leaves the job here, because the destructor does not run if the constructor throws.
     if (joined_here_) destroy_global_state(dist_);
     throw;
   }
@@ -81,9 +80,9 @@ void FirstRankPerNode::connect(std::chrono::milliseconds timeout, const runtime:
   if (first_) firsts_ = world.new_group(cat(name, "/first ranks"), firsts, options, "gloo");
 }
 
-// On the first rank of a node, exchanges `failure` ("" means success) with the first ranks of all
-// nodes, broadcasts all failures to the ranks of its node, which releases them, and returns all
-// failures. On other ranks, returns "".
+// On the first rank of a node: exchanges `failure` ("" means success) with the first ranks of all
+// nodes, broadcasts all failures to the ranks of its own node, and returns them. The broadcast
+// releases the ranks that wait in follow(). On other ranks: returns "".
 std::string FirstRankPerNode::settle(const std::string& failure) {
   left_ = true;
   if (!first_) return {};

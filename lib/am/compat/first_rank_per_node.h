@@ -1,5 +1,5 @@
-// Runs code on one rank of each node first, then on the node's other ranks, for example a download
-// into a cache that the ranks of a node share.
+// Runs code on one rank of each node first, then on all other ranks: for example, a download into
+// a cache that the ranks of a node share.
 //
 //   // Every rank calls:
 //   first_rank_per_node(dist, [&](bool first) { load_tokenizer(path); });
@@ -10,20 +10,20 @@
 //   {
 //     FirstRankPerNode scope(dist);     // ranks that are not first wait here
 //     read_tokens(path);
-//     scope.leave();    // releases them; throws if the first rank of another node failed
+//     scope.leave();    // releases these ranks; throws if the first rank of another node failed
 //   }
 //
-// NeMo AutoModel has a class of this name. Differences from it, all bug fixes:
-//   - The first rank of every node runs first, as the name says: the lowest LOCAL_RANK of each
-//     GROUP_RANK. (In AutoModel, only rank 0 of the job runs first.) When they have finished, the
-//     first ranks of all nodes wait for each other, then release the ranks of their own node.
-//   - An exception in the body of a first rank ends the job: that rank rethrows the exception, and
-//     the ranks that wait do not run the body but throw Error(kPeer), which quotes it. (In
-//     AutoModel, they run the body.)
+// NeMo AutoModel has a class of this name. Differences from AutoModel's class, all bug fixes:
+//   - The first rank of every node runs first: the rank with the lowest LOCAL_RANK on the node. (In
+//     AutoModel, only rank 0 of the job runs first.) After the body, the first ranks of all nodes
+//     wait for each other. Then each first rank releases the ranks of its own node.
+//   - An exception in the body of a first rank ends the job: the first rank rethrows the exception,
+//     and all other ranks throw Error(kPeer). The waiting ranks do not run the body. (In AutoModel,
+//     they do.)
 //   - A timeout is an error; no rank continues unsynchronised.
-//   - If no job is joined yet, the class joins the job that the environment variables describe,
-//     with Gloo, and leaves it at the end. Without these variables, the process is the only rank,
-//     and so the first one.
+//   - If no job is joined yet, and the environment variables describe a job of several ranks, the
+//     class joins this job with Gloo, and leaves it at the end. Otherwise the process is the only
+//     rank and therefore the first rank.
 // As in AutoModel, an exception in the body of a rank that is not first affects only that rank.
 #pragma once
 
@@ -48,21 +48,23 @@ class FirstRankPerNode {
                             const runtime::Group* group = nullptr);
   FirstRankPerNode(const FirstRankPerNode&) = delete;
   FirstRankPerNode& operator=(const FirstRankPerNode&) = delete;
-  // Calls leave() if it was not called; calls fail() instead if an exception is leaving the scope.
-  // Does not throw: failures of other nodes are logged.
+  // On a first rank, ends the scope unless leave() or fail() was called: calls fail() if an
+  // exception is leaving the scope, otherwise leave(). Does not throw, but logs failures of other
+  // nodes.
   ~FirstRankPerNode();
 
   bool is_first() const { return first_; }
 
-  // Ends the scope. On first ranks, waits for the first ranks of all nodes and releases the other
-  // ranks of this node. Throws Error(kPeer), which quotes the errors, if the first rank of another
-  // node failed. May be called once.
+  // Ends the scope. A first rank waits for the first ranks of all nodes, then releases the other
+  // ranks of its node. Throws Error(kPeer), with the messages of all failures, if the first rank of
+  // another node failed. Must be called at most once.
   void leave();
-  // Does what leave() does, but reports to all ranks that this first rank failed. Does not throw.
+  // Ends the scope like leave(). A first rank also sends `message` to all other ranks, whose
+  // constructor or leave() then throws Error(kPeer). Does not throw.
   void fail(const std::string& message) noexcept;
 
-  // Returns a function that calls `body(bool is_first)` as first_rank_per_node() does, and returns
-  // its value.
+  // Returns a function without arguments that calls first_rank_per_node() with `body`, and returns
+  // the value of `body`. `dist` and `group` must outlive the returned function.
   template <typename Body>
   static auto decorate(Distributed& dist, Body body,
                        std::chrono::milliseconds timeout = std::chrono::hours(10),
@@ -82,7 +84,8 @@ class FirstRankPerNode {
   runtime::Group firsts_{"first ranks"};
 };
 
-// Calls body(bool is_first) on every rank, on each node's first rank before the node's other ranks.
+// Calls body(bool is_first) on the first rank of each node, then on all other ranks. Returns the
+// value of `body`. Collective over `group` (null: over all ranks).
 template <typename Body>
 auto first_rank_per_node(Distributed& dist, Body&& body,
                          std::chrono::milliseconds timeout = std::chrono::hours(10),

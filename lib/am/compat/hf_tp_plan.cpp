@@ -43,9 +43,9 @@ constexpr std::array<Absent, 12> kAbsent = {{
     {"deepseek_v3", kLatent},
 }};
 
-// Modules of a family that transformers' plan lacks: the shared expert of Qwen2 MoE, and the norms
-// of queries and keys of Phi and GLM-4.5, whose gradients are summed over tp nevertheless
-// (model/tp_plan.h).
+// Modules for which transformers' plan of a family has no rule: the shared expert of Qwen2 MoE, and
+// the norms of queries and keys of Phi and GLM-4.5. model::resolve_tp_plan() determines that the
+// gradients of these norms are summed over tp, even without a rule.
 struct Lacking {
   std::string_view family;
   std::string_view module;  // name within the layer
@@ -68,8 +68,8 @@ bool is_lacking(std::string_view family, std::string_view module) {
 }
 
 // Returns the style of a module in transformers' plan if it differs from automesh's. transformers
-// gathers the outputs of fused projections, whereas automesh shards each fused part. It also
-// gathers queries, keys and values that are normalised over all heads together.
+// gathers the outputs of fused projections, whereas automesh shards each fused part. transformers
+// also gathers queries, keys and values that are normalised over all heads together.
 std::optional<TpStyle> own_style(const model::LayerSpec& layer, model::Role role) {
   using model::Role;
   const bool gathers_heads = layer.attention.norms_span_heads ||

@@ -1,6 +1,7 @@
 // Tables of the environment variables that NCCL needs on the hosts of known clusters.
 //
-// init_distributed (am/compat/distributed_utils.h) sets them, and never overrides existing values.
+// init_distributed (am/compat/distributed_utils.h) sets these variables, and never overrides
+// existing values.
 #pragma once
 
 #include <chrono>
@@ -23,14 +24,15 @@ struct ProfileVariable {
 struct HostProfile {
   std::string_view name;
   std::string_view variable;  // environment variable that identifies the host
-  std::string_view contains;  // substring of that variable's value on hosts with this profile
+  std::string_view contains;  // substring of the value of `variable` on hosts with this profile
   std::span<const ProfileVariable> variables;
 };
 
-// Returns the known profiles, which are those of OLMo-core's three clusters.
+// Returns the known profiles: those of the three clusters that OLMo-core knows.
 std::span<const HostProfile> host_profiles();
 
-// Returns the first profile that matches the variables, or null.
+// Returns the first profile whose HostProfile::variable has a value that contains
+// HostProfile::contains; null if there is no such profile.
 const HostProfile* find_host_profile(const Variables& variables,
                                      std::span<const HostProfile> profiles = host_profiles());
 

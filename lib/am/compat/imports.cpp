@@ -11,8 +11,8 @@
 namespace am::compat {
 namespace {
 
-// Returns the known name that is nearest to `path`, to be suggested for a misspelt one. Class names
-// are compared with and without their modules, so that "LlamaDecoderLayer" is suggested for
+// Returns the known name that is nearest to the misspelt `path`; nothing if no name is near. Class
+// names are compared with and without their modules, so that "LlamaDecoderLayer" is found for
 // "LamaDecoderLayer".
 std::optional<std::string> nearest_name(const std::string& path) {
   std::vector<std::string> candidates = model::layer_class_names();

@@ -5,11 +5,11 @@
 //   import_class_from_path("fsdp2");                 // a strategy, built in or registered
 //   import_class_from_path("libmine.so:my_plan");    // a plugin's function or object
 //
-// AutoModel imports a module and returns one of its attributes. Without Python, a path is the
-// name of a layer class or a strategy, or a symbol of a shared library. For a list of paths
-// AutoModel prints a warning for each failure and continues with a shorter list, so that the FSDP
-// units silently differ from those requested; here one error reports all failures, each with its
-// path and cause.
+// AutoModel imports a module and returns one of its attributes. automesh has no Python, so a path
+// here is the name of a layer class or of a strategy, or a symbol of a shared library. For a list
+// of paths, AutoModel prints a warning for each failure and continues with a shorter list, so the
+// FSDP units differ from the requested units. automesh throws one error that lists all failures,
+// each with its path and cause.
 #pragma once
 
 #include <span>
@@ -33,7 +33,7 @@ struct ImportedStrategy {
 };
 
 // A plugin's function or object. layout/tp_plan_abi.h and parallel/strategy.h describe the
-// functions that a plugin may have.
+// functions that a plugin may export.
 struct ImportedSymbol {
   std::string library;
   std::string symbol;

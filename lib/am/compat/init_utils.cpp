@@ -9,8 +9,8 @@ namespace {
 
 // Returns this rank's number, or the number of ranks, before the job is joined. If RANK or
 // WORLD_SIZE is set, returns the value of `variable`, or `otherwise` if `variable` is not set. If
-// neither is set, returns the member `detected` of the environment of Slurm or MPI; without this
-// environment, returns `otherwise`.
+// RANK and WORLD_SIZE are both unset, returns the member `detected` of the environment that another
+// launcher (Slurm, MPI, Flux) describes, or `otherwise` if no launcher has set variables.
 int64_t before_joining(const Distributed& dist, const std::string& variable,
                        int64_t launch::RankEnvironment::*detected, int64_t otherwise) {
   if (!dist.variables().get("RANK") && !dist.variables().get("WORLD_SIZE")) {
@@ -31,8 +31,8 @@ DistInfo initialize_distributed(Distributed& dist, const std::string& backend,
     const int64_t ranks = get_world_size_safe(dist);
     if (first) dist.log(LogLevel::kInfo, cat("> initializing a job of ", ranks, " ranks"));
     runtime::parse_backend(backend);
-    // A single process has no other ranks to communicate with, so the backend only determines its
-    // device.
+    // A single process does not communicate: the backend only determines its device. On a machine
+    // without a GPU, a single process therefore uses Gloo, whatever the requested backend is.
     const bool needed = ranks > 1 || backend_supports_cuda(dist);
     const runtime::WorldOptions options = {.timeout = timeout,
                                            .backend = needed ? backend : "gloo"};

@@ -2,7 +2,8 @@
 // torch.distributed's global state.
 //
 // Differences from AutoModel, all bug fixes:
-//   - DistInfo::device has one type, whether the job is joined by this call or was joined before.
+//   - DistInfo::device has one type. In AutoModel, its type depends on whether the job was joined
+//     before the call.
 //   - A Gloo job of several ranks works, because no GPU is passed to its barrier.
 //   - destroy_global_state restores the SIGINT handler, even if destroying fails.
 #pragma once
@@ -25,10 +26,11 @@ struct DistInfo {
   bool is_main = true;  // whether this is rank 0
 };
 
-// Joins the job that the variables RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT describe, with a
-// barrier at the end. A single process needs none of these variables and makes no connection. If
-// the job is joined already, logs this and returns its state. `timeout` applies to every process
-// group of the job. Throws what Distributed::join throws. Collective.
+// Joins the job that the launcher's variables describe (for example torchrun's RANK, WORLD_SIZE,
+// MASTER_ADDR and MASTER_PORT), and ends with a barrier. A single process needs no variables and
+// makes no connection. If a job is joined already, logs a message and returns that job's state.
+// `timeout` applies to joining, and to collectives of groups without their own timeout. Throws the
+// errors of Distributed::join(). Collective.
 DistInfo initialize_distributed(Distributed& dist, const std::string& backend,
                                 std::chrono::milliseconds timeout = std::chrono::minutes(1));
 
@@ -41,8 +43,8 @@ void destroy_global_state(Distributed& dist);
 int64_t get_local_rank_preinit(const Distributed& dist);
 int64_t get_local_world_size_preinit(const Distributed& dist);
 // Return this rank's number and the number of ranks in the joined job. Before joining, return the
-// variables RANK (default 0) and WORLD_SIZE (default 1), or if neither is set, Slurm's or MPI's
-// values. Throw Error(kUsage) for a value that is not an integer.
+// variables RANK (default 0) and WORLD_SIZE (default 1); if both are unset, the values of another
+// launcher (Slurm, MPI, Flux). Throw Error(kUsage) for a value that is not an integer.
 int64_t get_rank_safe(const Distributed& dist);
 int64_t get_world_size_safe(const Distributed& dist);
 

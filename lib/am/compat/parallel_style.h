@@ -3,10 +3,10 @@
 //
 //   translate_to_torch_parallel_style("colwise_rep");   // ColwiseParallel, Replicate -> Replicate
 //
-// NeMo AutoModel's function of this name returns an object of PyTorch. It supports only six styles
-// and throws for Hugging Face's newer names, so that a plan with one newer name fails. automesh's
-// function accepts every name that a plan may use (model/tp_plan.h lists them). These include the
-// style of a replicated weight whose gradient is summed over tp, for which PyTorch has no class.
+// NeMo AutoModel's function of this name returns an object of PyTorch. AutoModel's function
+// supports only six styles and throws for Hugging Face's newer names, so a plan with one newer name
+// fails. automesh's function accepts every style name of model/tp_plan.h, including
+// replicated_with_grad_allreduce, for which PyTorch has no class.
 #pragma once
 
 #include <string_view>
@@ -27,8 +27,8 @@ struct TorchParallelStyle {
   mesh::Placement output_layout;
 };
 
-// Returns the equivalent of a style's name. Throws Error(kUsage), which lists the legal names, for
-// an unknown name.
+// Returns the equivalent of the style with this name. For an unknown name, throws Error(kUsage)
+// with the legal names.
 TorchParallelStyle translate_to_torch_parallel_style(std::string_view name);
 
 }  // namespace am::compat

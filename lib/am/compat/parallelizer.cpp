@@ -31,8 +31,9 @@ config::Plan plan_of(const mesh::MeshSizes& sizes, const config::DistributedConf
   return plan;
 }
 
-// Whether a rule is about sequences or batches. These rules are ignored here, because the sizes of
-// sequences and batches are known only at forward(); the plan contains unused defaults.
+// Whether a rule is about sequences or batches. Violations of these rules are ignored, because the
+// plan contains only default sizes of sequences and batches. forward() uses the sizes of its
+// arguments instead.
 bool is_of_batches(std::string_view rule) {
   return starts_with(rule, "seq.") || starts_with(rule, "batch.");
 }
@@ -58,7 +59,8 @@ std::unique_ptr<parallel::ParallelModel> parallelize(const model::ModelConfig& m
                                                      const config::DistributedConfig& strategy,
                                                      const std::string& dtype) {
   const mesh::MeshSizes& sizes = mesh.layout().sizes();
-  // The caller passes full sequences to the returned model, which must have all layers.
+  // The caller passes full sequences, so cp must be 1. The model must have all layers, so pp must
+  // be 1.
   if (sizes.pp > 1 || sizes.cp > 1) {
     throw Error(ErrorKind::kPlan,
                 cat("runtime.unsupported: the functions *_strategy_parallelize support neither "

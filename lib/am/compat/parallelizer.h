@@ -10,11 +10,13 @@
 //   });
 //
 // AutoModel's functions modify a torch module in place, as the overloads for torch::nn::Module do
-// (parallel/module/sharded_module.h). The other overloads build a model from its config, sharded
-// from the start, with zeros as parameters, which checkpoint::initialize initialises.
+// (parallel/module/sharded_module.h). The other overloads build a model from its config. The
+// model's parameters are sharded from the start and contain zeros; checkpoint::initialize() sets
+// their initial values.
+//
 // AutoModel asserts some conditions and detects others late, for example heads that tp does not
-// divide, or a tp plan that matches no module. Here the rules of `am-plan check` check all of them
-// before anything is built.
+// divide, or a TP plan that matches no module. The overloads for a config check the rules of
+// `am-plan check` before they build the model.
 #pragma once
 
 #include <cstdint>
@@ -32,11 +34,12 @@
 
 namespace am::compat {
 
-// All functions are collective over the mesh, which must outlive the model. `dtype` is the storage
-// dtype of parameters. Functions that build a model throw Error(kPlan) if rules are violated; the
-// message lists them, one per line, for example "tp.heads: ..". Rules on sequences and batches are
-// not checked. These functions also throw Error(kPlan) if the mesh does not fit the strategy: ddp,
-// for example, needs dp_replicate instead of dp_shard.
+// Functions with a mesh are collective over the mesh, which must outlive the model. `dtype` is the
+// storage dtype of parameters. The functions that build a model from its config throw Error(kPlan)
+// if rules are violated. The message lists the violated rules, one per line, for example
+// "tp.heads: ..". Rules on sequences and batches are ignored. These functions also throw
+// Error(kPlan) if the mesh does not fit the strategy (for example, ddp needs dp_replicate instead
+// of dp_shard), or if the mesh has pp > 1 or cp > 1.
 
 // Applies tensor parallelism by strategy.tp_plan, then activation checkpointing, then FSDP over
 // dp_shard_cp; a mesh with dp_replicate > 1 means hybrid sharding. The default mixed-precision
@@ -57,8 +60,8 @@ std::unique_ptr<parallel::ParallelModel> ddp_strategy_parallelize(
     const model::ModelConfig& model, const runtime::DeviceMesh& mesh,
     const config::DDPConfig& strategy = {}, const std::string& dtype = "float32");
 
-// Overloads for a user's torch::nn module, which is sharded in place. They throw what
-// parallel::ShardedModule's constructor throws, for example if a parameter is in no Sharded<M>.
+// Overloads for a user's torch::nn module, which is sharded in place. They throw the errors of
+// parallel::ShardedModule's constructor, for example if a parameter belongs to no unit.
 std::unique_ptr<parallel::ShardedModule> fsdp2_strategy_parallelize(
     std::shared_ptr<torch::nn::Module> model, const runtime::DeviceMesh& mesh,
     const config::FSDP2Config& strategy = {});
@@ -68,9 +71,9 @@ std::unique_ptr<parallel::ShardedModule> megatron_fsdp_strategy_parallelize(
 std::unique_ptr<parallel::ShardedModule> ddp_strategy_parallelize(
     std::shared_ptr<torch::nn::Module> model, const runtime::DeviceMesh& mesh,
     const config::DDPConfig& strategy = {});
-// Shards the module under FSDP2 with these policies and the other settings' defaults. Units are the
-// modules of type Sharded<M> and the elements of Sequentials; AutoModel's are the elements of every
-// ModuleList.
+// Shards the module under FSDP2 with these policies, and with defaults for all other settings.
+// Units are the modules of type Sharded<M> and the elements of Sequentials. AutoModel's units are
+// the elements of every ModuleList.
 std::unique_ptr<parallel::ShardedModule> apply_fsdp_sharding_recursively(
     std::shared_ptr<torch::nn::Module> module, const runtime::DeviceMesh& mesh,
     const config::MixedPrecisionPolicy& mp_policy = {},
@@ -79,15 +82,15 @@ std::unique_ptr<parallel::ShardedModule> apply_fsdp_sharding_recursively(
 parallel::SyncContext get_sync_ctx(parallel::ShardedModule& model, bool is_optim_step,
                                    bool defer_fsdp_grad_sync = true);
 
-// Whether nvFSDP, Megatron-FSDP's former name, can be used. In AutoModel it is an optional package;
-// here Megatron-FSDP is built in.
+// Returns whether nvFSDP (Megatron-FSDP's former name) can be used. For AutoModel, nvFSDP is an
+// optional package; automesh contains Megatron-FSDP.
 constexpr bool have_nvfsdp() { return true; }
 
 // Returns the zero_dp_strategy for the name of a sharding strategy:
 //
 //   no_shard 0, optim 1, optim_grads 2, optim_grads_params 3
-//   params, grads_params 3: AutoModel's names for nvFSDP. A rank updates only the part of a
-//   parameter that it stores, so gradients and optimizer states are sharded like the parameters.
+//   params, grads_params 3: AutoModel's names for nvFSDP. Sharded parameters imply level 3: a rank
+//   updates only its own shard of a parameter, so it needs only this shard's gradients and states.
 //
 // Throws Error(kUsage), which lists the names, for any other name.
 int64_t zero_level_of(std::string_view sharding_strategy);

@@ -46,7 +46,7 @@ bool barrier_with_timeout(Distributed& dist, std::chrono::milliseconds timeout,
     gloo->monitored_barrier(timeout);
     return true;
   } catch (const Error& error) {
-    // Records that this rank no longer waits in the barrier, because it continues after the error.
+    // Records that this rank has left the barrier, because the rank continues after the error.
     dist.world().progress().wait_ends();
     dist.log(LogLevel::kWarning, cat("Monitored barrier failed: ", error.what()));
     return false;

@@ -1,12 +1,12 @@
 // The functions of NeMo AutoModel's distributed utils, under the same names without Python's
 // leading underscores. FirstRankPerNode has its own file, and get_sync_ctx, which depends on the
-// strategies, is in am/parallel/sync_ctx.h. The first argument replaces torch.distributed's global
+// strategies, is in am/parallel/sync_ctx.h. An argument `dist` replaces torch.distributed's global
 // state.
 //
 // Differences from AutoModel, all bug fixes:
 //   - barrier_with_timeout: both `group` and `timeout` are respected, and the missing ranks are
-//     named. If the Gloo group cannot be created it returns false. (AutoModel then waits in an
-//     ordinary barrier without a timeout, and returns true.)
+//     named. If the Gloo group cannot be created, the function returns false. (AutoModel's function
+//     then waits in an ordinary barrier without a timeout, and returns true.)
 //   - reduce_loss: supports any device and 64-bit counts; returns the sum 0 for an empty list.
 #pragma once
 
@@ -31,16 +31,16 @@ std::optional<runtime::Group> create_gloo_group(
     Distributed& dist, std::optional<std::chrono::milliseconds> timeout = {},
     const runtime::Group* members = nullptr);
 
-// Waits for the ranks of `group` (null: for all ranks), and returns whether all arrived within
-// `timeout`. If a rank is missing, a warning names the missing ranks. Returns true immediately for
-// a group of one rank. Creates a temporary Gloo group. Each of its three steps (rendezvous,
-// connecting, barrier) may take `timeout`, so a rank that dies between two steps can delay the
-// other ranks by several times `timeout`. Collective over the group.
+// Waits for the ranks of `group` (null: for all ranks), and returns whether all arrived in time. If
+// ranks are missing, logs a warning that names them. Returns true immediately for a group of one
+// rank and outside a job. Creates a temporary Gloo group. The function has three steps: rendezvous,
+// connecting and barrier. Each step may take `timeout`, so a rank that dies between two steps can
+// delay the other ranks by several times `timeout`. Collective over the group.
 bool barrier_with_timeout(Distributed& dist, std::chrono::milliseconds timeout,
                           const runtime::Group* group = nullptr);
 
-// Waits in a barrier, then writes "[TEXT] datetime: YYYY-mm-dd HH:MM:SS " to the log of every rank.
-// Collective.
+// Waits in a barrier of all ranks, then writes "[TEXT] datetime: YYYY-mm-dd HH:MM:SS " (local time)
+// to the log of this rank. Collective.
 void barrier_and_log(Distributed& dist, const std::string& text);
 
 // Returns {rank, size} if DDP divides an evaluation set among the `size` ranks. Returns nothing for

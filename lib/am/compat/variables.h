@@ -39,7 +39,7 @@ class Variables {
 
 enum class SetOutcome {
   kSet,         // the variable was missing and was set
-  kAlreadySet,  // the variable had this value already
+  kAlreadySet,  // the variable had the requested value already
   kKept,        // the variable had another value, which was not changed
   kOverridden,  // the variable had another value, which was replaced
 };
@@ -55,9 +55,9 @@ struct SetResult {
   bool warning = false;  // whether the message is a warning, because the old value differed
 };
 
-// Sets a variable, as OLMo-core's set_env_var does. Unless `override_value` is set, a variable that
-// has another value keeps it, and the message is a warning that shows this value. (OLMo-core shows
-// the requested value instead.)
+// Sets a variable, as OLMo-core's set_env_var does. A variable that has another value is changed
+// only if `override_value` is set. Otherwise the message is a warning that shows the value that is
+// kept. (OLMo-core shows the requested value instead.)
 SetResult set_variable(Variables& variables, const std::string& name, const std::string& value,
                        const SetOptions& options = {});
 

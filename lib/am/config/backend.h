@@ -3,7 +3,7 @@
 //   parse_backend("gloo");                  // host tensors
 //   parse_backend("nccl");                  // GPU tensors
 //   parse_backend("cuda:gloo");             // GPU tensors, through host memory
-//   parse_backend("cpu:gloo,cuda:nccl");    // both, chosen by the device of a collective's tensor
+//   parse_backend("cpu:gloo,cuda:nccl");    // host tensors by Gloo, GPU tensors by NCCL
 #pragma once
 
 #include <optional>
@@ -22,15 +22,14 @@ struct BackendSpec {
   bool operator==(const BackendSpec&) const = default;
 };
 
-// Parses a backend string. Throws Error(kUsage), which names the legal values, for an unknown
-// engine or device, for NCCL on the CPU, and for a device given twice.
+// Parses a backend string. Throws Error(kUsage), with the legal values as a hint, for an unknown
+// engine or device, for NCCL on the CPU, and for a device that occurs twice.
 BackendSpec parse_backend(const std::string& backend);
 
-// Whether a plan with this strategy.backend computes on the CPU. Returns false if the key is
-// absent, because NCCL is then used if there is a GPU.
+// Whether a plan with this strategy.backend computes on the CPU on every machine. Returns false if
+// the key is absent, because a machine with a GPU then uses NCCL.
 bool computes_on_host(const std::optional<std::string>& backend);
-// Whether a plan with this strategy.backend runs no collective over NCCL. Returns false if the key
-// is absent.
+// Whether a plan with this strategy.backend never uses NCCL. Returns false if the key is absent.
 bool runs_without_nccl(const std::optional<std::string>& backend);
 
 }  // namespace am::config

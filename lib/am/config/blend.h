@@ -1,4 +1,5 @@
-// Reads Megatron's blends, lists of weights and datasets in turn: ["0.7", "a", "0.3", "b"].
+// Reads Megatron's blends: lists in which weights and datasets alternate, for example
+// ["0.7", "a", "0.3", "b"]. A dataset is given by its prefix, the path without .bin or .idx.
 #pragma once
 
 #include "am/base/diagnostic.h"
@@ -6,9 +7,10 @@
 
 namespace am::config {
 
-// Replaces a blend in data.path, for data.kind = "megatron", by data.source. The blend is the list
-// itself, or a .json file that contains the list, or an object with the list under "train". Adds an
-// error "plan.value" for a file or list of another form.
+// If data.kind is "megatron" and data.path is a blend, moves the blend's datasets and weights to
+// data.source. data.path is a blend if it starts with a number, or if it names one .json file. The
+// file must contain the list, or an object with the list under "train". Adds an error "plan.value"
+// for a file or a list of another form.
 void settle_blend(Plan& plan, Diagnostics& found);
 
 }  // namespace am::config

@@ -10,12 +10,12 @@
 namespace am::config {
 namespace {
 
-// Formats a number with twelve digits, so that 0.1 prints as "0.1", not as "0.10000000000000001".
+// Formats a number with up to twelve significant digits: 0.1 as "0.1", not as
+// "0.10000000000000001".
 std::string number_text(double value) { return format_general(value, 12); }
 
 // Returns advice for a value that would be legal in another notation, for example "write 8 without
-// quotes"; otherwise an empty text. Quoted numbers and booleans are the most frequent mistake of
-// YAML users.
+// quotes"; otherwise an empty text. `wanted`: description of the wanted kind, as in wrong_type().
 std::string other_notation(const Value& value, std::string_view wanted) {
   const bool wants_text = starts_with(wanted, "text");
   const auto wants = [&](std::string_view type) { return wanted.find(type) != wanted.npos; };
@@ -64,7 +64,7 @@ Input Input::part(const Value& inner, std::string_view name) const {
   return {inner, cat(key, ".", name), found};
 }
 
-// ---- numbers -------------------------------------------------------------------------------------
+// ---- numbers ------------------------------------------------------------------------------------
 
 std::optional<int64_t> Integer::read(const Input& input) const {
   if (input.value.kind != Value::Kind::kInteger) {
@@ -116,7 +116,7 @@ std::optional<bool> Boolean::read(const Input& input) const {
   return std::nullopt;
 }
 
-// ---- text ----------------------------------------------------------------------------------------
+// ---- text ---------------------------------------------------------------------------------------
 
 std::optional<std::string> Text::read(const Input& input) const {
   if (input.value.kind != Value::Kind::kText) {
@@ -144,8 +144,8 @@ struct TimeUnit {
 };
 constexpr std::array<TimeUnit, 4> kTimeUnits = {{{'d', 86400}, {'h', 3600}, {'m', 60}, {'s', 1}}};
 
-// Returns the seconds of a text such as "1d12h" or "1.5h"; nothing if it has another form. Units
-// must become smaller from left to right.
+// Returns the seconds of a text such as "1d12h" or "1.5h"; nothing if the text has another form.
+// Each unit must be smaller than the unit before it.
 std::optional<double> seconds_of(std::string_view text) {
   double seconds = 0.0;
   auto unit = kTimeUnits.begin();
@@ -270,11 +270,12 @@ Choice dtype_choice() {
   return choice;
 }
 
-// ---- arrays --------------------------------------------------------------------------------------
+// ---- arrays -------------------------------------------------------------------------------------
 
 namespace {
 
-// Reads all items of an array with `codec`. Returns nothing if any item is wrong.
+// Reads all items of an array with `codec`. Returns nothing if the value is not an array, or if
+// `codec` rejects an item. `wanted` and `legal`: as in wrong_type().
 template <typename T, typename Codec>
 std::optional<std::vector<T>> read_items(const Input& input, const Codec& codec,
                                          std::string_view wanted, const std::string& legal) {
@@ -302,7 +303,7 @@ void Input::check_glob(std::string_view pattern) const {
 
 namespace {
 
-// Codec of a text that is checked as a glob.
+// Codec of a text that must be a valid glob.
 struct Pattern : Text {
   std::optional<std::string> read(const Input& input) const {
     auto text = Text::read(input);

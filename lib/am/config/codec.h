@@ -4,14 +4,14 @@
 //
 //   template <typename T>
 //   struct Codec {
-//     std::optional<T> read(const Input& input) const;   // the typed value, or a diagnostic
+//     std::optional<T> read(const Input& input) const;   // the value; nothing after an error
 //     Json write(const T& value) const;                  // as in a plan file; null: key left out
 //     Json schema() const;                               // JSON Schema of the legal values
 //     std::string type() const;                          // legal values for people: "integer >= 1"
 //   };
 //
-// The field table (field.h) connects codecs to the plan's members. Codecs for [strategy] values
-// other than numbers and words are in strategy_codec.h.
+// The field table (field.h) connects codecs to the plan's members. strategy_codec.h contains
+// further codecs for values of [strategy], and table_codec.h contains codecs for tables.
 #pragma once
 
 #include <array>
@@ -37,9 +37,10 @@ struct Input {
   Diagnostics& found;
 
   // Adds an error "plan.type" that names the wanted kind of value and the actual kind. The help
-  // text shows how to write the value if only the notation is wrong (a number in quotes), otherwise
-  // it lists the `legal` values.
+  // text shows how to write the value if only the notation is wrong (a number in quotes); otherwise
+  // the help text lists the `legal` values.
   void wrong_type(std::string_view wanted, const std::string& legal) const;
+  // Add an error "plan.range" or "plan.value". Its text is the key, followed directly by `message`.
   void out_of_range(const std::string& message, const std::string& help) const;
   void bad_value(const std::string& message, const std::string& help) const;
   // Adds an error "plan.value" if `pattern` is not a valid glob, as glob_problem() decides.
@@ -50,7 +51,7 @@ struct Input {
 
 struct Integer {
   int64_t min = 0;
-  int64_t max = int64_t{1} << 53;  // JSON and editors represent integers up to this one exactly
+  int64_t max = int64_t{1} << 53;  // readers that store numbers as doubles are exact up to 2^53
 
   std::optional<int64_t> read(const Input& input) const;
   Json write(int64_t value) const { return value; }
@@ -103,7 +104,8 @@ struct TokenCodec {
   std::string type() const { return "integer >= 0, or a token in quotes"; }
 };
 
-// Accepts each of `names`. Also accepts the alternative spellings that `also` maps to `names`.
+// Accepts each of `names`. Also accepts the keys of `also`, which are alternative spellings, and
+// reads them as the names to which `also` maps them.
 struct Choice {
   std::vector<std::string> names;
   std::map<std::string, std::string, std::less<>> also = {};
@@ -147,7 +149,7 @@ struct Texts {
   std::string type() const { return what; }
 };
 
-// Accepts an array of different names.
+// Accepts an array of names that `item` accepts, without duplicates.
 struct Choices {
   Choice item;
 

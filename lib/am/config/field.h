@@ -2,8 +2,9 @@
 // each strategy that has the key.
 //
 // Reading, `--set`, suggestions for unknown keys, ranges, `to_toml`, `to_json`, the JSON Schema and
-// the reference text are generated from this table. A new key is therefore one member in plan.h and
-// one line in a fields_*.cpp. Defaults are read from a default-constructed Plan.
+// the reference text are generated from this table. A new key therefore requires only a member in
+// plan.h or strategy_config.h, and an entry in a fields_*.cpp. Defaults are read from a
+// default-constructed Plan.
 #pragma once
 
 #include <functional>
@@ -29,7 +30,7 @@ struct FieldSpec {
   bool required = false;
   std::vector<std::string> also;  // the key's names in other tools, used for suggestions only
 
-  // Stores the user's input in the plan, or adds a diagnostic if it is not a legal value.
+  // Stores the user's input in the plan. Adds an error instead if the input is not a legal value.
   std::function<void(const Input&, Plan&)> set;
   // Returns the key's value as it is written in a plan file; null if the key is absent.
   std::function<Json(const Plan&)> get;
@@ -47,8 +48,8 @@ struct SectionSpec {
 
 // Returns all sections, in the order of a written plan.
 std::span<const SectionSpec> sections();
-// Returns all keys, in the order of a written plan; a key of [strategy] appears once for each
-// strategy that has it.
+// Returns all keys, in the order of a written plan. A key of [strategy] appears once for each
+// strategy that has the key.
 std::span<const FieldSpec> fields();
 
 // Returns "fsdp2", "megatron_fsdp", "ddp" and "megatron".
@@ -56,15 +57,15 @@ const std::vector<std::string>& strategy_names();
 // Returns the configuration of the named strategy, with its defaults.
 DistributedConfig default_strategy(std::string_view name);
 
-// Returns the field of a section's key; null if there is none. In [strategy], finds only the keys
-// that `strategy` has.
+// Returns the field of a section's key; null if the section has no such key. In [strategy], finds
+// only the keys that `strategy` has.
 const FieldSpec* find_field(std::string_view section, std::string_view key,
                             std::string_view strategy);
-// Returns the keys of a section for this strategy.
+// Returns the names of a section's keys. For [strategy], returns only the keys of this strategy.
 std::vector<std::string> section_keys(std::string_view section, std::string_view strategy);
 // Returns a plan with defaults only, for this strategy.
 Plan default_plan(std::string_view strategy);
-// Returns whether the plan sets a key, for example "lora.alpha", to a value other than its default.
+// Returns whether the plan sets `key`, for example "lora.alpha", to a value other than its default.
 bool is_chosen(const Plan& plan, std::string_view key);
 
 }  // namespace am::config

@@ -1,4 +1,4 @@
-// Connects codecs to the members of a section. Used by the fields_*.cpp.
+// Connects codecs to the members of a section's struct. The files fields_*.cpp use this header.
 //
 //   FieldBuilder mesh("mesh", [](auto& plan) -> auto& { return plan.mesh; }, out);
 //   mesh.add("tp_size", &MeshSection::tp_size, Integer{1}, "Tensor parallel size.");
@@ -23,7 +23,7 @@ void add_data_fields(std::vector<FieldSpec>& out);      // [data], [validation]
 void add_output_fields(std::vector<FieldSpec>& out);    // [checkpoint] to [cluster]
 
 // Appends the keys of one section to the field table. `Access` is the type of a function that
-// returns the section's struct in a Plan, const or not.
+// returns a reference to the section's struct in a Plan or a const Plan.
 template <typename Access>
 class FieldBuilder {
  public:
@@ -36,6 +36,8 @@ class FieldBuilder {
     return *this;
   }
 
+  // Adds a key whose value is stored in `member` of the section's struct. `help`: description of
+  // the key for users. The returned reference is valid until the next call of add().
   template <typename Section, typename T, typename Codec>
   FieldSpec& add(std::string key, T Section::*member, Codec codec, std::string help) {
     FieldSpec spec;

@@ -49,7 +49,7 @@ Choice kinds_of_files() {
   return kinds;
 }
 
-// Adds the keys that name the files of a source or of a set.
+// Adds the keys `path` and `kind` of a data source or of a validation set.
 template <typename T>
 void add_files(TableOf<T>& table) {
   table.add("path", &T::path, Texts{"path or array of paths"}, "Files, folders or globs.",

@@ -4,8 +4,8 @@
 namespace am::config {
 namespace {
 
-// Largest legal mesh size: far above any cluster, and small enough that products of sizes do not
-// overflow.
+// Largest legal mesh size: more ranks than any cluster has. layout::resolve_mesh() limits the
+// product tp_size * cp_size * pp_size * dp_size to the same number.
 constexpr int64_t kMostRanks = int64_t{1} << 20;
 
 }  // namespace

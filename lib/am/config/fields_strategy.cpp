@@ -1,5 +1,5 @@
-// Defines the keys of the plan file's section [strategy]. The keys have the names of the members of
-// FSDP2Config, MegatronFSDPConfig, DDPConfig and MegatronConfig.
+// Defines the keys of the plan file's section [strategy]. Except for strategy.name, each key has
+// the name of a member of FSDP2Config, MegatronFSDPConfig, DDPConfig or MegatronConfig.
 #include "am/base/file.h"
 #include "am/config/field_builder.h"
 #include "am/config/recomputation.h"

@@ -1,8 +1,8 @@
-// Recipes for products of matrices in 8 or 4 bits: the values of strategy.fp8.
+// Recipes for matrix products in 8 or 4 bits: the values of strategy.fp8.
 //
 //   const Fp8RecipeSpec& recipe = spec_of(Fp8Recipe::kMxfp8);
 //   recipe.name;                // "mxfp8"
-//   recipe.transformer_engine;  // true: am-plan predicts it, and am-run does not run it
+//   recipe.transformer_engine;  // true: am-plan predicts the recipe, but am-run does not run it
 #pragma once
 
 #include <array>
@@ -17,16 +17,17 @@ inline constexpr size_t kFp8Recipes = 7;
 struct Fp8RecipeSpec {
   Fp8Recipe recipe;
   std::string_view name;  // value of strategy.fp8
-  // Whether the recipe is that of NVIDIA's Transformer Engine, which am-run does not run.
-  // kTensorwise and kRowwise are torchao's; Transformer Engine has kTensorwise too.
+  // Whether the recipe comes from NVIDIA's Transformer Engine; am-run does not run these recipes.
+  // kTensorwise and kRowwise come from torchao. Transformer Engine has kTensorwise too.
   bool transformer_engine;
   // Value of Megatron's argument --fp8-recipe or, in 4 bits, --fp4-recipe; empty: Megatron does not
   // have the recipe.
   std::string_view megatron;
-  // Both sizes of a matrix, and of its part on each rank, must be multiples of this number.
+  // Both sizes of a matrix, or of its shard on each tensor-parallel rank, must be multiples of this
+  // number.
   int64_t multiple;
-  // Bytes of an operand's element, with its share of the scales: one in float32 per block of 128
-  // (kBlock), or one of 8 bits per block of 32 (kMxfp8) or 16 (kNvfp4).
+  // Bytes per element of an operand, including the scales of blocks: a float32 scale per 128
+  // elements (kBlock), an 8-bit scale per 32 elements (kMxfp8) or per 16 elements (kNvfp4).
   double bytes;
 };
 

@@ -1,5 +1,5 @@
-// Implements load_plan, parse_plan and the variants for drafts. They parse the TOML text, apply the
-// overrides of --set, and set the members of the Plan by the field table.
+// Implements load_plan, parse_plan, load_draft and parse_draft. These functions parse the TOML
+// text, apply the overrides of --set, and set the members of the Plan according to the field table.
 #include <filesystem>
 
 #include "am/base/error.h"
@@ -95,8 +95,8 @@ class Loader {
   void unknown_key(const std::string& section, const Member& member) {
     const std::string& key = member.key;
     const auto owners = section == "strategy" ? owners_of(key) : std::vector<std::string>();
-    // If strategy.name is unknown, which has already been reported, a key that some strategy has is
-    // not reported.
+    // After an error about an unknown strategy.name, reports no key that any strategy has, because
+    // the strategy that the user means may have this key.
     if (!owners.empty() && !strategy_is_known_) return;
     if (!owners.empty()) {
       found_.error("plan.key", member.key_span,
@@ -169,8 +169,8 @@ void check_data(const Plan& plan, Diagnostics& found) {
               "name a file, a folder or a glob, relative to the plan; or set kind = \"synthetic\"");
 }
 
-// Reads the CSV file if pipeline.schedule names one. If the file cannot be read, `csv` stays null,
-// which the rule "pp.schedule_file" reports.
+// Reads the CSV file if pipeline.schedule names one. If the file cannot be read, pipeline.csv stays
+// null, and the rule "pp.schedule_file" reports the error.
 void read_schedule(Plan& plan) {
   if (!is_schedule_file(plan.pipeline.schedule)) return;
   try {
@@ -181,7 +181,8 @@ void read_schedule(Plan& plan) {
   }
 }
 
-// Replaces the name of a model (model_names.h) by the path of its folder.
+// If model.path is not an existing path but the name of a model (model_names.h), replaces the name
+// by the path of the model's folder.
 void settle_model(Plan& plan) {
   std::error_code ignored;
   const std::string& path = plan.model.path;

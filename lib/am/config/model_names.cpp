@@ -17,9 +17,9 @@ bool has_config(const fs::path& folder) {
   return fs::exists(folder / "config.json", ignored);
 }
 
-// Returns the folder of the built-in configs: $AM_MODELS, or the one beside the running program in
-// an installation (PREFIX/share/automesh/models) or a build (SOURCE/plans/models). Empty if there
-// is none.
+// Returns the folder of the built-in configs: $AM_MODELS if set; otherwise
+// PREFIX/share/automesh/models for a program that is installed in PREFIX, or SOURCE/plans/models
+// for a program that was built in SOURCE/build. Returns an empty path if there is no such folder.
 fs::path builtin_folder() {
   if (const char* given = std::getenv("AM_MODELS"); given != nullptr && *given != '\0') {
     return given;

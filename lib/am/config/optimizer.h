@@ -1,5 +1,5 @@
-// Derived values of [optimizer]: defaults of its optional keys, and the optimizer state of a
-// parameter.
+// Values that follow from the section [optimizer]: its optional keys with their defaults, the
+// learning rate of a parameter, and the names of a parameter's optimizer states.
 #pragma once
 
 #include <span>
@@ -9,8 +9,8 @@
 
 namespace am::config {
 
-// Return the value of the key momentum or nesterov. If the key is absent, they return PyTorch's
-// default: no momentum for sgd, 0.95 with Nesterov for muon.
+// Return the value of the key momentum or nesterov. If the key is absent, return PyTorch's default:
+// no momentum for sgd, 0.95 with Nesterov for muon.
 double momentum_of(const OptimizerSection& optimizer);
 bool nesterov_of(const OptimizerSection& optimizer);
 
@@ -22,8 +22,9 @@ double parameter_lr(double lr, double peak, double own_peak);
 inline constexpr std::string_view kAverageState = "ema";
 
 // Returns the names of a parameter's optimizer states: PyTorch's "exp_avg" and "exp_avg_sq", or
-// "momentum_buffer", or none; and kAverageState if the plan has an average. Each state is a tensor
-// of the parameter's shape. `orthogonalized` means that muon updates the parameter as a matrix.
+// "momentum_buffer", or none; and kAverageState if optimizer.ema_decay is above 0. Each state is a
+// tensor of the parameter's shape. `orthogonalized`: whether muon updates the parameter with
+// orthogonalised momentum, not with AdamW.
 std::span<const std::string_view> state_names(const OptimizerSection& optimizer,
                                               bool orthogonalized);
 

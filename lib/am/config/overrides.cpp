@@ -12,7 +12,7 @@ constexpr const char* kShape = "write --set section.key=value";
 
 Span whole(const std::string& text) { return {kOverrideFile, 1, 1, character_count(text), text}; }
 
-// Returns the value of the only key of a document, which may be inside nested tables.
+// Returns the value of the document's only key. Descends through tables that have one member each.
 Value& innermost(Value& document) {
   Value* at = &document;
   while (at->is_table() && at->members.size() == 1) at = &at->members.front().value;
@@ -27,9 +27,10 @@ void set_source(Value& value, const std::string& text) {
   }
 }
 
-// Reads `left=right`, which is not valid TOML, as the key `left` with the unquoted text `right`. If
-// the right side starts like a quoted text, an array or a table, returns nothing and adds
-// `as_toml`, the errors of reading the text as TOML.
+// Reads `text`, which has the form left=right but is not valid TOML, as the key `left` with the
+// unquoted text `right`. Returns nothing and adds errors if `right` is empty, if `left` is not a
+// key, or if `right` starts like a quoted text, an array or a table. In the last case, the errors
+// are `as_toml`, those of reading `text` as TOML.
 std::optional<Value> read_bare_word(const std::string& text, size_t equals,
                                     const Diagnostics& as_toml, Diagnostics& found) {
   const std::string_view right = trim(std::string_view(text).substr(equals + 1));

@@ -12,11 +12,12 @@ namespace am::config {
 
 class Places {
  public:
+  // `text` must outlive this object. `file`: name of the file, for diagnostics.
   Places(std::string_view text, std::string file);
 
-  // Returns the location of the character at an offset. For very long lines, which are usually
-  // generated, the source line is omitted and columns count bytes, so that locating thousands of
-  // values on one line takes little time.
+  // Returns the location of the character at byte offset `at`. Columns count characters. In lines
+  // of more than 300 bytes, columns count bytes, and Span::source is empty. This is faster for
+  // generated files with thousands of values on one line.
   Span span(size_t at, int length = 1) const;
 
  private:

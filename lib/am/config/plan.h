@@ -19,7 +19,7 @@ namespace am::config {
 
 struct ModelSection {
   std::string path;   // required: a config.json or its folder, relative to the plan
-  std::string named;  // the name, if model.path of the plan file is a model's name; not a key
+  std::string named;  // the model's name, if given instead of a path; no key of the plan file
   std::string weights = "auto";  // auto | none | a path
   std::string dtype = "float32";
   int64_t seed = 0;
@@ -51,12 +51,12 @@ struct PipelineSection {
   std::shared_ptr<const std::string> csv = nullptr;
 };
 
-// Context parallelism.
+// Context parallelism: how attention reads the keys and values of other cp ranks.
 struct ContextSection {
   std::string method = "ring";  // ring | all_gather | ulysses
 };
 
-// Load balancing of experts.
+// Load balancing of routed experts.
 struct ExpertsSection {
   std::string balancing = "none";  // none | bias | sequence
   double rate = 1e-3;              // for "bias": change of an expert's bias in each step
@@ -93,7 +93,7 @@ struct TrainSection {
   double max_grad_norm = 1.0;        // norm to which larger gradients are clipped; 0: no clipping
   double label_smoothing = 0.0;      // share of each label that is spread over the vocabulary
   double z_loss = 0.0;               // factor of the squared log-sum-exp of the logits
-  double neftune_noise_alpha = 0.0;  // NEFTune: noise on the embeddings; 0: none
+  double neftune_noise_alpha = 0.0;  // alpha of NEFTune's noise on the embeddings; 0: no noise
   // Action if the loss or the gradients' norm is not finite: stop | skip | continue.
   std::string on_nonfinite = "stop";
   double loss_scale = 0.0;     // factor of the loss in float16 training; 0: dynamic
@@ -117,7 +117,7 @@ struct OptimizerSection {
   double weight_decay = 0.01;
   // Globs over the names of parameters without weight decay.
   std::vector<std::string> no_decay;
-  std::optional<double> momentum;  // for sgd and muon; config/optimizer.h has the defaults
+  std::optional<double> momentum;  // for sgd and muon; defaults: momentum_of() in optimizer.h
   std::optional<bool> nesterov;
   std::string adjust_lr = "original";  // factor of muon's lr: original | match_rms_adamw
   double ema_decay = 0.0;              // decay of the parameters' moving average; 0: no average
@@ -137,7 +137,7 @@ struct SchedulerSection {
 // A token: its id, or its name in the tokenizer's vocabulary.
 using TokenReference = std::variant<int64_t, std::string>;
 
-// A source of a mixture.
+// One of several sources whose samples are mixed ([[data.source]]).
 struct DataSourceSection {
   std::vector<std::string> path;
   std::optional<std::string> kind;  // absent: data.kind
@@ -152,16 +152,16 @@ struct DataSection {
   std::vector<DataSourceSection> sources;  // the key `source`: a mixture, instead of `path`
   bool shuffle = true;
   std::string tokenizer = "auto";  // auto (the model folder's) | bytes | a path
-  // Folder of am-run prepare: a path | none; empty: prepared/ beside the plan file.
+  // Folder to which am-run prepare writes tokens: a path | none; empty: prepared/ beside the plan
+  // file.
   std::string prepared;
   std::string token_dtype = "uint16";
   // Whether special tokens that occur in the data's texts are tokenized as ordinary text.
   bool split_special_tokens = false;
-  // Whether position ids restart at 0 after each eod_token. This key and eod_token have the names
-  // of Megatron's options.
+  // Whether position ids restart at 0 after each eod_token, and attention stays inside a document.
   bool reset_position_ids = false;
   std::optional<TokenReference> eod_token;
-  // Keys of the kinds chat and synthetic_chat.
+  // The members from loss_on to columns are used only for the kinds chat and synthetic_chat.
   std::string loss_on = "assistant";  // tokens that the loss counts: assistant | last | all
   int64_t max_length = 0;             // maximum tokens of an example; 0: what fits into a row
   std::string on_long = "truncate";   // action for longer examples: truncate | drop
@@ -173,18 +173,18 @@ struct DataSection {
   const std::string& kind_of(const DataSourceSection& source) const {
     return source.kind ? *source.kind : kind;
   }
-  // Whether the data, or a source of a mixture, have this kind.
+  // Whether the data or, in a mixture, one of its sources has this kind.
   bool has_kind(std::string_view wanted) const;
   // Whether the data are generated, not read from files.
   bool is_synthetic() const {
     return sources.empty() && (kind == "synthetic" || kind == "synthetic_chat");
   }
-  // Whether the data, or some of them, are text, which a tokenizer must convert to tokens.
+  // Whether the data or, in a mixture, one of its sources is text that needs a tokenizer.
   bool reads_text() const { return has_kind("text") || has_kind("chat"); }
-  // Whether the data, or some of them, are conversations or completions (examples), of which the
-  // loss may count only some labels.
+  // Whether the data or, in a mixture, one of its sources consists of examples (conversations or
+  // completions). The loss may count only some labels of an example.
   bool has_examples() const { return has_kind("chat") || has_kind("synthetic_chat"); }
-  // Whether a row may have several documents, so that attention needs their positions.
+  // Whether a row may contain several documents. Attention then stays inside each document.
   bool has_documents() const { return (has_examples() && packing) || reset_position_ids; }
 };
 
@@ -195,8 +195,8 @@ struct ValidationSetSection {
   std::optional<std::string> kind;  // absent: data.kind
 };
 
-// Periodic evaluation of the loss on validation data. Their kind is data.kind, unless a set has its
-// own.
+// Periodic evaluation of the loss on validation data. The data have the kind data.kind, unless a
+// validation set specifies another kind.
 struct ValidationSection {
   int64_t every = 0;  // optimizer steps between validations; 0: none
   int64_t steps = 8;  // largest number of global batches in each validation; 0: all data
@@ -211,11 +211,11 @@ struct ValidationSection {
 };
 
 struct CheckpointSection {
-  std::string dir;           // folder of the checkpoints; empty: RUN/checkpoints
+  std::string dir;           // folder of the checkpoints; empty: checkpoints/ of the run folder
   int64_t every = 0;         // steps between checkpoints; 0: only at the end
   int64_t keep = 0;          // number of checkpoints to keep; 0: all
-  int64_t keep_every = 0;    // checkpoints of steps that this number divides are kept; 0: none
-  int64_t keep_best = 0;     // number of checkpoints with the lowest validation losses to keep
+  int64_t keep_every = 0;    // checkpoints of steps that this number divides are kept too; 0: none
+  int64_t keep_best = 0;     // number of checkpoints with the lowest validation losses to keep too
   int64_t export_every = 0;  // steps between exports; 0: only at the end
   bool last = true;          // whether to save after the last step
   bool async = false;
@@ -229,7 +229,7 @@ struct CheckpointSection {
 
 // Steps whose operations each rank in `ranks` writes as a Chrome trace.
 struct TraceSection {
-  int64_t start = 2;           // first step, counted from 1; the first step of a job is slower
+  int64_t start = 2;           // first traced step of the run, counted from 1; step 1 is slower
   int64_t steps = 1;           // number of steps
   std::vector<int64_t> ranks;  // empty: all ranks
   bool memory = false;         // whether snapshots of a GPU's memory are written too
@@ -241,32 +241,33 @@ struct MetricsSection {
   std::vector<std::string> loggers;  // wandb | mlflow | comet
   bool prometheus = false;
   std::optional<TraceSection> trace;
-  // A loss is a spike if it exceeds the mean of the last spike_window losses by more than
-  // spike_sigma standard deviations; 0: no warnings.
+  // A warning reports a loss that exceeds the mean of the last spike_window losses by more than
+  // spike_sigma standard deviations. If spike_sigma is 0, there are no warnings.
   double spike_sigma = 6.0;
   int64_t spike_window = 128;
-  double straggler_seconds = 60.0;  // between searches for slow ranks; 0: none
+  double straggler_seconds = 60.0;  // seconds between searches for slow ranks; 0: no search
 };
 
 struct RuntimeSection {
-  double timeout_minutes = 10.0;  // how long a rank waits for its peers in a collective
-  double dump_minutes = 0.0;      // time between two files with all stacks; 0: none
+  double timeout_minutes = 10.0;  // minutes that a rank waits for its peers in a collective
+  double dump_minutes = 0.0;      // minutes between two files with all ranks' call stacks; 0: none
 };
 
 struct ClusterSection {
   std::string gpu;
   int64_t nodes = 0;
   std::string implementation = "automesh";
-  // File from scripts/calibrate; empty: built-in constants of the time model
+  // File with constants of the time model, written by scripts/calibrate; empty: the built-in
+  // constants.
   std::string calibration;
-  double hours_between_failures = 0.0;  // hours that one GPU runs until it fails; 0: unknown
+  double hours_between_failures = 0.0;  // mean hours until one GPU fails; 0: unknown
   double restart_minutes = 3.0;         // minutes from a failure until ranks load a checkpoint
-  double storage_gb_per_s = 0.0;        // checkpoint bandwidth of all ranks together; 0: unknown
+  double storage_gb_per_s = 0.0;        // checkpoint rate of all ranks, 10^9 bytes/s; 0: unknown
 };
 
-// Whether functions that a plan names as "libmine.so:symbol" may be loaded, which runs the
-// library's code. Only the calling program can allow this (the tools' --allow-plugins): a plan may
-// come from someone else, so no key of the plan can.
+// Whether functions that a plan names as "libmine.so:symbol" may be loaded. Loading runs the
+// library's code, and the plan file may come from someone else. Therefore only the calling program
+// can allow plugins (the tools' --allow-plugins), and the plan file has no key for this.
 enum class Plugins { kRefused, kAllowed };
 
 struct Plan {
@@ -290,17 +291,17 @@ struct Plan {
   Plugins plugins = Plugins::kRefused;
 
   std::string file;
-  // Locations of all values that are set in the plan file or by --set, by key, for example
-  // "mesh.tp_size".
+  // Locations of section headers, and of all values that are set in the plan file or by --set. Map
+  // keys are, for example, "mesh" and "mesh.tp_size".
   std::map<std::string, Span, std::less<>> spans;
 
-  // Returns the location for diagnostics about a key: that of its value if set, otherwise that of
-  // its section's header or of the file.
+  // Returns the location for diagnostics about a key: the location of its value if the key is set,
+  // otherwise of its section's header; without a header, of the file as a whole.
   Span span(std::string_view key) const;
   // Whether the key is set in the plan file or by --set.
   bool given(std::string_view key) const;
-  // Whether train.max_steps limits the job. The default of max_steps does so only if nothing else
-  // limits the job: neither epochs, nor max_tokens, nor the epochs of all sources of a mixture.
+  // Whether train.max_steps limits the job. If the plan does not set max_steps, its default limits
+  // the job unless train.epochs, train.max_tokens or the epochs of all data sources do.
   bool max_steps_apply() const;
   // Resolves `path`, which is relative to the plan's folder.
   std::filesystem::path resolve(const std::string& path) const;
@@ -311,8 +312,9 @@ struct Override {
   std::string text;
 };
 
-// Reads a plan, applies the overrides, and checks the types, reporting all violations together.
-// Returns nothing if any violation is an error. Throws Error(kIo) if the file cannot be read.
+// Reads a plan, applies the overrides, and checks the keys and the types and ranges of their
+// values. Adds all errors and warnings to `found`, and returns nothing if there is an error. Throws
+// Error(kIo) if the file cannot be read.
 std::optional<Plan> load_plan(const std::filesystem::path& file,
                               const std::vector<Override>& overrides, Diagnostics& found);
 // Like load_plan, but parses the plan from `text`. Messages cite `file`, and relative paths are
@@ -328,9 +330,12 @@ std::optional<Plan> load_draft(const std::filesystem::path& file,
 std::optional<Plan> parse_draft(std::string_view text, const std::string& file,
                                 const std::vector<Override>& overrides, Diagnostics& found);
 
-// Returns the plan as TOML with absolute paths, which loads to the same plan. The text has all keys
-// but those of other strategies: absent ones as comments, and max_steps only if max_steps_apply().
+// Returns the plan as TOML text with absolute paths. Loading the text returns an equal plan. The
+// text has all keys except those of other strategies. Absent keys appear as comments, and max_steps
+// appears only if max_steps_apply().
 std::string to_toml(const Plan& plan);
+// Returns the plan as an object of sections, without the keys of other strategies. Absent keys are
+// null.
 Json to_json(const Plan& plan);
 
 }  // namespace am::config

@@ -1,5 +1,5 @@
-// Names of the modules that backward can recompute under Megatron's selective recomputation
-// (--recompute-modules).
+// The modules of a layer that Megatron's selective activation recomputation (--recompute-modules)
+// can recompute in backward, and their names.
 //
 //   const RecomputedModules modules = recomputed_modules({"core_attn", "moe_act"});
 //   modules.core_attn;
@@ -12,25 +12,25 @@
 
 namespace am::config {
 
-// The modules of a layer that backward recomputes. A member has no effect on layers that do not
-// have its module.
+// Modules that backward recomputes in each layer. A member has no effect on a layer that lacks the
+// member's module.
 struct RecomputedModules {
-  bool core_attn = false;       // attention's scores, softmax and product with the values
+  bool core_attn = false;       // attention: scores, softmax, and product with the values
   bool mlp = false;             // the feed-forward of layers without experts
   bool layernorm = false;       // both norms of a layer
-  bool moe = false;             // the feed-forward of layers with experts: router to outputs
+  bool moe = false;             // the feed-forward of layers with experts, router included
   bool moe_act = false;         // the activation between an expert's two matrices
-  bool mla_up_proj = false;     // MLA's projections from the latents to heads, and their rotation
+  bool mla_up_proj = false;     // MLA's projections from latents to heads, and RoPE on the heads
   bool shared_experts = false;  // the experts that process every token
 
   bool operator==(const RecomputedModules&) const = default;
 };
 
-// Returns Megatron's names of the members, in their order.
+// Returns Megatron's name of each member of RecomputedModules, in the order of the members.
 std::span<const std::string_view> recompute_module_names();
 
-// Returns the modules with these names; an empty list is core_attn, Megatron's default. Unknown
-// names are ignored (the rule "strategy.recompute" reports them).
+// Returns the modules with these names. An empty list selects core_attn, as in Megatron. Unknown
+// names are ignored.
 RecomputedModules recomputed_modules(const std::vector<std::string>& names);
 
 }  // namespace am::config

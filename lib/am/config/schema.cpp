@@ -15,8 +15,9 @@ Json default_of(const FieldSpec& field) {
   return field.get(default_plan(field.strategy.empty() ? "fsdp2" : field.strategy));
 }
 
-// Returns the schema of one key of a section. If the key's schemas differ between strategies, the
-// returned schema allows each of them. If its defaults differ, the returned schema has no default.
+// Returns the schema of one key of a section. If the key has different schemas in different
+// strategies, the returned schema allows the values of all these schemas. If the key has different
+// defaults, the returned schema contains no default.
 Json property(const SectionSpec& section, const std::string& key) {
   Json schemas = Json::array();
   Json defaults = Json::array();
@@ -44,14 +45,15 @@ Json property(const SectionSpec& section, const std::string& key) {
 Json text_array(const std::vector<std::string>& texts) { return Json(texts); }
 
 // Returns one condition per strategy: if strategy.name is the strategy's name, only that strategy's
-// keys are allowed. additionalProperties cannot express this.
+// keys are allowed. additionalProperties cannot depend on the value of strategy.name.
 Json strategy_conditions() {
   Json conditions = Json::array();
   for (const std::string& name : strategy_names()) {
     Json condition = Json::object();
     condition["properties"]["name"]["const"] = name;
-    // Without "required", a section without a name would satisfy the condition, which is correct
-    // only for the default strategy.
+    // JSON Schema regards "properties" as satisfied if the name is missing. A section without a
+    // name must satisfy only the condition of the default strategy, so all other conditions require
+    // the name.
     if (name != strategy_name(Plan{}.strategy)) condition["required"] = text_array({"name"});
     Json entry = Json::object();
     entry["if"] = std::move(condition);

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kAsStored = "none";
 
-// Returns the choice of dtypes, with "none" as a further name.
+// Returns a codec that accepts a dtype's name or "none".
 Choice stored_or_dtype() {
   Choice choice = dtype_choice();
   choice.names.emplace_back(kAsStored);
@@ -129,7 +129,7 @@ std::optional<Table<T>> read_flat(const Input& input, const Codec& codec) {
   return input.found.errors() == errors ? std::optional(std::move(table)) : std::nullopt;
 }
 
-// Codec of a tensor's dim, from 0 to 7: parameters have at most 8 dims.
+// Codec of the index of a tensor's dim, from 0 to 7, because parameters have at most 8 dims.
 constexpr Integer kDimension{0, 7};
 
 }  // namespace

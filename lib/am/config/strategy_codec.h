@@ -1,4 +1,4 @@
-// Codecs of [strategy] values other than numbers and words.
+// Codecs (see codec.h) for those [strategy] values that are not plain numbers, booleans or words.
 #pragma once
 
 #include <optional>
@@ -29,8 +29,8 @@ struct OffloadCodec {
   std::string type() const { return "{ pin_memory }"; }
 };
 
-// Codec of tp_plan: "auto", a registered plan's name, a file, "libmine.so:symbol", or a table of
-// pattern = style.
+// Codec of tp_plan: "auto", a registered plan's name, the path of a TOML file, "libmine.so:symbol"
+// (a plugin), or a table of pattern = style.
 struct TpPlanCodec {
   std::optional<TpPlanSetting> read(const Input& input) const;
   Json write(const TpPlanSetting& setting) const;
@@ -54,7 +54,7 @@ struct CheckpointingCodec {
   std::string type() const { return "false, true, \"full\", \"selective\" or \"mlp\""; }
 };
 
-// Codec of fp8: the names of kFp8RecipeSpecs.
+// Codec of fp8: the name of a recipe in kFp8RecipeSpecs (fp8_recipe.h).
 struct Fp8Codec {
   std::optional<Fp8Recipe> read(const Input& input) const;
   Json write(Fp8Recipe value) const;
@@ -82,8 +82,9 @@ struct ZeroLevelCodec {
   std::string type() const;
 };
 
-// Reads a table whose keys and values are texts, in the file's order. TOML reads `a.b = "x"` as a
-// table in a table; this function joins the key back to "a.b".
+// Reads a table whose keys and values are texts. Returns pairs of a key and its value, in the
+// file's order. TOML reads `a.b = "x"` as a table in a table; this function joins the two keys back
+// to "a.b".
 std::optional<std::vector<std::pair<std::string, std::string>>> read_text_table(const Input& input);
 
 }  // namespace am::config

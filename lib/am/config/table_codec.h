@@ -17,8 +17,9 @@
 
 namespace am::config {
 
-// Reads the members of a table. `assign(key, input)` stores a member; it returns false for a key
-// that it does not know. Returns whether there was no error. `names`: the known keys.
+// Reads the members of a table, and adds an error "plan.key" for each unknown key. `assign(key,
+// input)` stores a member, or returns false for an unknown key. `names` are the known keys, for
+// messages. Returns true if no error was added.
 template <typename Assign>
 bool read_members(const Input& input, const std::vector<std::string>& names, Assign assign) {
   if (!input.value.is_table()) {
@@ -36,18 +37,19 @@ bool read_members(const Input& input, const std::vector<std::string>& names, Ass
   return input.found.errors() == errors;
 }
 
-// Returns the JSON Schema of an object without other members than `properties`.
+// Returns the JSON Schema of an object that has no members other than `properties`.
 inline Json closed_object(Json properties) {
   Json schema = {{"type", "object"}, {"additionalProperties", false}};
   schema["properties"] = std::move(properties);
   return schema;
 }
 
-// Codec of T, a struct with defaults. A table sets members of a T.
+// Codec of a table whose keys are members of the struct T. Members whose key is not in the table
+// keep their defaults.
 template <typename T>
 class TableOf {
  public:
-  // Adds a key of the table. A required key must be in the table.
+  // Adds a key, which sets `member`. read() reports an error if a required key is missing.
   template <typename M, typename Codec>
   TableOf& add(const std::string& key, M T::*member, Codec codec, const std::string& help,
                bool required = false) {
@@ -84,7 +86,7 @@ class TableOf {
     return input.found.errors() == errors ? std::optional(std::move(value)) : std::nullopt;
   }
 
-  // Writes only the keys whose value is not the default.
+  // Returns a table with only those keys whose value is not the default.
   Json write(const T& value) const {
     Json table = Json::object();
     for (const Key& key : keys_) {

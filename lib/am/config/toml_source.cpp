@@ -1,7 +1,7 @@
 // Implements read_toml, the only user of the TOML library.
 //
-// toml++ asserts properties that some inputs violate, and its behaviour is then undefined if
-// assertions are off. The macros below therefore make its assertions throw.
+// Some inputs violate assertions inside toml++. If assertions are off, the behaviour of toml++ is
+// then undefined. The macros below therefore make these assertions throw BrokenAssumption.
 namespace am::config {
 struct BrokenAssumption {};
 }  // namespace am::config
@@ -22,8 +22,8 @@ struct BrokenAssumption {};
 #else
 #include <toml++/impl/preprocessor.h>
 #endif
-// toml++'s test for blank characters marks a branch as unreachable that some inputs reach. The
-// macro makes that branch return false.
+// Some inputs reach a branch that toml++'s test for blank characters marks as unreachable. This
+// macro makes the branch return false.
 #pragma push_macro("TOML_UNREACHABLE")
 #undef TOML_UNREACHABLE
 #define TOML_UNREACHABLE return false
@@ -65,8 +65,7 @@ class Reader {
     span.line = static_cast<int>(region.begin.line);
     span.column = static_cast<int>(region.begin.column);
     const auto line = static_cast<size_t>(region.begin.line);
-    // Omits a long generated line, because a copy would be stored for each of its thousands of
-    // values.
+    // Stores no source for a very long line, because each of the line's values would store a copy.
     constexpr size_t kLongest = 2000;
     if (line >= 1 && line <= lines_.size() && lines_[line - 1].size() <= kLongest) {
       span.source = lines_[line - 1];
@@ -107,7 +106,8 @@ class Reader {
   }
 
  private:
-  // Reads a table. toml++ sorts keys by name, but errors and TP tables need the order in the file.
+  // Reads a table. toml++ sorts keys by name; this function restores their order in the file,
+  // because errors and TP plans need it.
   void read_table(const toml::table& table, Value& value) const {
     value.kind = Value::Kind::kTable;
     value.is_inline = table.is_inline();
@@ -129,9 +129,10 @@ class Reader {
 
 bool is_ascii(char c) { return static_cast<unsigned char>(c) < 0x80; }
 
-// Returns the position after the string that starts at `at`. If the string is not closed, returns
-// the end of the line, or of the text for a string of several lines. Stops at a non-ASCII character
-// after a backslash, which is not a TOML escape.
+// Returns the position after the string that starts at `at`. If a string of one line is not closed,
+// returns the position after the end of the line; if a string of several lines is not closed,
+// returns the size of the text. If a non-ASCII character follows a backslash, which TOML does not
+// allow, returns the position of this character.
 size_t skip_string(std::string_view text, size_t at) {
   const char quote = text[at];
   const std::string triple(3, quote);
@@ -146,15 +147,15 @@ size_t skip_string(std::string_view text, size_t at) {
   return text.size();
 }
 
-// Whether a string may start after this character, blanks ignored. A quote after any other
-// character is a part of an invalid value.
+// Whether a string may start after `c`, the last character that is not blank. A quote after any
+// other character is a part of an invalid value.
 bool string_may_follow(char c) {
   return std::string_view("\n=[{,.").find(c) != std::string_view::npos;
 }
 
-// Calls `keep_on` with the offset of each character outside of strings and comments, a comment's
-// `#` included, until it returns false. Returns the offset of the character at which it did, or the
-// size of the text. A byte order mark may precede the text.
+// Calls `keep_on` with the offset of each character outside of strings and comments. The `#` of a
+// comment counts as outside. Stops when `keep_on` returns false, and returns the offset of that
+// character; otherwise returns the size of the text. A byte order mark at the beginning is skipped.
 template <typename KeepOn>
 size_t walk_outside_strings(std::string_view text, const KeepOn& keep_on) {
   size_t i = starts_with(text, "\xEF\xBB\xBF") ? 3 : 0;
@@ -173,9 +174,9 @@ size_t walk_outside_strings(std::string_view text, const KeepOn& keep_on) {
   return text.size();
 }
 
-// Checks the number of dots in keys, because dotted keys nest tables without limit, and the
-// functions that process tables are recursive. The TOML library limits the nesting of braces and
-// brackets itself.
+// Returns whether every key has at most kDeepest dots, and adds an error otherwise. Each dot nests
+// a table in a table, and the functions that process tables are recursive. toml++ itself limits
+// only the nesting of braces and brackets.
 bool keys_are_shallow(std::string_view text, const std::string& file, Diagnostics& found) {
   int dots = 0;
   const size_t end = walk_outside_strings(text, [&](size_t i) {
@@ -190,8 +191,8 @@ bool keys_are_shallow(std::string_view text, const std::string& file, Diagnostic
   return false;
 }
 
-// Checks that a text is ASCII outside of strings and comments, as TOML requires. Reports other
-// characters more clearly than the library does. A byte order mark may precede the text.
+// Returns whether the text is ASCII outside of strings and comments, as TOML requires. Otherwise
+// adds an error, which is clearer than that of toml++. A byte order mark may precede the text.
 bool is_ascii_outside_strings(std::string_view text, const std::string& file, Diagnostics& found) {
   const size_t i = walk_outside_strings(text, [&](size_t at) { return is_ascii(text[at]); });
   if (i >= text.size()) return true;
@@ -209,8 +210,8 @@ bool is_ascii_outside_strings(std::string_view text, const std::string& file, Di
   return false;
 }
 
-// Returns "WHAT (in WHERE)" for an error that the library describes as "Error while parsing WHERE:
-// WHAT".
+// Returns the message of an error. If toml++ describes the error as "Error while parsing WHERE:
+// WHAT", the message is "WHAT (in WHERE)".
 std::string message_of(const toml::parse_error& error) {
   constexpr std::string_view kPrefix = "Error while parsing ";
   const std::string_view text = error.description();
@@ -230,8 +231,8 @@ std::string help_for(std::string_view description) {
   return {};
 }
 
-// Whether the text makes the parser violate one of its own assertions. Errors that the parser
-// reports do not count.
+// Whether the text makes toml++ violate one of its assertions. Returns false if toml++ reports a
+// syntax error instead.
 bool breaks_parser(std::string_view text) {
   try {
     static_cast<void>(toml::parse(text));
@@ -243,11 +244,11 @@ bool breaks_parser(std::string_view text) {
   return false;
 }
 
-// Returns the number, from 1, of the first line at which the text makes the parser violate an
-// assertion. Bisection finds the line, because the parser reads from the front, so that every
-// longer prefix fails too.
+// Returns the number, from 1, of the first line at which toml++ violates an assertion. toml++ reads
+// from the front, so every prefix of the text that contains this line fails; bisection finds the
+// shortest one.
 int breaking_line(std::string_view text) {
-  std::vector<size_t> ends;  // offset of each line's end
+  std::vector<size_t> ends;  // offset after each newline
   for (size_t at = 0; at < text.size(); ++at) {
     if (text[at] == '\n') ends.push_back(at + 1);
   }

@@ -1,7 +1,7 @@
-// Plain values of a TOML document, with their locations in the source.
+// Values of a TOML document, each with its location in the source text.
 //
-// Only read_toml uses the TOML library, which costs seconds of compile time. All other code reads a
-// Value, which may also come from the command line or from YAML.
+// Only read_toml() uses the TOML library, because including the library costs seconds of compile
+// time. All other code uses Value. A Value may also come from the command line or from YAML.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ namespace am::config {
 
 struct Member;
 
-// Limit of nesting in a document, because the functions that process values are recursive.
+// Largest number of levels of nesting in a YAML document, and of dots in a TOML key. The limit
+// exists because the functions that process values are recursive.
 inline constexpr int kDeepest = 64;
 
 struct Value {
@@ -46,7 +47,8 @@ struct Member {
 // Returns the kind's name for messages, for example "text" or "an integer".
 const char* kind_name(Value::Kind kind);
 
-// Return a Value with this content. `span`: location of the text from which it was derived.
+// Return a Value with this content. `span`: location of the text from which the content was
+// derived.
 Value value_of(int64_t value, const Span& span);
 Value value_of(double value, const Span& span);
 Value value_of(bool value, const Span& span);

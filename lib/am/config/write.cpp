@@ -1,4 +1,4 @@
-// Implements to_toml and to_json from the field table.
+// Implements write.h, and to_toml() and to_json() of plan.h, from the field table (field.h).
 #include "am/config/write.h"
 
 #include <algorithm>
@@ -31,7 +31,7 @@ std::string toml_text(std::string_view text) {
     }
   }
   out += '"';
-  // Also escapes C1 characters and bidirectional controls, if the text is UTF-8.
+  // In UTF-8 text, also escapes C1 characters and bidirectional controls.
   return is_utf8(out) ? term::printable_json(out) : out;
 }
 
@@ -44,8 +44,8 @@ std::string toml_key(const std::string& key) {
 
 namespace {
 
-// Returns the shortest decimal text that TOML reads as the same floating-point number, not as an
-// integer.
+// Returns the shortest decimal text that TOML reads as this floating-point number. The text
+// contains a point or an exponent, because TOML would otherwise read an integer.
 std::string toml_number(double value) {
   std::array<char, 32> buffer;
   const auto end = std::to_chars(buffer.data(), buffer.data() + buffer.size(), value).ptr;
@@ -58,7 +58,7 @@ std::string toml_number(double value) {
 
 std::string toml_value(const Json& value) {
   switch (value.type()) {
-    case Json::value_t::null:  // occurs only in mp_policy, where it means "as stored"
+    case Json::value_t::null:  // occurs only in mp_policy: a dtype that is not set
       return "\"none\"";
     case Json::value_t::string:
       return toml_text(value.get_ref<const std::string&>());
@@ -83,14 +83,14 @@ std::string toml_value(const Json& value) {
 
 namespace {
 
-// Rewrites the paths in a key's value for a plan in the file `file`: relative paths refer to its
-// folder. If `file` is empty, makes the paths absolute, so that they do not depend on a folder.
+// Rewrites the paths in `value`, the value of a key, for a plan that is saved as `file`. A relative
+// path becomes relative to the folder of `file`. If `file` is empty, all paths become absolute.
 void move_paths(const Plan& plan, const FieldSpec& field, const std::filesystem::path& file,
                 Json& value) {
   if (field.is_path == nullptr) return;
   if (value.is_array()) {
     for (Json& item : value) {
-      const bool table = item.is_object() && item.contains("path");  // as in [[data.source]]
+      const bool table = item.is_object() && item.contains("path");  // an entry of [[data.source]]
       move_paths(plan, field, file, table ? item["path"] : item);
     }
   } else if (value.is_string() && field.is_path(value.get_ref<const std::string&>())) {
@@ -109,12 +109,12 @@ bool is_written(const FieldSpec& field, const Plan& plan) {
 }
 
 struct Form {
-  bool as_written = false;  // whether paths stay as the plan has them
+  bool as_written = false;  // whether paths stay as in the plan
   std::filesystem::path file =
-      {};  // file of the text, for relative paths; empty: paths are absolute
-  // Whether absent values are written as comments, because TOML has no null.
+      {};  // file in which the text will be saved; empty: paths become absolute
+  // Whether keys without a value are mentioned in comments, because TOML has no null.
   bool names_absent = false;
-  bool explained = false;  // whether the help of each key and section is written above it
+  bool explained = false;  // whether a comment with its help precedes each key and section
 };
 
 // Returns the text as comment lines of at most 100 columns.
@@ -131,8 +131,8 @@ std::string_view help_of_section(std::string_view name) {
   return {};
 }
 
-// Returns the plan as TOML, by section, with only the keys for which `wanted` returns true. Keys of
-// strategies that the plan does not use are omitted.
+// Returns the plan as TOML, by section, with only the keys for which `wanted(field, value)` returns
+// true. Omits the keys of strategies that the plan does not use.
 std::string written(const Plan& plan, const Form& form,
                     const std::function<bool(const FieldSpec&, const Json&)>& wanted) {
   std::string out;
@@ -163,15 +163,16 @@ std::string written(const Plan& plan, const Form& form,
 
 std::string to_toml(const Plan& plan) {
   return written(plan, {.names_absent = true}, [&](const FieldSpec& field, const Json&) {
-    // Omits a default max_steps that does not apply, because it would limit the
-    // job once the plan is loaded from this text.
+    // Omits a default of train.max_steps that does not limit this job. In the written plan,
+    // max_steps would be set explicitly and would limit the job.
     return field.name() != "train.max_steps" || plan.max_steps_apply();
   });
 }
 
 namespace {
 
-// Returns the comment that names the schema of plans for editors, if it is in the folder of `file`.
+// Returns the comment `#:schema`, by which editors find the JSON Schema of plans. Returns an empty
+// text if the folder of `file` does not contain the schema.
 std::string schema_line(const std::filesystem::path& file) {
   std::error_code ignored;
   const bool there =
@@ -179,8 +180,8 @@ std::string schema_line(const std::filesystem::path& file) {
   return there ? cat("#:schema ./", kSchemaFile, "\n\n") : std::string();
 }
 
-// Returns the plan in the given form, without keys that have their defaults. Where keys are
-// explained, those that the plan sets are written even with their defaults.
+// Returns the plan in the given form. Omits keys with default values, except strategy.name and
+// required keys. With form.explained, also keeps every key that the plan sets.
 std::string written_briefly(const Plan& plan, const Form& form) {
   const Plan defaults = default_plan(strategy_name(plan.strategy));
   return schema_line(form.file) +

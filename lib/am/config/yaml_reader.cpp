@@ -14,14 +14,14 @@
 namespace am::config {
 namespace {
 
-// Maximum number of values in anchored nodes and in the copies that aliases make: many times more
-// than a training recipe needs, and far less than a file of nested aliases could produce.
+// Maximum number of values in all anchored nodes and in all copies that aliases make. A training
+// recipe needs far fewer; a file of nested aliases could produce far more.
 constexpr size_t kMostCopies = size_t{1} << 14;
 
 struct Stop {};  // thrown once the first error has been reported
 
 // Converts libyaml's character offsets to byte offsets. Offsets are mostly requested in ascending
-// order, so each conversion continues counting at the previous one.
+// order, so each conversion continues to count where the previous conversion stopped.
 class Offsets {
  public:
   explicit Offsets(std::string_view text) : text_(text) {
@@ -50,7 +50,7 @@ class Events {
  public:
   explicit Events(std::string_view text) {
     yaml_parser_initialize(&parser_);
-    // The cast is needed because libyaml reads unsigned char and std::string has char.
+    // The cast is needed because libyaml reads unsigned char, but `text` consists of char.
     yaml_parser_set_input_string(&parser_, reinterpret_cast<const unsigned char*>(text.data()),
                                  text.size());
   }
@@ -78,7 +78,8 @@ std::string text_of(const yaml_char_t* text) {
   return text == nullptr ? "" : reinterpret_cast<const char*>(text);
 }
 
-// Number of values in a value, itself included, and number of levels of nesting inside it.
+// Size of a value: the number of values in it, itself included, and the number of levels of nesting
+// below it.
 struct Size {
   size_t values = 1;
   int levels = 0;
@@ -225,7 +226,7 @@ class YamlReader {
     Value out;
     out.span = span();
     out.is_inline = event().data.mapping_start.style == YAML_FLOW_MAPPING_STYLE;
-    std::set<std::string> names;  // all keys, also those with null, which override merged keys
+    std::set<std::string> names;  // all keys, those with null included: they override merged keys
     std::vector<std::pair<Span, std::optional<Value>>> merged;
     for (next(); event().type != YAML_MAPPING_END_EVENT; next()) {
       const Span where = span();
@@ -247,8 +248,8 @@ class YamlReader {
     return out;
   }
 
-  // Merges (`<<`) the members of a mapping, or of each mapping in a list, into `out`. Skips the
-  // keys in `names`: those that the mapping `out` itself has, and those that were merged before.
+  // Merges (`<<`) the members of `from`, a mapping or a list of mappings, into the mapping `out`.
+  // Skips the keys in `names`: the keys written in `out` itself, and the keys merged before.
   void merge(const Span& where, std::optional<Value> from, std::set<std::string>& names,
              Value& out) {
     if (!from.has_value()) fail("<< must be followed by a mapping or a list of mappings", where);

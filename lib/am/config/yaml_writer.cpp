@@ -10,8 +10,8 @@
 namespace am::config {
 namespace {
 
-// Whether a text may be written without quotes, because read_yaml and YAML 1.1 readers read it as a
-// text.
+// Whether read_yaml() and YAML 1.1 readers read this text as the same text if it is written without
+// quotes.
 bool is_plain(const std::string& text) {
   constexpr std::string_view kSafe =
       "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-";
@@ -24,7 +24,8 @@ bool is_plain(const std::string& text) {
   return value.has_value() && value->kind == Value::Kind::kText;
 }
 
-// Adds a decimal point to a number with an exponent, because YAML 1.1 reads "1e-05" as a text.
+// Returns a number as YAML. If the number has an exponent, the text contains a decimal point too,
+// because YAML 1.1 reads "1e-05" as a text.
 std::string number_text(const Json& value) {
   std::string text = dump_json(value, -1);
   const size_t exponent = text.find('e');

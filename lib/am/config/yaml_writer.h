@@ -1,4 +1,4 @@
-// Writes JSON values as block YAML that PyYAML reads as the same values.
+// Writes a JSON object as YAML that PyYAML reads as the same values.
 //
 //   write_yaml({{"a", {1, 2}}, {"b", {{"c", "no"}}}});      // a: [1, 2]\nb:\n  c: "no"\n
 #pragma once
@@ -9,8 +9,9 @@
 
 namespace am::config {
 
-// Writes an object; null members are written as null. Lists are in brackets; a list of lists has
-// one inner list per line.
+// Returns a JSON object as YAML: one key per line, with indentation for inner objects. Lists are
+// written in brackets, except that a list of lists is written with one inner list per line. Members
+// with null are written as null.
 std::string write_yaml(const Json& object);
 
 }  // namespace am::config

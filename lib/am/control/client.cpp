@@ -129,7 +129,7 @@ std::optional<Json> Client::whole_message() {
     if (!id->is_number_integer()) throw not_a_job();
     const auto number = id->get<int64_t>();
     // Refuses a reply to a request that this client has not sent, and a reply that begins before
-    // the previous one is complete.
+    // the previous reply is complete.
     if (!was_sent(number) || (replied_ != 0 && replied_ != number)) throw not_a_job();
     replied_ = number;
     auto reply = reply_.add(*message);

@@ -28,29 +28,32 @@ class ConnectionLost : public Error {
 
 class Client {
  public:
-  // Connects to the job's Unix socket, or over TCP if the address has no Unix socket; over TCP,
-  // both ends then prove that they know the token. Throws Error(kRuntime) if no job answers within
-  // `patience`, if the job refuses, or if the peer does not know the token; Error(kFormat) if the
-  // peer's messages are not those of a job; and the errors of Token::read(). receive() throws if a
-  // reply that arrives in several frames has more than `largest_reply` bytes.
+  // Connects to the job's Unix socket, or over TCP if the address has no Unix socket. Over TCP,
+  // both ends then prove that they know the token. `hello` describes this client to the job.
+  // `patience` limits the wait for each message of the job and, over TCP, the wait for the
+  // connection. Throws Error(kRuntime) if the connection fails or a wait times out, if the job
+  // refuses the client, or if the peer does not know the token; Error(kFormat) if the peer's
+  // messages are not those of a job; and the errors of Token::read(). receive() throws
+  // Error(kFormat) if a reply in several frames has more than `largest_reply` bytes.
   Client(const JobAddress& address, Json hello, std::chrono::milliseconds patience,
          size_t largest_reply = kLargestReply);
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
   ~Client();
 
-  // Returns the job's first message after authentication, which describes the session.
+  // Returns the job's first message after authentication, which describes the job.
   const Json& welcome() const { return welcome_; }
 
   // Sends a request and returns its id. Thread-safe. Throws ConnectionLost, and Error(kUsage) for a
   // request of more than kLargestToJob bytes.
   int64_t send(Json request);
-  // Returns the next event or complete reply; returns nothing if none arrives within `patience` or
-  // a signal interrupts the wait. Must be called from one thread only. Throws ConnectionLost, and
-  // Error(kFormat) for an invalid message.
+  // Returns the next event or the next complete reply. Returns nothing if no message is complete
+  // within `patience`, or if a signal interrupts the wait. receive() must always be called from the
+  // same thread. Throws ConnectionLost, and Error(kFormat) for an invalid message.
   std::optional<Json> receive(std::chrono::milliseconds patience);
 
-  // Returns a descriptor for poll(): it is readable when data from the job has arrived.
+  // Returns the connection's file descriptor, for poll(). The descriptor is readable when data from
+  // the job has arrived.
   int fd() const { return fd_; }
 
  private:
@@ -67,8 +70,7 @@ class Client {
   std::mutex sending_;
   int64_t last_id_ = 0;
   FrameReader reader_{kLargestFromJob};
-  // Reassembles a reply from its frames, which arrive consecutively, without frames of other
-  // replies in between.
+  // Reassembles a reply from its frames. Frames of other replies never arrive between them.
   ReplyReader reply_;
   int64_t replied_ = 0;  // id of the reply that is partly received; 0: none
 };

@@ -12,8 +12,9 @@ namespace am::control {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
-// Largest length in bytes of the piece of a reply in one frame. It is less than half of the largest
-// frame, because escaping can double the length of the piece, and a frame has other fields too.
+// Largest number of bytes of a reply's JSON text in one frame. The limit is below half of the
+// largest frame, because escaping can double the length of this piece, and a frame has other fields
+// too.
 constexpr size_t kPieceBytes = kLargestFromJob / 2 - 1024;
 
 size_t length_at(std::string_view bytes) {
@@ -24,7 +25,7 @@ size_t length_at(std::string_view bytes) {
   return length;
 }
 
-// Returns the JSON text in ASCII, so that it can be split at any byte.
+// Returns the JSON as ASCII text, because ASCII can be split at any byte.
 std::string ascii_text(const Json& json) {
   return json.dump(-1, ' ', true, Json::error_handler_t::replace);
 }

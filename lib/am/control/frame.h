@@ -1,8 +1,8 @@
 // Wire protocol between am-repl and a running job: frames of JSON.
 //
-// A client first sends the eight bytes kMagic, so that data from a browser, a port scanner or a
-// shell is rejected at its first bytes. After that, both sides send frames: a length of four bytes,
-// little-endian, and a JSON text of this length.
+// A client first sends the eight bytes kMagic; the job thus rejects a browser, a port scanner or a
+// shell at the first bytes. Then both sides send frames. A frame is a length in bytes (four bytes,
+// little-endian), and a JSON text of this length.
 //
 //   FrameReader reader(kLargestToJob, FrameReader::Begins::kWithMagic);
 //   if (!reader.add(bytes)) close(fd);                // the bytes can never become a frame
@@ -40,9 +40,9 @@ class FrameReader {
 
   // Adds received bytes. Returns false if the bytes can never become a valid frame.
   bool add(std::string_view bytes);
-  // Returns the text of the next complete frame; nothing if none is complete.
+  // Returns the text of the next frame; nothing if this frame is not complete yet or is invalid.
   std::optional<std::string> next();
-  // Returns whether kMagic was received. Always true if the stream begins without it.
+  // Returns whether kMagic was received. Always true for Begins::kAtOnce, a stream without kMagic.
   bool begun() const { return begun_; }
 
  private:
@@ -56,20 +56,20 @@ class FrameReader {
 };
 
 // Encodes a reply as one or several frames. If one frame suffices, its message is {"id", "part",
-// "last", "reply"}. Otherwise each frame has a message {"id", "part", "last", "piece"}, where
-// "part" counts the frames and "piece" is a substring of the reply's JSON text. A reply of more
-// than `largest` bytes is replaced by an error.
+// "last", "reply"}. Otherwise each frame contains a message {"id", "part", "last", "piece"}, where
+// "part" is the number of the frame, from 0, and "piece" is a substring of the reply's JSON text. A
+// reply of more than `largest` bytes of JSON text is replaced by an error.
 std::vector<std::string> reply_frames(int64_t id, const Json& reply,
                                       size_t largest = kLargestReply);
 
-// Reassembles a reply from the messages that reply_frames() made.
+// Reassembles replies from the messages in the frames of reply_frames().
 class ReplyReader {
  public:
   explicit ReplyReader(size_t largest = kLargestReply) : largest_(largest) {}
 
-  // Adds the message of the next frame. Returns the reply once its last frame was added, and
-  // nothing before. Throws Error(kFormat) for an invalid message, and as soon as the pieces have
-  // more than `largest` bytes.
+  // Adds the message of the next frame. Returns the reply if this is its last frame, otherwise
+  // nothing. Throws Error(kFormat) for an invalid message, and as soon as the pieces have more than
+  // `largest` bytes.
   std::optional<Json> add(const Json& message);
 
  private:
@@ -78,7 +78,7 @@ class ReplyReader {
   int64_t next_part_ = 0;
 };
 
-// Returns the Error(kFormat) for a peer that is not a job of am-run.
+// Returns an Error(kFormat) that the peer is not a job of am-run.
 Error not_a_job();
 
 // Parses an untrusted message; returns nothing if it is not a JSON object.

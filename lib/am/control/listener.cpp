@@ -70,15 +70,14 @@ void Server::Listener::run() {
       ready.push_back({connection.fd, wanted, 0});
     }
     if (::poll(ready.data(), ready.size(), timeout()) < 0) {
-      // Any error other than EINTR means that memory is short: poll() is called again after a
-      // pause.
+      // After an error other than EINTR, for example ENOMEM, poll() is called again after a pause.
       if (errno != EINTR) std::this_thread::sleep_for(kNoDescriptorPause);
       continue;
     }
     if (ready[0].revents != 0) {
       uint64_t ignored = 0;
       if (::read(shared_.wake_fd, &ignored, sizeof ignored) < 0) {
-        // The error is ignored: it means only that the counter of the eventfd was read already.
+        // The error is ignored. It means only that the eventfd's counter was read already.
       }
     }
     size_t i = 3;
@@ -90,7 +89,8 @@ void Server::Listener::run() {
         read_from(connection);
       }
       if (!connection.closing) write_to(connection);
-      // Writing may have made room in the output queue, so that requests can be handled again.
+      // Writing may have made room in the client's output queue. Then requests that were received
+      // before can be handled.
       if (!connection.reads) handle_frames(connection);
       judge(connection);
     }
@@ -133,9 +133,9 @@ void Server::Listener::accept_all(int socket, bool remote) {
   }
 }
 
-// Closes the oldest connection without a completed handshake if there are too many of them, so that
-// idle connections do not block new ones. Counts remote and local connections separately, so that
-// remote connections do not block local ones.
+// Makes room for a new connection: if limits.half_open connections have not completed their
+// handshake, closes the oldest of them. Idle connections thus do not block new connections. Counts
+// TCP and Unix connections separately, so TCP connections do not block Unix connections.
 void Server::Listener::make_room(bool remote) {
   const auto half_open = [&](const Connection& one) { return !one.open && one.remote == remote; };
   const auto count = std::count_if(connections_.begin(), connections_.end(), half_open);
@@ -211,8 +211,8 @@ void Server::Listener::refuse(Connection& connection, std::string_view message) 
   connection.closing = true;
 }
 
-// Starts the authentication over TCP. The job proves first that it knows the token, so that a
-// client never sends its own proof to another server.
+// Starts the authentication over TCP. The job is the first to prove that it knows the token, so a
+// client never sends its own proof to any other server.
 void Server::Listener::challenge(Connection& connection) {
   Nonces nonces{text_in(connection.who.hello, "nonce"), draw_nonce()};
   if (!is_nonce(nonces.client)) {

@@ -1,5 +1,5 @@
-// Thread of Server: accepts connections, reads requests and writes output. Private to server.cpp
-// and listener.cpp.
+// The server's thread, which accepts connections, reads requests and writes output. Private to
+// server.cpp and listener.cpp.
 #pragma once
 
 #include <chrono>
@@ -36,7 +36,7 @@ class Server::Listener {
     std::optional<Nonces> challenged;
     bool closing = false;
     Clock::time_point since;       // time at which the connection was accepted
-    Clock::time_point progressed;  // last time at which the client accepted output
+    Clock::time_point progressed;  // last time at which output was sent or began to wait
     FrameReader reader{kLargestToJob, FrameReader::Begins::kWithMagic};
     std::deque<std::string> frames;  // output to write, moved here from the Outlet of the client
     size_t written = 0;              // number of bytes written of frames.front()
@@ -48,8 +48,8 @@ class Server::Listener {
   void accept_all(int socket, bool remote);
   void make_room(bool remote);
   void read_from(Connection& connection);
-  // Handles the frames that have been received. Returns false if a queue is full, so that reading
-  // from the connection must pause, or if the connection is to be closed.
+  // Handles the complete frames that have been received. Returns false if it stops before the last
+  // of them, because a queue of the client is full or the connection is to be closed.
   bool handle_frames(Connection& connection);
   void say_hello(Connection& connection, const std::string& text);
   void challenge(Connection& connection);
@@ -68,7 +68,8 @@ class Server::Listener {
   Shared& shared_;
   int socket_;
   uint64_t last_number_ = 0;
-  // Time before which no connection is accepted, after the process ran out of file descriptors.
+  // Time until which no connection is accepted, because the process ran out of file descriptors or
+  // memory.
   std::optional<Clock::time_point> no_accept_until_;
   std::list<Connection> connections_;
   std::thread thread_;

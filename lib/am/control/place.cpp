@@ -31,17 +31,17 @@ constexpr const char* kFileName = "control.json";
 constexpr const char* kTokenName = "token";
 constexpr const char* kSocketName = "rank-0.sock";
 constexpr int kBacklog = 64;
-// Age up to which a lock file counts as fresh. The holder of a run folder touches its lock file
-// every five seconds; the margin covers differences between clocks.
+// Age up to which a lock file counts as fresh. The job that holds a run folder touches the folder's
+// lock file every five seconds; the margin covers differences between the clocks of machines.
 constexpr auto kLockIsFresh = std::chrono::seconds(60);
 
 Error cannot_place(const fs::path& path, const char* what) {
   return Error(ErrorKind::kIo, cat(path.string(), ": ", what, ": ", std::strerror(errno)));
 }
 
-// Creates the folder if it is missing, and opens it. Throws Error(kIo) if other users can access
-// the folder or if it belongs to another user. With `fix`, first removes the access of other users;
-// this is meant only for a folder inside a folder of this user.
+// Creates the folder if it is missing, and opens it. With `fix`, then removes the access of other
+// users; `fix` is meant only for a folder inside a folder of this user. Throws Error(kIo) if other
+// users can access the folder, if it belongs to another user, or if it cannot be created or opened.
 Descriptor require_private(const fs::path& folder, bool fix) {
   if (::mkdir(folder.c_str(), 0700) != 0 && errno != EEXIST) {
     throw cannot_place(folder, "cannot create the folder");
@@ -66,8 +66,8 @@ sockaddr_un address_of(const fs::path& path) {
 
 int new_socket() { return ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0); }
 
-// Creates a socket that listens at the path, with permissions for this user only. Returns -1, with
-// errno, on failure.
+// Creates a socket that listens at the path, with permissions for this user only. On failure,
+// returns -1 and sets errno.
 int listen_at(const fs::path& path) {
   if (path.native().size() > kLongestSocketPath) {
     errno = ENAMETOOLONG;
@@ -100,7 +100,7 @@ bool nobody_listens(const fs::path& socket) {
   return refused;
 }
 
-// Removes from a runtime folder the sockets on which no job listens any more.
+// Removes the sockets of ended jobs, on which no process listens, from a runtime folder.
 void sweep(const fs::path& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
@@ -159,8 +159,8 @@ std::optional<JobAddress> address_in(const fs::path& file) {
   }
 }
 
-// Returns whether the run folder's lock file was touched recently. This shows that the job
-// runs even if it is on another machine, whose processes cannot be checked from here.
+// Returns whether the run folder's lock file was touched recently. A fresh lock file shows that the
+// job runs, even on another machine, whose processes this process cannot see.
 bool lock_is_fresh(const run_folder::RunFolder& run) {
   struct stat info = {};
   if (::stat((run.root() / "lock").c_str(), &info) != 0 || info.st_size == 0) return false;
@@ -184,7 +184,7 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
     : file_(fs::absolute(run.control() / kFileName)) {
   const fs::path folder = file_.parent_path();
   folder_ = require_private(folder, /*fix=*/true);
-  // An address file that exists already is from a dead job, because this process holds the lock of
+  // If an address file exists already, a dead job left it, because this process holds the lock of
   // the run folder.
   ::unlink(file_.c_str());
   address_.protocol = kProtocol;
@@ -226,8 +226,8 @@ ControlPlace::ControlPlace(const run_folder::RunFolder& run, const std::vector<f
   }
 }
 
-// Removes the files through the descriptor of their folder instead of its path, because the run
-// folder may have been moved and the path may now belong to another job.
+// Removes the files of RUN/control through the folder's descriptor, not through its path: the run
+// folder may have been moved, and its old path may now belong to another job.
 void ControlPlace::leave() {
   const int folder = folder_.get();
   ::unlinkat(folder, kFileName, 0);
@@ -256,12 +256,12 @@ std::optional<FoundJob> find_job(const run_folder::RunFolder& run) {
   if (!address) return std::nullopt;
   FoundJob found{*address, false};
   if (!address->boot_id.empty() && address->boot_id == boot_id()) {
-    // A matching boot id is not enough: containers on one machine share it, but may not see the
-    // processes of each other.
+    // A matching boot id does not prove that this process can see the job: containers on one
+    // machine share the boot id, but may not see the processes of each other.
     found.here = address->begun != 0 && run_folder::process_begin(address->pid) == address->begun;
     const bool fits = address->socket.native().size() <= kLongestSocketPath;
-    // A live process is not enough: while a job exits, its socket is closed before its process
-    // ends.
+    // A live process does not prove that the job can be attached to: while a job exits, its socket
+    // is closed before its process ends.
     if (found.here && (!fits || nobody_listens(address->socket))) return std::nullopt;
     if (found.here) return found;
     if (address->host == host_name()) return std::nullopt;

@@ -19,8 +19,8 @@ namespace am::control {
 void Server::Shared::wake() const {
   const uint64_t one = 1;
   if (::write(wake_fd, &one, sizeof one) < 0) {
-    // The error is ignored: if the counter of the eventfd is full, the thread is about to wake
-    // anyway.
+    // The error is ignored: it means that the eventfd's counter is full, so the thread is about to
+    // wake anyway.
   }
 }
 

@@ -1,16 +1,18 @@
-// Server of a job: a thread that serves all attached clients, and a queue of their requests, which
-// the training thread empties between two steps.
+// Server of a job, to which clients (am-repl) attach. The server's thread serves all clients and
+// puts their requests in a queue. The training thread handles the queued requests between two
+// steps.
 //
 //   Server server(place.take_socket(), options);
-//   server.start();                                   // its thread may now call the callbacks
+//   server.start();                                   // its thread may now use `options`
 //   if (server.is_wanted()) ...                       // an atomic read
 //   while (auto request = server.take(0ms)) server.reply(request->client, request->id, answer);
 //
-// Untrusted input costs the job only work on the server's thread and bounded memory. Invalid frames
-// and incomplete handshakes close the connection. The server stops reading from a client whose
-// requests arrive faster than they are answered. A client that does not read its output loses
-// events, and later its connection. The training thread and the server's thread share one lock,
-// which is never held during socket operations or waiting.
+// Untrusted input costs the job only time on the server's thread, and a bounded amount of memory.
+// The server closes a connection with an invalid frame or an incomplete handshake. The server stops
+// reading from a client whose requests arrive faster than they are answered. A client that does not
+// read its output first loses events, and is later disconnected. The training thread and the
+// server's thread share one lock; no thread holds the lock during socket operations or while it
+// waits.
 #pragma once
 
 #include <sys/types.h>
@@ -30,15 +32,17 @@
 namespace am::control {
 
 struct ServerLimits {
-  // Largest number of connections without a completed handshake. Beyond it, the oldest is closed.
+  // Largest number of connections without a completed handshake, for Unix and TCP connections
+  // separately. A further connection closes the oldest of them.
   size_t half_open = 32;
   size_t clients = 64;  // largest number of attached clients
   size_t queued = 16;   // largest number of waiting requests per client
-  // Limit of a client's waiting output, in bytes. An event that would exceed it is dropped. A reply
-  // may exceed it; a further reply made while the limit is exceeded disconnects the client.
+  // Limit of a client's waiting output, in bytes. An event that would exceed the limit is dropped.
+  // One reply may exceed the limit; the next reply then disconnects the client if its output still
+  // exceeds the limit.
   size_t output_bytes = size_t{8} << 20;
   std::chrono::milliseconds handshake = std::chrono::seconds(2);
-  // Time after which a client is disconnected if it has not read its waiting output.
+  // Time after which a client is disconnected if it reads none of its waiting output.
   std::chrono::milliseconds stalled = std::chrono::seconds(30);
 };
 
@@ -62,15 +66,15 @@ struct ServerOptions {
   // Returns whether a user of this machine may attach. If the function is empty, only root and the
   // user of this process may attach.
   std::function<bool(uid_t)> admits;
-  // A listening TCP socket, which the server then owns; -1 if there is none. Clients that connect
-  // to it must prove that they know `token`.
+  // A listening TCP socket, which the server then owns; -1 if there is none. TCP clients must prove
+  // that they know `token`.
   int tcp_socket = -1;
   std::optional<Token> token;
-  // Returns the first message to an attached client. `admits`, `welcome`, `at_once` and `gone` are
-  // called on the server's thread and must not block.
+  // Returns the first message to a newly attached client. The server's thread calls `admits`,
+  // `welcome`, `at_once` and `gone`; they must not block.
   std::function<Json(const ClientInfo&)> welcome;
   // Handles a request that need not wait for the end of a step, and returns true. Returns false for
-  // any other request, which take() then returns. May be empty.
+  // any other request; take() then returns this request. May be empty.
   std::function<bool(const ClientInfo&, const Request&)> at_once;
   // Called after an attached client was disconnected, except by stop(). May be empty.
   std::function<void(uint64_t client)> gone;
@@ -78,19 +82,21 @@ struct ServerOptions {
 
 class Server {
  public:
-  // `socket` must be listening; the server then owns it. Throws Error(kRuntime).
+  // `socket` must be a listening socket, which the server then owns. Throws Error(kRuntime) if no
+  // eventfd can be created.
   Server(int socket, ServerOptions options);
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   // Closes all connections.
   ~Server();
 
-  // Starts the thread, which may call the callbacks before start() returns.
+  // Starts the server's thread, which may call the functions of the options before start() returns.
   void start();
 
   // Returns whether a request waits for take().
   bool is_wanted() const noexcept;
-  // Returns the next request; nothing if none arrives within `patience`. Thread-safe.
+  // Removes the next request from the queue and returns it; returns nothing if no request arrives
+  // within `patience`. Thread-safe.
   std::optional<Request> take(std::chrono::milliseconds patience);
   // Removes a request from the queue. Returns false if the request is no longer in the queue.
   bool withdraw(uint64_t client, int64_t id);
@@ -104,10 +110,10 @@ class Server {
   std::optional<ClientInfo> client(uint64_t number) const;
   std::vector<ClientInfo> clients() const;
 
-  // Sends a last event to all clients, and waits up to `patience` until all output is sent.
+  // Sends a last event to all clients, and waits until all output is sent, but at most `patience`.
   void end(const Json& last_event, std::chrono::milliseconds patience);
-  // Disconnects the clients and ends the listening thread. After stop() has returned, no function
-  // of the options runs. The destructor calls stop().
+  // Disconnects the clients and ends the server's thread. After stop() has returned, no function of
+  // the options runs. The destructor calls stop().
   void stop();
 
  private:

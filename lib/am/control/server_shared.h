@@ -21,14 +21,14 @@ struct Outlet {
   size_t bytes = 0;     // bytes not yet sent: in `frames`, and in the listener's Connection::frames
   int64_t dropped = 0;  // number of dropped events that no "dropped" event has reported yet
   size_t queued = 0;    // number of this client's requests in Shared::queue
-  // Whether the client must be disconnected, because it does not read its output.
+  // Whether the client must be disconnected because it does not read its output.
   bool overrun = false;
 };
 
 struct Server::Shared {
   ServerOptions options;
-  // Eventfd that wakes the listening thread when there is new output, when a queue has room again,
-  // or when the server ends.
+  // Eventfd that wakes the server's thread when there is new output, when the request queue has
+  // room again, or when the server ends.
   int wake_fd = -1;
   std::atomic<int64_t> waiting{0};
   std::atomic<bool> ending{false};

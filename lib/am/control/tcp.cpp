@@ -35,8 +35,9 @@ constexpr int kLargestPort = 65535;
               "[HOST:]PORT, for example 7000, node7:7000, 0.0.0.0:7000 or [::1]:7000");
 }
 
-// Calls `use` with each resolved address until a call returns a socket, and returns this socket. If
-// all calls fail or the host cannot be resolved, returns -1 and sets `why` to the reason.
+// Resolves the address, and calls `use` with each result until a call returns a socket. Returns
+// this socket. If all calls fail or the host cannot be resolved, returns -1 and sets `why` to the
+// reason. `passive`: whether the socket is to listen.
 int first_socket(const TcpAddress& address, bool passive,
                  const std::function<int(const addrinfo&)>& use, std::string& why) {
   addrinfo hints = {};

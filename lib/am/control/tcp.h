@@ -1,4 +1,4 @@
-// TCP sockets for remote clients; token.h authenticates them.
+// TCP sockets between a job and remote clients. token.h authenticates the two ends.
 #pragma once
 
 #include <chrono>
@@ -16,16 +16,16 @@ struct TcpAddress {
   std::string text() const;
 };
 
-// Parses an address such as "7000", "node7:7000", "0.0.0.0:7000" or "[::1]:7000". A port alone
-// means the loopback of this machine. Throws Error(kUsage).
+// Parses an address, for example "7000", "node7:7000", "0.0.0.0:7000" or "[::1]:7000". A port alone
+// means 127.0.0.1, the loopback address. Throws Error(kUsage) for an invalid address.
 TcpAddress parse_tcp(std::string_view text);
 
 // Returns a non-blocking socket that listens at `address`. Sets the port in `address` to the actual
-// port. If the socket listens on all interfaces, also sets the host to this machine's name. Throws
-// Error(kIo).
+// port. If the socket listens on all interfaces, also sets the host in `address` to this machine's
+// name. Throws Error(kIo) if no socket can listen there.
 int listen_tcp(TcpAddress& address);
-// Connects to `address` and returns the socket. Waits up to `patience` for each IP address of the
-// host. Throws Error(kRuntime).
+// Connects to `address` and returns the socket, which is blocking. Waits up to `patience` for each
+// IP address of the host. Throws Error(kRuntime) if no connection succeeds.
 int connect_tcp(const TcpAddress& address, std::chrono::milliseconds patience);
 // Configures a socket to send small messages immediately (TCP_NODELAY) and to detect a vanished
 // peer (keep-alive).

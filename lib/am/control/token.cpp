@@ -22,7 +22,8 @@ constexpr size_t kBytes = 32;
 static_assert(kBytes == crypto_auth_KEYBYTES);
 static_assert(kBytes == crypto_auth_BYTES);
 
-// Initialises libsodium. Idempotent and thread-safe.
+// Initialises libsodium. May be called repeatedly and from several threads. Throws Error(kRuntime)
+// if libsodium cannot be initialised.
 void require_sodium() {
   if (::sodium_init() < 0) {
     throw Error(ErrorKind::kRuntime, "libsodium finds no source of random numbers");

@@ -1,13 +1,12 @@
 // Authenticates TCP connections: a job has a secret token, and both ends prove that they know it.
 //
-//   const Token token = Token::make();               // the job; writes text() to a file of 0600
+//   const Token token = Token::make();               // the job; writes text() to a private file
 //   token.proof("job", nonces);                      // sent to the peer
 //   token.proves("client", nonces, theirs);          // whether the peer knows the token too
 //
 // Both ends draw a nonce for each connection. A proof is a keyed hash (HMAC-SHA-512-256,
 // libsodium's crypto_auth) of the prover's role and both nonces, so the secret is never sent, and a
-// recorded proof cannot be replayed. The messages themselves are not encrypted: use `ssh -L` for
-// that.
+// recorded proof cannot be replayed. The connection is not encrypted; `ssh -L` can encrypt it.
 #pragma once
 
 #include <array>
@@ -25,18 +24,17 @@ struct Nonces {
 
 class Token {
  public:
-  // Creates a token from the system's random numbers.
+  // Creates a random token.
   static Token make();
-  // Reads the token from a file. Throws Error(kIo) if the file cannot be read, or if other users
-  // may access it; Error(kFormat) if it does not contain a token.
+  // Reads the token from a file. Throws Error(kIo) if the file cannot be read or is accessible to
+  // other users; Error(kFormat) if the file does not contain a token.
   static Token read(const std::filesystem::path& file);
 
   // Returns the secret itself, as 64 hexadecimal digits.
   std::string text() const;
-  // Returns the proof by which the end `who` ("job" or "client") shows that it knows the token.
+  // Returns the proof by which `who`, "job" or "client", shows that it knows the token.
   std::string proof(std::string_view who, const Nonces& nonces) const;
-  // Returns whether `proof` is the correct proof of the end `who` for these nonces. Runs in
-  // constant time.
+  // Returns whether `proof` equals proof(who, nonces). Compares in constant time.
   bool proves(std::string_view who, const Nonces& nonces, std::string_view proof) const;
 
  private:

@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 
 // ---- NVRTC
 
-// Functions of libnvrtc.so, which is opened at the first use.
+// Functions of NVRTC. The library is opened when nvrtc() is first called.
 struct Nvrtc {
   decltype(&::nvrtcCreateProgram) create = nullptr;
   decltype(&::nvrtcCompileProgram) compile = nullptr;
@@ -50,8 +50,9 @@ void find(void* library, const char* name, Function& function) {
   if (function == nullptr) throw Error(ErrorKind::kRuntime, cat("libnvrtc.so lacks ", name));
 }
 
-// Returns NVRTC's functions. Opens libtorch's libcaffe2_nvrtc.so first, because it is linked with
-// the NVRTC of PyTorch's wheel, which may be missing from the loader's search path.
+// Returns NVRTC's functions. Opens libtorch's libcaffe2_nvrtc.so if possible, otherwise
+// libnvrtc.so. The libnvrtc.so of PyTorch's wheel may be missing from the loader's search path, but
+// libcaffe2_nvrtc.so is linked with this library.
 const Nvrtc& nvrtc() {
   static const Nvrtc functions = [] {
     void* library = nullptr;
@@ -74,8 +75,8 @@ const Nvrtc& nvrtc() {
   return functions;
 }
 
-// Input of NVRTC. Text, options and NVRTC's version determine the compiled code, so key() hashes
-// all three.
+// Input of NVRTC. key() returns a hash of everything that determines the compiled code: the text,
+// the options and NVRTC's version.
 struct Source {
   std::string text;
   std::vector<std::string> options;
@@ -121,7 +122,8 @@ fs::path cache_folder() {
   return {};
 }
 
-// Returns the compiled code, from the cache if possible. Errors of the cache are ignored.
+// Returns the compiled code, from the cache if possible. Ignores errors in reading and writing the
+// cache.
 std::string code_of(const Source& source) {
   const fs::path folder = cache_folder();
   const fs::path file = folder.empty() ? fs::path() : folder / cat(source.key(), ".cubin");
@@ -130,7 +132,7 @@ std::string code_of(const Source& source) {
     try {
       return read_file(file);
     } catch (const Error&) {
-      // The cached file is unreadable: compiles again.
+      // The cached file is unreadable, so the source is compiled again.
     }
   }
   std::string code = compiled(source);
@@ -139,7 +141,7 @@ std::string code_of(const Source& source) {
       fs::create_directories(folder, ignored);
       write_file_atomically(file, code);
     } catch (const Error&) {
-      // The home folder may be read-only; the next process then compiles again.
+      // The cache's folder may be read-only. The next process then compiles the source again.
     }
   }
   return code;
@@ -156,7 +158,8 @@ Source source_of(Part part, at::ScalarType dtype, c10::DeviceIndex device) {
 
 using Key = std::tuple<c10::DeviceIndex, Part, at::ScalarType>;
 
-// The process's GPU modules: code that other threads compile, and the kernels loaded from it.
+// The compiled programs (Part) of this process, one module for each GPU, program and dtype. Other
+// threads compile the code; kernel() loads it.
 class Modules {
  public:
   static Modules& of_process() {
@@ -176,7 +179,8 @@ class Modules {
     }
   }
 
-  // Returns a kernel; null if its module cannot be compiled or loaded on this machine.
+  // Returns the kernel `name`, and waits if its module is still being compiled. Returns null if the
+  // module cannot be compiled or loaded on this machine.
   const void* kernel(const Key& key, const char* name) {
     const std::lock_guard lock(mutex_);
     Module& module = modules_[key];
@@ -222,7 +226,8 @@ class Modules {
 
 // ---- launches
 
-// Launches a kernel on the current stream. Returns false if the kernel is not available.
+// Launches a kernel on the current stream of `on`'s device. Returns false if the kernel is not
+// available.
 bool launch(Part part, const at::Tensor& on, const char* name, const Grid& grid, void** arguments) {
   const c10::cuda::CUDAGuard guard(on.device());
   const void* kernel =
@@ -243,10 +248,11 @@ void start_compiling(c10::Device device) {
   try {
     nvrtc();
   } catch (const Error&) {
-    return;  // the first use of a kernel reports the error
+    return;  // the first use of a kernel warns of the error
   }
-  // Waits for the compilations at exit, because they must end before NVRTC's static destructors
-  // run. Exit handlers run in reverse order of registration, so this one runs before NVRTC's.
+  // At exit, waits for the compilations, because they must end before NVRTC's static destructors
+  // run. Exit handlers run in reverse order of registration. This handler is registered after NVRTC
+  // was loaded, so it runs before NVRTC's destructors.
   std::atexit([] { Modules::of_process().wait(); });
   for (const Part part : kParts) {
     Modules::of_process().start({device.index(), part, at::kBFloat16});

@@ -1,9 +1,9 @@
 // Kernels that NVRTC compiles for this machine's GPU (kernel_text.h), as tensor::GpuKernels.
 //
-// The compiled code is kept in $XDG_CACHE_HOME/automesh/kernels, or ~/.cache/automesh/kernels,
-// under a hash of its source text, the compiler options (with the GPU's architecture) and NVRTC's
-// version. NVRTC is a dependency of PyTorch's CUDA wheels. If NVRTC is missing or fails, ATen's
-// operators run instead, after a warning.
+// The compiled code is cached in $XDG_CACHE_HOME/automesh/kernels or, without this variable, in
+// ~/.cache/automesh/kernels. The file name is a hash of the source text, the compiler options
+// (which contain the GPU's architecture) and NVRTC's version. NVRTC is a dependency of PyTorch's
+// CUDA wheels. If NVRTC is missing or fails, a warning is printed and ATen's operators run instead.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -14,7 +14,8 @@ namespace am::cuda {
 
 const tensor::GpuKernels& compiled_kernels();
 
-// Starts to compile the kernels for the device on other threads, so that the first use waits less.
+// Starts to compile all kernels for the device on other threads, so that the first use of a kernel
+// waits less.
 void start_compiling(c10::Device device);
 
 }  // namespace am::cuda

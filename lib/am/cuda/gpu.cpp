@@ -21,7 +21,7 @@ namespace am::cuda {
 namespace {
 
 int64_t count_gpus() {
-  // device_count() is never negative, so the cast does not change it.
+  // device_count() is never negative, so the cast does not change the count.
   return static_cast<unsigned char>(c10::cuda::device_count());
 }
 
@@ -35,9 +35,9 @@ int64_t count_gpus() {
               hint);
 }
 
-// Sets the mode of torch.cuda.set_sync_debug_mode from the environment variable AM_CUDA_SYNC_DEBUG:
-// each call that synchronizes the host with the GPU causes a warning ("warn") or an error
-// ("error").
+// Sets the mode of torch.cuda.set_sync_debug_mode from the environment variable AM_CUDA_SYNC_DEBUG.
+// With "warn", each call that synchronizes the host with the GPU causes a warning; with "error", an
+// error.
 void set_sync_debug_mode() {
   const char* mode = std::getenv("AM_CUDA_SYNC_DEBUG");
   if (mode == nullptr) return;

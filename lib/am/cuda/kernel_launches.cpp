@@ -15,7 +15,8 @@ std::atomic<Launch>& launcher() {
   return launch;
 }
 
-// Returns false if the kernel is not available or the grid is too large.
+// Launches the kernel `name`. Returns false if the kernel is not available or the grid is too
+// large.
 template <typename... Arguments>
 bool start(Part part, const at::Tensor& on, const char* name, const Grid& grid,
            Arguments... arguments) {
@@ -36,7 +37,7 @@ bool dense_packs(const Tensors&... all) {
   return ((all.is_contiguous() && aligned(all)) && ...);
 }
 
-// Returns a grid with one thread for each pack of 16 bytes.
+// Returns a grid with one thread for each pack (16 bytes) of x.
 Grid packs_of(const at::Tensor& x) {
   const int64_t lanes = kPackBytes / x.element_size();
   const int64_t packs = (x.numel() + lanes - 1) / lanes;
@@ -65,7 +66,7 @@ bool cross_entropy_gradient(const at::Tensor& out_Nv, const at::Tensor& logits_N
                first, ignored);
 }
 
-// Returns the kernel's name; null for an activation without a kernel.
+// Returns the name of the forward or backward kernel; null for an activation without a kernel.
 const char* name_of(model::Activation activation, bool backward) {
   switch (activation) {
     case model::Activation::kSilu:
@@ -100,8 +101,8 @@ bool gated_gradients(const at::Tensor& of_gate, const at::Tensor& of_up, const a
                up.const_data_ptr(), gate.numel());
 }
 
-// Division of rows among threads: `team` threads compute a row, which they read in packs of 16
-// bytes or element by element.
+// Division of rows among threads. A team of `team` threads computes each row. The team reads the
+// row in packs of 16 bytes or, if `in_packs` is false, element by element.
 struct Rows {
   bool in_packs = false;
   int team = 1;
@@ -109,8 +110,9 @@ struct Rows {
 };
 
 // Divides `rows` rows of `width` elements among teams (kernels/rms_norm.cu) of up to 512 threads. A
-// thread reads up to two packs of `lanes` elements (two elements if `in_packs` is false), and more
-// only in rows that are too wide for 512 threads. `in_packs`: all rows are aligned to packs.
+// thread reads up to two packs of `lanes` elements, or two elements if `in_packs` is false; it
+// reads more only in rows that are too wide for 512 threads. `in_packs`: whether all rows consist
+// of whole packs at multiples of 16 bytes.
 Rows teams_of(int64_t rows, int64_t width, bool in_packs, int64_t lanes) {
   constexpr int64_t kKept = 2, kMost = 512, kSmallBlock = 128;
   const int64_t reads = in_packs ? width / lanes : width;
@@ -132,7 +134,8 @@ float reciprocal(int64_t width) { return static_cast<float>(1.0 / static_cast<do
 const void* pointer(const at::Tensor& x) { return x.defined() ? x.const_data_ptr() : nullptr; }
 void* pointer_to_write(const at::Tensor& x) { return x.defined() ? x.mutable_data_ptr() : nullptr; }
 
-// Whether all rows of dense tensors begin at multiples of 16 bytes.
+// Whether each row of these dense tensors consists of whole packs at multiples of 16 bytes.
+// `width`: number of elements in a row. Undefined tensors are ignored.
 template <typename... Tensors>
 bool rows_in_packs(int64_t width, const at::Tensor& x, const Tensors&... all) {
   const int64_t lanes = kPackBytes / x.element_size();
@@ -164,7 +167,8 @@ bool rms_norm_gradients(const at::Tensor& of_x, const at::Tensor& of_weight_D,
   for (const at::Tensor& each : {of_x, of_weight_D, of_y, of_sum, x, inverse, weight_D}) {
     if (!is_dense(each)) return false;
   }
-  // Rows per partial sum of the weight's gradient: 16, or more if there would be over 1024 sums.
+  // Number of rows in each partial sum of the weight's gradient: 16, or more if 16 would result in
+  // over 1024 sums.
   const int64_t of_a_sum = std::max<int64_t>(16, (rows + 1023) / 1024);
   const int64_t sums = (rows + of_a_sum - 1) / of_a_sum;
   const bool in_packs = rows_in_packs(width, x, of_x, of_y, of_sum, weight_D);
@@ -206,8 +210,8 @@ bool sum_of_rows(const at::Tensor& sum_ND, const at::Tensor& rows_RD, const at::
                static_cast<int>(slot_Nk.size(1)));
 }
 
-// One rotated tensor, as input x and output y, with the memory layout of the rotation kernel's type
-// `Heads`. `heads` is 0 if there is no tensor.
+// Input x and output y of one rotated tensor. The memory layout is that of the rotation kernel's
+// type `Heads`. `heads` is the number of heads, or 0 if the tensor is undefined.
 struct RotatedHeads {
   void* y = nullptr;
   const void* x = nullptr;
@@ -220,7 +224,7 @@ RotatedHeads rotated_heads(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK) {
           x_BHTK.stride(0),          x_BHTK.stride(2),        x_BHTK.stride(1)};
 }
 
-// Whether the rotation kernel reads and writes whole packs of these tensors, or they are undefined.
+// Whether the rotation kernel can read x and write y in whole packs. Also true if x is undefined.
 bool rotates_packs(const at::Tensor& y_BTHK, const at::Tensor& x_BHTK) {
   if (!x_BHTK.defined()) return true;
   const int64_t lanes = kPackBytes / x_BHTK.element_size();

@@ -1,8 +1,8 @@
-// Grids and arguments of the GPU kernels (am/cuda/kernels/*.cu); this code does not depend on CUDA.
-// tensor::register_gpu_kernels(kernels_by(launch)) makes operators use the kernels.
+// Computes grids and arguments of the GPU kernels (am/cuda/kernels/*.cu), without depending on
+// CUDA. tensor::register_gpu_kernels(kernels_by(launch)) makes operators use the kernels.
 //
-// compiled_kernels.cpp launches on a GPU. Tests launch the same kernels, with the same grids and
-// arguments, on the host.
+// compiled_kernels.cpp launches the kernels on a GPU. Tests run the same kernels, with the same
+// grids and arguments, on the host.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,8 +19,8 @@ struct Grid {
   int threads = 256;   // per block
 };
 
-// Launches the kernel `name` for the device and dtype of `on`. `arguments` are pointers to the
-// kernel's arguments. Returns false if the kernel is not available.
+// Launches the kernel `name` for the device and dtype of `on`. `arguments` points to an array with
+// the address of each argument of the kernel. Returns false if the kernel is not available.
 using Launch = bool (*)(Part part, const at::Tensor& on, const char* name, const Grid& grid,
                         void** arguments);
 

@@ -25,7 +25,7 @@ std::vector<std::string> compile_options(Part part, std::string_view architectur
   std::vector<std::string> options = {cat("--gpu-architecture=sm_", architecture), "--std=c++17",
                                       "--device-as-default-execution-space", "-DAM_UNCONTRACTED=",
                                       cat("-DAM_BFLOAT16=", bfloat16 ? 1 : 0)};
-  // Drawn values equal the host's bit for bit only without fused multiply-adds.
+  // Without fused multiply-adds, the GPU draws the same values as the host bit by bit.
   if (part == Part::kDraw) options.emplace_back("--fmad=false");
   return options;
 }

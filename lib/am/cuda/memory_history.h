@@ -1,4 +1,4 @@
-// Implements tensor::MemoryHistory with PyTorch's caching allocator.
+// Implements tensor::MemoryHistory with the memory snapshots of PyTorch's CUDA allocator.
 #pragma once
 
 #include "am/tensor/memory_history.h"

@@ -21,9 +21,9 @@ namespace {
 
 using c10d::ProcessGroupNCCL;
 
-// An NCCL process group whose destructor ends its communicator: with shutdown() if there was no
-// error, so that peers still receive what this rank has sent; otherwise with abort(), because peers
-// may never arrive.
+// An NCCL process group whose destructor ends its communicator. If there was no error, the
+// destructor calls shutdown(), so that peers still receive the data that this rank has sent.
+// Otherwise the destructor calls abort(), because peers may never arrive.
 class NcclGroup final : public ProcessGroupNCCL {
  public:
   using ProcessGroupNCCL::ProcessGroupNCCL;
@@ -68,8 +68,8 @@ class NcclEngine final : public runtime::Engine {
     auto backend =
         c10::make_intrusive<NcclGroup>(std::move(store), static_cast<int>(index),
                                        static_cast<int>(group.ranks.size()), std::move(nccl));
-    // Creates the communicator now, because all ranks are known to have arrived, and because only
-    // an existing communicator can register user buffers.
+    // Creates the communicator now and not at the first collective, because all ranks are known to
+    // have arrived, and because only an existing communicator can register user buffers.
     backend->eagerConnectSingleDevice(device_);
     return backend;
   }
@@ -87,9 +87,11 @@ class NcclEngine final : public runtime::Engine {
   c10::Device device_;
 };
 
-// Throws Error(kRuntime) if libtorch was built with another nccl.h. ncclConfig_t is a member of
-// ProcessGroupNCCL::Options and grows with NCCL's versions; the constructor in libtorch writes the
-// fields that the nccl.h of libtorch's build declares.
+// Throws Error(kRuntime) if libtorch was built with another nccl.h than this plugin.
+// ProcessGroupNCCL::Options contains an ncclConfig_t, whose size grows with NCCL's versions. The
+// constructor of Options is in libtorch and uses the layout of libtorch's nccl.h. The function
+// calls this constructor and checks that members after the ncclConfig_t are where this plugin
+// expects them.
 void check_nccl_header() {
   using Options = ProcessGroupNCCL::Options;
   constexpr size_t kSlack = 1024;  // for the fields of a larger ncclConfig_t

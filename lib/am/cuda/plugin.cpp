@@ -1,4 +1,4 @@
-// Exports of libautomesh_cuda.so; see am/runtime/engine_plugin.h.
+// The exported function of libautomesh_cuda.so, the CUDA plugin; see am/runtime/engine_plugin.h.
 #include <nccl.h>
 
 #include "am/cuda/compiled_kernels.h"

@@ -1,4 +1,4 @@
-// Reads batches of samples, in the sampler's order.
+// Reads batches of samples in the data order (sampler.h).
 //
 //   std::vector<DataSource> sources;
 //   sources.push_back({.samples = open_samples(spec, {.seq_len = 128})});
@@ -32,7 +32,7 @@ struct Batch {
 struct DataSource {
   std::unique_ptr<SampleSource> samples;
   double weight = 1.0;
-  int64_t epochs = 0;  // epochs after which the source is left out; 0: no limit
+  int64_t epochs = 0;  // number of epochs after which the source is left out; 0: no limit
 };
 
 class BatchReader {
@@ -42,19 +42,21 @@ class BatchReader {
   const std::vector<DataSource>& sources() const { return sources_; }
   const Sampler& sampler() const { return sampler_; }
 
-  // Returns one line for the log per source.
+  // Returns one line per source, for the log.
   std::vector<std::string> descriptions() const;
   // Returns the number of tokens in the files of all sources.
   int64_t tokens() const;
-  // Returns a hash by which a change of the data or of the mixture is detected.
+  // Returns a hash that changes if the data change or, with several sources, if their weights or
+  // epochs change.
   std::string fingerprint() const;
 
   // Returns the sequences at positions [first, first + count) of the data order.
   Batch read_batch(int64_t first, int64_t count) const;
-  // Returns the number of labels that the loss counts at positions [first, first + count).
+  // Returns the number of labels that the loss counts in the sequences at positions [first, first +
+  // count) of the data order.
   int64_t counted_labels(int64_t first, int64_t count) const;
-  // Returns a rank's sequences of micro-batch `micro_batch`. The global batch begins at position
-  // `place` of the data order.
+  // Returns the sequences of micro-batch `micro_batch` for the rank that `layout` describes.
+  // `place` is the position in the data order at which the global batch begins.
   Batch read_micro_batch(int64_t place, int64_t micro_batch, const BatchLayout& layout) const;
 
  private:

@@ -38,7 +38,7 @@ std::optional<chat::ChatTemplate> template_beside(const std::string& tokenizer) 
   return chat::ChatTemplate::find_in(folder_of(tokenizer));
 }
 
-// Converts conversations to examples. Throws Error(kPlan) for a token id outside the vocabulary.
+// Converts conversations to examples. Throws Error(kPlan) for a token id outside [0, vocab_size).
 std::vector<Example> read_examples(const ConversationReader& reader, const JsonObjects& objects,
                                    int64_t vocab_size) {
   std::vector<Example> examples;
@@ -98,7 +98,7 @@ std::unique_ptr<SampleSource> open_chat(const DataSpec& spec, const SampleOption
 
 std::unique_ptr<SampleSource> make_synthetic_chat(const DataSpec& spec,
                                                   const SampleOptions& options) {
-  constexpr int64_t kRows = 64;  // approximate number of rows
+  constexpr int64_t kRows = 64;  // approximate number of rows (of seq_len tokens)
   const auto word = [&](int64_t example, int64_t i) {
     return philox4x32(static_cast<uint64_t>(spec.seed), static_cast<uint64_t>(example),
                       static_cast<uint64_t>(i));

@@ -1,5 +1,5 @@
-// Opens data of the kind "chat": files of conversations (conversation.h), each in JSON Lines, a
-// JSON array or Parquet. The token ids of all conversations stay in memory.
+// Opens data of the kind "chat": files of conversations (conversation.h). A file contains JSON
+// Lines, a JSON array or a Parquet table. The token ids of all conversations stay in memory.
 #pragma once
 
 #include <filesystem>
@@ -12,13 +12,14 @@
 
 namespace am::data {
 
-// Reads and tokenises conversations on spec.threads threads.
+// Reads and tokenises the conversations of `files` on spec.threads threads, and returns them as
+// examples.
 Examples read_chat(const DataSpec& spec, const Tokenizer& tokenizer,
                    const std::vector<std::filesystem::path>& files);
 // Implements open_samples() for the kind "chat".
 std::unique_ptr<SampleSource> open_chat(const DataSpec& spec, const SampleOptions& options);
-// Implements open_samples() for the kind "synthetic_chat": examples of random ids and lengths, in
-// which about a third of the labels count.
+// Implements open_samples() for the kind "synthetic_chat": examples with random lengths and random
+// token ids. The loss counts about a third of the labels.
 std::unique_ptr<SampleSource> make_synthetic_chat(const DataSpec& spec,
                                                   const SampleOptions& options);
 

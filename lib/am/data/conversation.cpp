@@ -26,7 +26,7 @@ bool is_of_assistant(const Json& message) {
   return message.is_object() && message.value("role", Json()) == "assistant";
 }
 
-// Converts a string to a list of one message by `role`. Returns any other value unchanged.
+// Converts a string to a list with one message of role `role`. Returns any other value unchanged.
 Json messages_of(const Json& value, const char* role) {
   if (!value.is_string()) return value;
   return Json::array({Json{{"role", role}, {"content", value}}});
@@ -41,7 +41,7 @@ ConversationReader::ConversationReader(const Tokenizer& tokenizer,
   if (options_.split_special_tokens) guarded_tokens_ = guarded_tokens(tokenizer.special_tokens());
 }
 
-// Returns the name that a key has in the file.
+// Returns the name that the file uses for the key `name`, according to data.columns.
 std::string ConversationReader::key_of(std::string_view name) const {
   std::string key(name);
   for (const auto& [ours, theirs] : options_.columns) {
@@ -58,8 +58,8 @@ std::vector<std::string> ConversationReader::keys() const {
   return keys;
 }
 
-// Returns the line's value for the key `name`, which is key_of(name) in the file. Returns null if
-// the line lacks the key or has null as its value.
+// Returns the line's value for the key `name`, whose name in the file is key_of(name). Returns null
+// if the line lacks the key, or if the value is null.
 const Json* ConversationReader::column(const Json& line, std::string_view name) const {
   const auto found = line.find(key_of(name));
   return found == line.end() || found->is_null() ? nullptr : &*found;
@@ -175,7 +175,8 @@ Example ConversationReader::of_messages(const Json& messages, const Json* tools,
   return example;
 }
 
-// Returns the parts of the text that the assistant generates; for LossOn::kLast, only the last one.
+// Returns the parts of the text that the assistant generates; for LossOn::kLast, only the last
+// part.
 std::vector<ConversationReader::Span> ConversationReader::generated_spans(
     const chat::ChatRequest& request, const chat::Rendered& whole, const std::string& where) const {
   std::vector<Span> spans;
@@ -191,7 +192,8 @@ std::vector<ConversationReader::Span> ConversationReader::generated_spans(
     size_t begin = before.size();
     bool found = starts_with(whole.text, before);
     if (!found) {
-      // The generation prompt may open a part that the message lacks, for example "<think>".
+      // The generation prompt may end with text that the rendered message lacks, for example
+      // "<think>".
       const std::string without = template_->render(part).text;
       begin = common_length(before, whole.text);
       found = starts_with(whole.text, without) && begin >= without.size();

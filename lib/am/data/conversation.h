@@ -6,14 +6,14 @@
 //
 // A line, or a row of a Parquet file, is an object with one of these sets of keys:
 //
-//   messages            [{"role": "user", "content": ".."}, ..]; also "tools"
-//   prompt, completion  two texts, or two lists of messages
-//   input_ids, labels   token ids, and per token its id or -100 (not counted); without labels all
-//                       ids count
+//   messages            [{"role": "user", "content": ".."}, ..]; optionally "tools"
+//   prompt, completion  two texts or two lists of messages; optionally "tools"
+//   input_ids, labels   token ids; and for each token, the id again, or -100 if the loss does not
+//                       count the token. Without labels, and with LossOn::kAll, all tokens count.
 //
-// With LossOn::kAssistant, the loss counts the tokens that overlap with a part of the text that the
-// assistant generates: the {% generation %} blocks of the template or, without such blocks, the
-// text that a message of the assistant adds after the generation prompt.
+// With LossOn::kAssistant, the loss counts the tokens that overlap with text that the assistant
+// generates. If the template has {% generation %} blocks, this is the text in the blocks.
+// Otherwise, it is the text that each message of the assistant adds after the generation prompt.
 #pragma once
 
 #include <optional>
@@ -32,7 +32,8 @@ namespace am::data {
 
 struct ConversationOptions {
   LossOn loss_on = LossOn::kAssistant;
-  // Pairs of a key above and its name in the file, for example {"messages", "conversations"}.
+  // Pairs of a key that read() expects and its name in the file, for example {"messages",
+  // "conversations"}.
   std::vector<std::pair<std::string, std::string>> columns = {};
   std::optional<int64_t> end_token = {};  // appended to a completion if there is no template
   // Whether special tokens in messages, prompts and completions are tokenised as ordinary text.
@@ -41,15 +42,16 @@ struct ConversationOptions {
 
 class ConversationReader {
  public:
-  // If `chat_template` is null, read() accepts only token ids, and prompts and completions that are
-  // texts. The tokenizer and the template must outlive the object.
+  // If `chat_template` is null, read() accepts only lines with token ids, and lines whose prompt
+  // and completion are texts. The tokenizer and the template must outlive the object.
   ConversationReader(const Tokenizer& tokenizer, const chat::ChatTemplate* chat_template,
                      ConversationOptions options);
 
-  // Returns the keys that read() may read, by their names in the file.
+  // Returns the names in the file of all keys that read() may read.
   std::vector<std::string> keys() const;
-  // Converts a line to an example. `where` names the line in error messages. Throws Error(kFormat)
-  // if the keys above are missing or have wrong values, and the errors of the template.
+  // Converts a line, parsed as JSON, to an example. `where` names the line in error messages.
+  // Throws Error(kFormat) if the line has none of the sets of keys described above, or has wrong
+  // values for them; also throws the errors of the template.
   Example read(const Json& line, const std::string& where) const;
 
  private:

@@ -19,18 +19,19 @@ namespace fs = std::filesystem;
 
 namespace {
 
-constexpr size_t kBlockBytes = size_t{4} << 20;  // number of decompressed bytes per block
+constexpr size_t kBlockBytes = size_t{4} << 20;  // number of bytes to decompress at a time
 constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr std::string_view kGzip("\x1f\x8b\x08", 3);
 constexpr std::string_view kZstd("\x28\xb5\x2f\xfd", 4);
 
-// A stream of decompressed bytes.
+// Decompresses a file, piece by piece.
 class Inflater {
  public:
   virtual ~Inflater() = default;
-  // Appends up to `most` bytes to `out`. Appends nothing at the end of the data.
+  // Appends the next decompressed bytes, up to `most`, to `out`. Appends nothing at the end of the
+  // data.
   virtual void read(std::string& out, size_t most) = 0;
-  virtual size_t consumed() const = 0;  // number of compressed bytes that were read
+  virtual size_t consumed() const = 0;  // number of compressed bytes read so far
 };
 
 [[noreturn]] void fail_to_unpack(const fs::path& path, std::string_view reason) {
@@ -55,9 +56,9 @@ class GzipInflater : public Inflater {
     stream_.next_out = reinterpret_cast<Bytef*>(out.data() + before);
     stream_.avail_out = static_cast<uInt>(most);
     while (stream_.avail_out > 0) {
-      if (ended_) {  // a file may have several members, as `cat a.gz b.gz` makes
+      if (ended_) {  // another gzip member may follow, as after `cat a.gz b.gz`
         if (bytes_.find_first_not_of('\0', at_) == std::string_view::npos) {
-          at_ = bytes_.size();  // padding, which gzip ignores too
+          at_ = bytes_.size();  // zero padding, which gzip ignores too
           break;
         }
         inflateReset(&stream_);
@@ -120,7 +121,7 @@ class ZstdInflater : public Inflater {
   fs::path path_;
   ZSTD_inBuffer in_;
   ZSTD_DStream* stream_;
-  size_t hint_ = 1;  // last result of ZSTD_decompressStream(); 0: a frame is complete
+  size_t hint_ = 1;  // last result of ZSTD_decompressStream(); 0: the frame is complete
 };
 
 std::string_view text_of(const MappedFile& map) {
@@ -145,7 +146,8 @@ DataFile::DataFile(const fs::path& path, std::string_view wanted)
   if (name_.extension() == ".gz" || name_.extension() == ".zst") name_.replace_extension();
 }
 
-// Throws Error(kFormat) if the decompressed content is an archive, a table or another known format.
+// Throws Error(kFormat) if the decompressed content begins like an archive, a table or another
+// known format. `beginning`: the first bytes of the content.
 void DataFile::refuse_packed(std::string_view beginning) const {
   refuse_known_format(path_, std::as_bytes(std::span(beginning)), wanted_);
   constexpr size_t kTarMagic = 257;
@@ -190,7 +192,7 @@ void DataFile::for_blocks(const std::function<bool(const DataBlock&)>& visit) co
     if (!ended) {
       const size_t in_new = std::string_view(block).substr(before).rfind('\n');
       if (in_new == std::string_view::npos) {
-        rest = std::move(block);  // a line longer than a block
+        rest = std::move(block);  // the line does not end in this block
         continue;
       }
       const size_t end = before + in_new;

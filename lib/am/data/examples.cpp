@@ -113,8 +113,8 @@ class PackedExamples : public SampleSource {
     }
   }
 
-  // Hashes all ids and masks. The fingerprint of a token stream, in contrast, hashes only some
-  // tokens.
+  // Hashes the token ids and loss masks of all examples. The fingerprint of a token stream, in
+  // contrast, hashes only some tokens.
   std::string fingerprint() const override {
     uint64_t hash = hash_name(cat(options_.seq_len, " ", size()));
     for (int64_t i = 0; i < examples_.size(); ++i) {
@@ -124,15 +124,15 @@ class PackedExamples : public SampleSource {
   }
 
  private:
-  // The first tokens of an example.
+  // An example as it is trained: the whole example, or its first tokens if it is too long.
   struct Part {
     int64_t example = 0;
     int64_t length = 0;  // number of tokens, at least 2
-    int64_t labels = 0;  // number of labels that count
+    int64_t labels = 0;  // number of labels that the loss counts
   };
 
-  // Returns the number of labels that count among the first `length` tokens of an example. The
-  // first token is never a label.
+  // Returns the number of labels that the loss counts among the first `length` tokens of an
+  // example. An example's first token is never a label.
   static int64_t counted_in(const Examples& examples, int64_t example, int64_t length) {
     const auto counted = examples.counted(example).first(static_cast<size_t>(length));
     return counted.empty() ? 0 : std::count(counted.begin() + 1, counted.end(), char{1});

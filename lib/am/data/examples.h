@@ -1,12 +1,12 @@
-// Examples for fine-tuning: token ids, of which the loss counts only some.
+// Examples for fine-tuning: token ids, and a mask of the tokens that the loss counts.
 //
 //   Examples examples;
 //   examples.add({.ids = {1, 7, 8, 2}, .counted = {false, false, true, true}});
 //   const auto samples = pack_examples(std::move(examples), {.seq_len = 128}, "chat: a.jsonl");
 //
-// A row holds one or more examples, none of which continues in another row, and then padding. The
-// positions of each example begin at 0, so that attention stays inside of it. An example of n
-// tokens takes n - 1 positions: its last token is only a label.
+// A row holds one or more whole examples, and then padding. The position ids of each example begin
+// at 0, so attention does not cross from one example to another. The last token of an example is
+// only a label, so an example of n tokens occupies n - 1 positions of a row.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ struct Example {
   std::vector<bool> counted;  // for each token: whether the loss counts its prediction
 };
 
-// Examples in order, 5 bytes per token.
+// A list of examples, stored in 5 bytes per token (id and mask).
 class Examples {
  public:
-  // Adds an example. Ids must be below 2^31.
+  // Appends an example. Ids must be below 2^31.
   void add(const Example& example);
 
   int64_t size() const { return static_cast<int64_t>(begin_.size()) - 1; }
@@ -38,18 +38,19 @@ class Examples {
  private:
   std::vector<int32_t> ids_;
   std::vector<char> counted_;
-  std::vector<int64_t> begin_ = {0};  // index of each example's first token, and the end
+  std::vector<int64_t> begin_ = {0};  // index of each example's first token; last: number of tokens
 };
 
 struct ExampleOptions {
   int64_t seq_len = 0;
-  int64_t max_length = 0;   // longest example in tokens, at most seq_len + 1; 0: seq_len + 1
+  int64_t max_length = 0;   // maximum tokens per example; 0 or above seq_len + 1: seq_len + 1
   bool drops_long = false;  // leaves longer examples out, instead of cutting their ends off
   bool packs = true;        // several examples per row, instead of one
 };
 
-// Returns the examples as rows. Leaves out examples without a counted label. Throws Error(kPlan) if
-// none is left. `what` describes the data, for example "chat: a.jsonl".
+// Returns the examples, arranged in rows of seq_len positions. Leaves out examples without a label
+// that the loss counts. Throws Error(kPlan) if no example remains. `what` describes the data, for
+// example "chat: a.jsonl".
 std::unique_ptr<SampleSource> pack_examples(Examples examples, const ExampleOptions& options,
                                             const std::string& what);
 

@@ -1,5 +1,6 @@
-// Detects the format of a data file by its name and its first bytes. Training on the bytes of a
-// compressed file or of a table must be an error, because the loss would look plausible.
+// Detects the format of a data file by its name and its first bytes. Training on the raw bytes of a
+// compressed file or a table (Parquet, Arrow) would go unnoticed, because the loss would look
+// plausible. refuse_known_format() therefore throws for these formats.
 #pragma once
 
 #include <cstddef>
@@ -24,8 +25,9 @@ enum class TextShape {
 };
 
 // Returns the shape of a file whose content begins with `beginning`. kJsonLines: the name ends with
-// .jsonl or .ndjson, or the first line is an object with the key "text". kJsonArray: the content
-// begins with "[" and an object. Throws Error(kFormat) for a file named .json with other JSON.
+// .jsonl or .ndjson, or the first line that is not blank is an object with the key "text".
+// kJsonArray: the content begins with "[" and "{". Throws Error(kFormat) for any other content that
+// begins with "[" or "{" in a file named .json.
 TextShape shape_of(const std::filesystem::path& file, std::string_view beginning);
 
 }  // namespace am::data

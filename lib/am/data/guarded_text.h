@@ -1,6 +1,7 @@
-// Marks the special tokens that occur in the content of messages with a guard character. In the
-// rendered text, the guard distinguishes them from special tokens that the chat template adds
-// (data.split_special_tokens).
+// Supports data.split_special_tokens for conversations. Before a chat template renders the
+// messages, a guard character is inserted into each special token that the messages contain. In the
+// rendered text, a special token with a guard came from a message; one without came from the
+// template.
 //
 //   const Trie tokens = guarded_tokens({"<|im_end|>"});
 //   const TextGuard guard(tokens, dump_json(request.messages, -1));
@@ -20,24 +21,26 @@
 
 namespace am::data {
 
-// Returns the special tokens that a guard can mark. Tokens of one character are left out, because
-// the guard is put behind the first character.
+// Returns a trie of the special tokens that a guard can mark. Tokens of one character are left out,
+// because a guard must lie inside the token, behind its first character.
 Trie guarded_tokens(const std::vector<std::string>& special_tokens);
 
 class TextGuard {
  public:
-  // Chooses one of four guard characters that does not occur in `texts`; throws Error(kFormat) if
-  // all occur. `tokens` is the result of guarded_tokens(), and must outlive the object.
+  // Chooses a guard that does not occur in `texts` from four candidate characters. Throws
+  // Error(kFormat) if `texts` contains all four. `tokens` is the result of guarded_tokens(), and
+  // must outlive the object.
   TextGuard(const Trie& tokens, std::string_view texts);
 
-  // Puts a guard behind the first character of each special token in the strings of a value. Keys
-  // of objects stay as they are.
+  // Inserts a guard behind the first character of each special token in all strings inside `value`.
+  // The keys of objects do not change.
   void guard(Json& value) const;
-  // Removes the guards from a text. Returns the ascending offsets, in the new text, of the bytes
-  // that followed them.
+  // Removes the guards from `text`. Returns, for each guard in order, the byte offset in the new
+  // text of the byte that followed the guard.
   std::vector<size_t> remove(std::string& text) const;
-  // Converts an offset in the text before remove() to one in the text after it. An offset within a
-  // guard becomes that of the byte that followed the guard. `guards`: the result of remove().
+  // Converts a byte offset in the text before remove() to the offset of the same byte after
+  // remove(). An offset inside a guard becomes the offset of the byte that followed the guard.
+  // `guards`: the result of remove().
   size_t without_guards(size_t offset, const std::vector<size_t>& guards) const;
 
  private:

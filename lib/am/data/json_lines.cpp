@@ -15,8 +15,8 @@ bool is_array(std::string_view text) {
   return begin != std::string_view::npos && text[begin] == '[';
 }
 
-// Parses the data's JSON, which must not be nested deeply, because chat templates visit it
-// recursively. Returns a discarded value for invalid JSON.
+// Parses `text`. Throws Error(kFormat) if the JSON nests too deeply, because chat templates process
+// values recursively. For invalid JSON, returns a value whose is_discarded() is true.
 Json parse(std::string_view text, const std::string& where) {
   if (nests_too_deeply(text)) {
     throw Error(ErrorKind::kFormat, cat(where, ": the JSON is nested deeper than 100 levels"));
@@ -47,7 +47,9 @@ void visit_array(const DataFile& file, const std::function<void(JsonObjects)>& v
 void visit_table(const DataFile& file, std::span<const std::string> keys, int64_t bytes,
                  const std::function<void(JsonObjects)>& visit) {
   const formats::parquet::Table table(file.path(), file.stored());
-  constexpr size_t kMostRows = 1 << 16;  // per call; rows without any of `keys` have 0 bytes
+  // Maximum number of rows per call of `visit`. `bytes` does not limit rows that contain none of
+  // `keys`: their size counts as 0.
+  constexpr size_t kMostRows = 1 << 16;
   JsonObjects objects;
   int64_t size = 0;
   const auto flush = [&](int64_t last) {
@@ -93,8 +95,8 @@ void for_each_objects(const DataFile& file, std::span<const std::string> keys, i
       if (objects.lines.empty()) return;
       objects.file = file.path().string();
       objects.block = block;
-      // A block without an owner is an entire uncompressed file, of which `left` bytes follow the
-      // objects.
+      // A block without an owner is a whole uncompressed file. The last `left` bytes of this block
+      // follow the objects that are passed now.
       const auto left = static_cast<int64_t>(block.text.data() + block.text.size() - end);
       objects.file_bytes = block.file_bytes - (block.owner ? 0 : left);
       visit(std::exchange(objects, {}));

@@ -27,7 +27,7 @@ void widen(const std::byte* from, std::span<int64_t> out) {
   }
 }
 
-// Reads tokens [first, first + out.size()) of one file.
+// Reads the tokens [first, first + out.size()) of `file` into `out`.
 void read_tokens(const TokenFile& file, int64_t first, std::span<int64_t> out) {
   const std::byte* from = file.map.bytes().data() + file.begin + first * token_bytes(file.type);
   switch (file.type) {
@@ -59,7 +59,8 @@ void check_ids(const TokenFile& file, int64_t first, std::span<const int64_t> id
 }
 
 // Throws Error(kFormat) if a file that is read as uint16 evidently contains wider integers: every
-// second uint16 is 0. Without this check, half of the data set would be token 0.
+// second of its first 4096 values is 0. Without this check, half of the tokens in training would be
+// token 0.
 void refuse_wider_integers(const TokenFile& file) {
   constexpr int64_t kLooked = 4096;
   constexpr int64_t kFew = 16;
@@ -79,23 +80,24 @@ void refuse_wider_integers(const TokenFile& file) {
               "set data.token_dtype = \"uint32\"; convert 64-bit integers to uint32 first");
 }
 
-// The header of a shard: 256 integers of 32 bits. The first is a magic number, and the third the
-// number of tokens. Sources: llm.c (dev/data), modded-nanogpt (data/), and NeMo AutoModel's
-// datasets/llm/nanogpt_dataset.py, whose fourth integer is the number of bytes per token.
+// The header of a token shard consists of 256 int32 values. The first is a magic number, and the
+// third is the number of tokens. After the magic number kSizedMagic, the fourth is the number of
+// bytes per token. Sources: llm.c (dev/data), modded-nanogpt (data/), and NeMo AutoModel's
+// datasets/llm/nanogpt_dataset.py (kSizedMagic).
 constexpr int64_t kShardHeaderBytes = 1024;
 constexpr int32_t kUint16Magic = 20240520;
 constexpr int32_t kUint32Magic = 20240801;
 constexpr int32_t kSizedMagic = 278895051;
 
-// Returns the bytes per token of a shard; 0 if the file does not begin with a header of a shard.
+// Returns the bytes per token of a shard; 0 if `header` is not a shard's header.
 int64_t bytes_of_shard(std::span<const int32_t> header) {
   if (header[0] == kUint16Magic) return 2;
   if (header[0] == kUint32Magic) return 4;
   return header[0] == kSizedMagic && (header[3] == 2 || header[3] == 4) ? header[3] : 0;
 }
 
-// Sets the type and the place of the tokens from the header of a shard. Returns false if the file
-// does not begin with one.
+// Sets file.type, file.begin and file.size from the header of a shard. Returns false if the file
+// does not begin with a shard's header. Throws Error(kFormat) if the shard is truncated.
 bool read_shard_header(TokenFile& file) {
   const auto bytes = file.map.bytes();
   std::array<int32_t, 4> header{};

@@ -20,7 +20,7 @@ int64_t token_bytes(TokenType type);
 // Parses "uint16" or "uint32"; throws Error(kPlan) for other names.
 TokenType parse_token_dtype(std::string_view name);
 
-// A memory-mapped file of tokens. Its first `size` tokens are used.
+// A memory-mapped file of tokens. Readers use its first `size` tokens.
 struct TokenFile {
   std::filesystem::path path;
   MappedFile map;
@@ -29,19 +29,21 @@ struct TokenFile {
   int64_t begin = 0;  // number of bytes before the first token
 };
 
-// Opens a headerless file. Throws Error(kIo) if it cannot be read, Error(kFormat) if it is empty,
-// its size is not a multiple of the token size, or it begins like a file of another format.
+// Opens a headerless file. Throws Error(kIo) if the file cannot be read. Throws Error(kFormat) if
+// the file is empty, if its size is not a multiple of the token size, or if its first bytes are the
+// signature of another format.
 TokenFile open_token_file(const std::filesystem::path& path, TokenType type);
 
-// Opens a file of the kind "tokens": a shard of llm.c, modded-nanogpt or NeMo AutoModel's
-// NanogptDataset, whose header of 1,024 bytes has the token type, or a headerless file of `type`.
-// Throws the errors of open_token_file(), and Error(kFormat) for a shard that is truncated, and for
-// uint16 if the integers are evidently wider.
+// Opens a file of the kind "tokens": a headerless file of `type`, or a shard of llm.c,
+// modded-nanogpt or NeMo AutoModel's NanogptDataset. The header of a shard (1,024 bytes) determines
+// its token type. Throws the errors of open_token_file(). Also throws Error(kFormat) if a shard is
+// truncated, or if `type` is uint16 and the integers of a headerless file are evidently wider.
 TokenFile open_shard_or_headerless(const std::filesystem::path& path, TokenType type);
 
-// Opens Megatron's pair of files: `path` is PREFIX.bin, PREFIX.idx or PREFIX. The index contains
-// the token type and the sequences, which must be contiguous, as Megatron writes them; sequence
-// borders are ignored.
+// Opens Megatron's pair of files: `path` is PREFIX.bin, PREFIX.idx or PREFIX. The index file
+// determines the token type. The returned tokens do not show where sequences begin. Throws
+// Error(kIo) if a file cannot be read. Throws Error(kFormat) if a file is damaged, or if the
+// sequences are not contiguous (Megatron writes contiguous sequences).
 TokenFile open_megatron_file(const std::filesystem::path& path);
 
 // Returns the number of tokens of each sequence in Megatron's index file. Throws Error(kFormat) if
@@ -57,7 +59,8 @@ class MegatronWriter {
  public:
   MegatronWriter(const std::filesystem::path& prefix, TokenType type);
 
-  // Appends sequences. `lengths`: number of tokens of each; their sum is the number of ids.
+  // Appends sequences. `ids` holds the tokens of all sequences, one after the other. `lengths`
+  // holds the number of tokens of each sequence; the sum of `lengths` must be ids.size().
   void add(std::span<const uint32_t> ids, std::span<const int32_t> lengths);
   // Writes the index, and syncs both files.
   void finish();
@@ -72,7 +75,8 @@ class MegatronWriter {
 // A TokenSource that concatenates the tokens of several files.
 class MappedTokens : public TokenSource {
  public:
-  // `description`: text for the log; empty: the default text, which names the files.
+  // `description`: the result of description(). If empty, description() names the first file and
+  // the numbers of other files and of tokens.
   MappedTokens(std::string kind, std::vector<TokenFile> files, int64_t vocab_size,
                std::string description = {});
 

@@ -1,9 +1,10 @@
-// Megatron's indexed data set, version 1: PREFIX.bin holds the tokens, PREFIX.idx is
+// Megatron's indexed data set, version 1. PREFIX.bin holds the tokens. PREFIX.idx consists of these
+// little-endian fields, where S is the number of sequences, and D the number of documents plus 1:
 //
-//   "MMIDIDX\0\0", u64 version = 1, u8 type, u64 sequences S, u64 documents D,
+//   "MMIDIDX\0\0", u64 version = 1, u8 type, u64 S, u64 D,
 //   S x i32 lengths in tokens, S x i64 byte offsets into PREFIX.bin, D x i64 document borders
 //
-// all little-endian. Longer indices (multimodal data) continue after that; the rest is ignored.
+// The reader ignores the document borders and all bytes behind them (fields of multimodal data).
 #include <algorithm>
 #include <array>
 #include <cstring>
@@ -36,8 +37,8 @@ struct TypeCode {
   uint8_t code;
   TokenType type;
 };
-// Codes of Megatron's types, without signed bytes and floating-point numbers, which cannot be
-// tokens.
+// Megatron's codes of the data types that tokens can have. The codes of int8 and of floating-point
+// types are left out.
 constexpr std::array<TypeCode, 5> kTypeCodes = {{{1, TokenType::kUint8},
                                                  {3, TokenType::kInt16},
                                                  {4, TokenType::kInt32},
@@ -93,8 +94,8 @@ void write_as(FileWriter& file, std::span<const uint32_t> ids) {
   file.write(values.data(), values.size() * sizeof(T));
 }
 
-// Returns the sum of the sequences' lengths. Throws if a sequence does not begin where the previous
-// one ended.
+// Returns the sum of the sequences' lengths. Throws Error(kFormat) if a length is negative, or if a
+// sequence does not begin where the previous sequence ends. `width`: bytes per token.
 int64_t count_tokens(std::span<const std::byte> index, uint64_t sequences, int64_t width,
                      const std::filesystem::path& path) {
   const size_t pointers = kHeaderBytes + sequences * sizeof(int32_t);

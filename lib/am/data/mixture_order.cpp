@@ -10,7 +10,7 @@ namespace am::data {
 namespace {
 
 constexpr int64_t kUnits = int64_t{1} << 40;  // sum to which the weights are scaled before rounding
-constexpr int64_t kBetweenMarks = int64_t{1} << 14;
+constexpr int64_t kBetweenMarks = int64_t{1} << 14;  // positions from one of marks_ to the next
 
 }  // namespace
 
@@ -40,15 +40,18 @@ void MixtureOrder::share_out(State& state) const {
   }
 }
 
-// Draws the next sample: among the sources that Tijdeman's condition admits, from the one whose
-// share requires a sample soonest. Returns nullopt if no source has samples left.
+// Draws the next sample by Tijdeman's algorithm, and returns its source. The excess of a source is
+// its share at this position minus the samples drawn from it; n is the number of active sources.
+// Candidates are the sources whose excess is at least 1 / (2n-2). The algorithm draws from the
+// candidate whose excess would first reach 1 - 1 / (2n-2) without a draw. Returns nullopt if no
+// source has samples left.
 std::optional<size_t> MixtureOrder::advance(State& state) const {
   __extension__ using Wide = __int128;
   if (state.active.empty()) return std::nullopt;
   const auto sources = static_cast<int64_t>(state.active.size());
   const int64_t parts = std::max<int64_t>(1, 2 * sources - 2);
   std::optional<size_t> chosen;
-  Wide slack = 0;  // units that the chosen source may gain before it must be drawn, times `parts`
+  Wide slack = 0;  // credit that the chosen source may gain before it must be drawn, times `parts`
   for (const size_t i : state.active) {
     state.credits[i] += units_[i];
     const Wide credit = static_cast<Wide>(state.credits[i]) * parts;

@@ -6,9 +6,9 @@
 // After any number n of samples, the number of samples drawn from a source differs by less than one
 // from the source's share, n * weight / (sum of weights). This is the chairman assignment: R.
 // Tijdeman, "The chairman assignment problem", Discrete Mathematics 32 (1980). When a source has no
-// samples left, it is left out, and the shares of the remaining sources count from that position
-// on. The order is computed with integers from the weights and limits alone, so it is the same on
-// every machine.
+// samples left, the order continues without this source, and the shares of the remaining sources
+// count from that position on. The order is computed in integer arithmetic from the sources'
+// weights and limits alone, so the order is the same on every machine.
 #pragma once
 
 #include <cstddef>
@@ -33,9 +33,9 @@ class MixtureOrder {
 
   explicit MixtureOrder(const std::vector<Source>& sources);
 
-  // Returns the source of the sample at position `place`; nullopt beyond the last sample. Begins at
-  // the position of the previous call, or at a stored earlier position, and computes all positions
-  // up to `place`: 10^8 positions take seconds.
+  // Returns the source of the sample at position `place`; nullopt beyond the last sample. Computes
+  // all positions between the previous call's position, or a stored earlier position, and `place`:
+  // 10^8 positions take seconds.
   std::optional<Turn> turn(int64_t place) const;
   // Returns for each source the number of samples drawn at positions before `place`.
   std::vector<int64_t> counts(int64_t place) const;
@@ -46,18 +46,20 @@ class MixtureOrder {
   struct State {
     int64_t place = 0;
     std::vector<int64_t> counts;
-    std::vector<int64_t> credits;  // share minus samples, in units of 1 / total
-    std::vector<size_t> active;    // sources that have samples left
+    std::vector<int64_t> credits;  // (share minus drawn samples) times `total`
+    std::vector<size_t> active;    // indices of the sources that have samples left
     int64_t total = 0;             // sum of the active sources' units
   };
 
-  // Restarts the shares, among the sources that have samples left.
+  // Sets `active` to the sources that have samples left, and restarts their shares: all credits
+  // become 0.
   void share_out(State& state) const;
   std::optional<size_t> advance(State& state) const;
-  // Returns the state before the draw at `place`, or at the end. The caller must hold mutex_.
+  // Returns the state before the draw at position `place`; if the order ends earlier, the state at
+  // its end. The caller must hold mutex_.
   const State& walk_to(int64_t place) const;
 
-  std::vector<int64_t> units_;  // weights as integers
+  std::vector<int64_t> units_;  // weights as integers, with a sum of about 2^40
   std::vector<int64_t> most_;
   mutable std::mutex mutex_;
   mutable std::vector<State> marks_;  // states at regular intervals, from which walk_to() can start

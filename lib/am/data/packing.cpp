@@ -8,7 +8,8 @@
 namespace am::data {
 namespace {
 
-// The free room of each row, in a binary tree: an inner node has the maximum of its children.
+// The free capacity of each row, stored in the leaves of a binary tree. An inner node stores the
+// maximum of its two children.
 class FreeRoom {
  public:
   FreeRoom(size_t rows, int64_t capacity)

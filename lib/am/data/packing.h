@@ -8,9 +8,9 @@
 
 namespace am::data {
 
-// Returns the items of each row. Each item, in order, goes into the first row that has room for it;
-// an item that fits into no row begins a new row. Lengths must be at least 1 and at most
-// `capacity`. Needs O(n log n) time.
+// Returns for each row the indices of its items in `lengths`. Places the items in order, each in
+// the first row with enough free capacity; an item that fits into no row begins a new row. Lengths
+// must be at least 1 and at most `capacity`. Needs O(n log n) time for n items.
 std::vector<std::vector<int64_t>> pack_first_fit(const std::vector<int64_t>& lengths,
                                                  int64_t capacity);
 

@@ -40,9 +40,9 @@ std::vector<fs::path> glob_matches(const fs::path& pattern) {
   return matches;
 }
 
-// Sorts the files by path, byte by byte, so that the order is equal on every machine, and drops
-// empty files. If several paths lead to one file, keeps the path without symbolic links, or else
-// the first path.
+// Sorts the files by path and drops empty files. Compares paths byte by byte, so the order is the
+// same on every machine. If several paths lead to one file, keeps the path without symbolic links,
+// or else the first path.
 std::vector<fs::path> sorted_unique(std::vector<fs::path> files) {
   std::sort(files.begin(), files.end(),
             [](const fs::path& a, const fs::path& b) { return a.native() < b.native(); });

@@ -13,13 +13,14 @@ namespace am::data {
 
 // Expands one path to files. A file expands to itself, a folder to all files below it, and a glob
 // (*, ?, [ab], {a,b}) to the files that it matches and all files below folders that it matches. The
-// files of a folder or glob are sorted by path; empty files are skipped. A symbolic link is
-// dropped if the file to which it leads is in the list too. Links to folders inside a folder are
-// not followed. Throws Error(kIo) if the file does not exist or nothing matches.
+// files of a folder or glob are sorted by path; empty files are skipped. If several of these paths
+// lead to one file through symbolic links, only one path is kept. Links to folders inside a folder
+// are not followed. Throws Error(kIo) if `path` does not exist, or if no file remains.
 std::vector<std::filesystem::path> expand_path(const std::filesystem::path& path);
-// Returns the first file and the number of others, for messages: "a.txt and 3 more".
+// Returns the first file and the number of other files, for messages: "a.txt and 3 more". `files`:
+// number of files, the first included.
 std::string files_text(const std::filesystem::path& first, size_t files);
-// Expands all paths, in order.
+// Returns the files of expand_path() for all paths, in the order of the paths.
 std::vector<std::filesystem::path> expand_paths(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace am::data

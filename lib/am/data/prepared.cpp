@@ -29,7 +29,8 @@ constexpr int kVersion = 1;
 constexpr const char* kFormat = "automesh-prepared";
 constexpr const char* kFacts = "prepared.json";
 
-// Returns a hash of the tokenizer's file and of the files beside it that tokens may depend on.
+// Returns a hash of the tokenizer's file and of the other files in its folder on which tokens may
+// depend. For the tokenizer "bytes", returns "bytes".
 std::string tokenizer_hash(const std::string& name) {
   if (name == "bytes") return name;
   const fs::path file = tokenizer_file(name);
@@ -53,7 +54,8 @@ std::string tokenizer_hash(const std::string& name) {
   return hash_text(hash_name(all));
 }
 
-// Returns the content of prepared.json without the counts: all that the tokens depend on.
+// Returns the content of prepared.json without the numbers of documents and tokens: everything on
+// which the prepared tokens depend.
 Json source_facts(const DataSpec& spec, const std::vector<fs::path>& files) {
   Json json = {{"format", kFormat},
                {"version", kVersion},
@@ -91,7 +93,8 @@ Place place_of(const DataSpec& spec) {
   return place;
 }
 
-// Returns the folder and the counts in its prepared.json; nullopt if there is no such folder.
+// Returns the Place of the prepared data, and the counts in the folder's prepared.json; nullopt if
+// the data have not been prepared.
 std::optional<std::pair<Place, Prepared>> find_prepared(const DataSpec& spec) {
   std::error_code ignored;
   if (spec.prepared.empty() || !fs::exists(spec.prepared, ignored)) return std::nullopt;
@@ -128,7 +131,7 @@ class NewFolder {
     sync_folder(partial_);
     std::error_code failed;
     fs::rename(partial_, folder_, failed);
-    if (failed && fs::exists(folder_ / kFacts)) return;  // another process was faster
+    if (failed && fs::exists(folder_ / kFacts)) return;  // another process published first
     if (failed) {
       throw Error(ErrorKind::kIo, cat(folder_.string(), ": cannot rename: ", failed.message()),
                   "if the folder exists, remove it: it is not complete");

@@ -16,9 +16,11 @@ class FileProgress {
   FileProgress(std::string verb, const std::vector<std::filesystem::path>& files,
                std::function<void(const std::string&)> log);
 
-  // Sets the number of bytes of the current file that are done.
+  // Sets the number of bytes of the current file that are done, and logs a line if ten seconds have
+  // passed since the last line.
   void set(int64_t bytes_of_file);
-  // Counts the current file as done.
+  // Counts the current file, of `file_bytes` bytes, as done. The next set() refers to the next
+  // file.
   void finish_file(int64_t file_bytes);
 
  private:

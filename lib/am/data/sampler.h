@@ -1,11 +1,12 @@
-// Decides the order of training data, as a pure function of the number of sequences that training
-// has consumed before.
+// Computes the data order: which sample of which source is at each position. The position of a
+// sample is the number of sequences that training consumes before it.
 //
-// The data order lists the samples of a source epoch after epoch: as stored, or in a permutation
-// that depends only on (seed, epoch, source). Several sources are mixed as mixture_order.h
-// describes; each has its own epochs. A run with G sequences per step uses positions s*G..s*G+G-1
-// in step s; a run resumed with another G continues at the position it had reached. The parallel
-// layout does not affect the order.
+// The data order lists the samples of a source epoch after epoch: in the order of the source, or in
+// a permutation that depends only on (seed, epoch, source). Several sources are mixed as
+// mixture_order.h describes; each source has its own epochs. A run with a global batch of G
+// sequences uses the positions s*G..s*G+G-1 in step s, from step 0. A run that is resumed with
+// another G continues at the position that the run had reached. The parallel layout does not affect
+// the order.
 //
 //   Sampler sampler({{.samples = samples->size()}}, {.seed = 0});
 //   sampler.draw(1000);                       // the sample at position 1000, from 0
@@ -30,7 +31,7 @@ struct SamplerOptions {
 struct SampledSource {
   int64_t samples = 0;  // number of samples in an epoch, at least 1
   double weight = 1.0;
-  int64_t epochs = 0;  // epochs after which the source is left out; 0: no limit
+  int64_t epochs = 0;  // number of epochs after which the source is left out; 0: no limit
 };
 
 // A sample of a source.
@@ -48,7 +49,8 @@ class Sampler {
   std::optional<int64_t> size() const { return size_; }
   // Returns the sample at position `place` of the data order; nullopt beyond the end.
   std::optional<Draw> draw(int64_t place) const;
-  // Returns the number of epochs of each source before position `place`, with fractions.
+  // Returns for each source the number of samples drawn before position `place`, divided by the
+  // number of samples of an epoch.
   std::vector<double> epochs_before(int64_t place) const;
 
  private:
@@ -58,17 +60,18 @@ class Sampler {
   std::optional<int64_t> size_;
 };
 
-// Distribution of a global batch over data-parallel ranks. In the data order, micro-batch m of the
-// rank with index d contains the positions [first, first + micro_batch_size) of the global batch,
-// where first = (m * dp_size + d) * micro_batch_size. A step thus reads the same samples under
-// every layout.
+// Distribution of a global batch over data-parallel ranks. The sequences of a global batch are
+// numbered from 0, in the data order. Micro-batch m of the rank with index d along dp consists of
+// the sequences [first, first + micro_batch_size), where first = (m * dp_size + d) *
+// micro_batch_size. A step therefore reads the same samples under every layout.
 struct BatchLayout {
   int64_t micro_batch_size = 1;
   int64_t dp_size = 1;
   int64_t dp_index = 0;
 };
 
-// Returns the first position of a rank's micro-batch in the global batch.
+// Returns the number, in the global batch, of the first sequence of a rank's micro-batch: `first`
+// in the comment on BatchLayout.
 int64_t micro_batch_position(int64_t micro_batch, const BatchLayout& layout);
 
 }  // namespace am::data

@@ -1,11 +1,12 @@
-// Samples: the rows of training data, each with the same number of positions.
+// Samples: the rows of training data, each with seq_len positions.
 //
 //   const std::unique_ptr<SampleSource> samples = open_samples(spec, {.seq_len = 128});
 //   SampleRow row(128);
 //   samples->read(7, row);          // row.inputs, row.labels, row.positions
 //
-// A stream of tokens (token_source.h) is cut into consecutive rows; every label counts. Examples
-// (examples.h) may have labels that do not count, and are packed into rows without being split.
+// A stream of tokens (token_source.h) is divided into consecutive rows, and the loss counts every
+// label. Examples (examples.h) are packed into rows without being split, and may have labels that
+// the loss does not count.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +19,8 @@
 
 namespace am::data {
 
-// Label of a position that the loss does not count; PyTorch's ignore_index.
+// Label of a position that the loss does not count: the default ignore_index of PyTorch's
+// cross_entropy.
 inline constexpr int64_t kIgnoredLabel = -100;
 
 struct SampleRow {
@@ -29,7 +31,7 @@ struct SampleRow {
 
   std::vector<int64_t> inputs;
   std::vector<int64_t> labels;     // token after each position, or kIgnoredLabel
-  std::vector<int64_t> positions;  // position of each token in its document
+  std::vector<int64_t> positions;  // position of each token in its document or example
 };
 
 class SampleSource {
@@ -38,16 +40,18 @@ class SampleSource {
 
   // Returns the number of samples in an epoch.
   virtual int64_t size() const = 0;
-  // Fills a row with sample `index`, below size(). Throws the errors of TokenSource::read().
+  // Fills `row` with sample `index`, which must be below size(). Throws the errors of
+  // TokenSource::read().
   virtual void read(int64_t index, SampleRow& row) const = 0;
   // Returns the number of labels of sample `index` that the loss counts.
   virtual int64_t counted_labels(int64_t index) const = 0;
-  // Returns the number of tokens in the files.
+  // Returns the number of tokens in the data, including tokens that no sample contains.
   virtual int64_t tokens() const = 0;
-  // Returns a hash by which changed data are detected (fingerprint.h).
+  // Returns a hash by which a resumed run, or another rank, detects that the data differ.
   virtual std::string fingerprint() const = 0;
-  // Returns the fingerprint that the data would have if they ended after this number of tokens, at
-  // most tokens(). Empty if the data are separate examples instead of one stream of tokens.
+  // Returns the fingerprint that the data would have if they ended after the given number of
+  // tokens, which must not exceed tokens(). Returns an empty text if the data are separate examples
+  // instead of one stream of tokens.
   virtual std::string fingerprint_of_first(int64_t /*tokens*/) const { return {}; }
   // Returns a description for the log.
   virtual std::string description() const = 0;
@@ -60,13 +64,13 @@ struct SampleOptions {
 };
 
 // Opens the data that `spec` describes: examples for the kinds "chat" and "synthetic_chat", a
-// stream of tokens for all others. Throws the errors of open_token_source(), ConversationReader and
-// pack_examples().
+// stream of tokens for all other kinds. Throws the errors of open_token_source(),
+// cut_into_samples(), ConversationReader and pack_examples().
 std::unique_ptr<SampleSource> open_samples(const DataSpec& spec, const SampleOptions& options);
 
-// Cuts a stream of tokens into samples. Sample i has the inputs t[i*seq_len ..
-// i*seq_len+seq_len-1]; its labels are the tokens one position later. Throws Error(kPlan) if the
-// stream has fewer tokens than one sample needs.
+// Divides a stream of tokens into samples. The inputs of sample i are the tokens from i * seq_len
+// to i * seq_len + seq_len - 1; its labels are the tokens one position later. Throws Error(kPlan)
+// if seq_len is below 1, or if the stream has fewer than seq_len + 1 tokens.
 std::unique_ptr<SampleSource> cut_into_samples(std::unique_ptr<TokenSource> tokens,
                                                const SampleOptions& options);
 

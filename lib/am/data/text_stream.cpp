@@ -11,7 +11,8 @@ namespace {
 // U+FFFD, to which tokenizers decode the bytes of an incomplete or invalid character.
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// Returns the number of bytes at the beginning of the text that no further id can change.
+// Returns the size in bytes of the settled part of `text`: the beginning that no further id can
+// change.
 size_t settled_size(std::string_view text) {
   while (true) {
     if (ends_with(text, " ")) {
@@ -22,7 +23,8 @@ size_t settled_size(std::string_view text) {
       break;
     }
   }
-  // A character has at most four bytes, so an incomplete one begins in the last three bytes.
+  // A UTF-8 character has at most four bytes, so an incomplete character begins in the last three
+  // bytes.
   for (size_t count = 1; count <= std::min<size_t>(3, text.size()); ++count) {
     const auto byte = static_cast<unsigned char>(text[text.size() - count]);
     if (byte < 0x80) break;

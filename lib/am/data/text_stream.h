@@ -18,8 +18,8 @@ class TextStream {
   // `tokenizer` must outlive the object.
   explicit TextStream(const Tokenizer& tokenizer) : tokenizer_(tokenizer) {}
 
-  // Appends an id. Returns the text that is new and that no further id can change: without trailing
-  // blanks, which some tokenizers strip at the end, and without an incomplete character.
+  // Appends an id. Returns the new text that no further id can change. Holds back trailing blanks,
+  // which some tokenizers strip at the end of a text, and an incomplete character.
   std::string add(int64_t id);
   // Returns the text that add() has held back. All returned pieces together equal decode() of all
   // ids, unless invalid UTF-8 makes a later id change text that was already returned.

@@ -26,7 +26,7 @@ constexpr size_t kLargestDocument = (size_t{1} << 31) - 1;  // in bytes
 
 namespace fs = std::filesystem;
 
-// Tokenized text, stored in the smallest integer type that can represent the tokenizer's ids.
+// Tokenised text in memory. `Id` is uint16_t if all ids fit, otherwise uint32_t.
 template <typename Id>
 class TextTokens : public TokenSource {
  public:
@@ -46,7 +46,8 @@ class TextTokens : public TokenSource {
   std::string description_;
 };
 
-// Returns the value of "text" in an object of a JSON or Parquet file.
+// Returns the value of "text" in an object of a JSON or Parquet file. Throws Error(kFormat) if
+// "text" is missing or not a string.
 std::string text_of(const Json& object, const std::string& where) {
   if (object.is_object() && object.contains("text") && object["text"].is_string()) {
     return object["text"].get<std::string>();
@@ -104,7 +105,8 @@ class TextReader {
   void finish() { work_.finish(); }
 
  private:
-  // Appends the tokens of a document. `where` names it in messages.
+  // Appends the tokens of a document, and the eod_token if the spec has one. `where` names the
+  // document in messages.
   void append(const std::string& where, std::string_view text, TokenizedText& out) const {
     if (text.size() > kLargestDocument) {
       throw Error(

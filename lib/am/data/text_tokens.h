@@ -13,20 +13,21 @@
 
 namespace am::data {
 
-// Some consecutive documents.
+// The tokens of some consecutive documents.
 struct TokenizedText {
   std::vector<uint32_t> ids;
   std::vector<int64_t> lengths;  // number of tokens of each document, its eod_token included
 };
 
-// Tokenises files on spec.threads threads, and passes the documents to `consume` in order. Logs
-// rate and time left every ten seconds. Throws the errors of open_token_source().
+// Tokenises files on spec.threads threads, and passes the tokens to `consume` in the order of the
+// documents. Logs rate and time left at most every ten seconds. Throws the errors of
+// open_token_source().
 void tokenize_text(const DataSpec& spec, const Tokenizer& tokenizer,
                    const std::vector<std::filesystem::path>& files,
                    const std::function<void(TokenizedText)>& consume);
 
-// Returns a description of tokenised files for the log. `separated`: an eod_token follows each
-// document.
+// Returns a description of tokenised files for the log. `separated`: whether an eod_token follows
+// each document. `tokenizer`: the tokenizer's name, for the parentheses at the end.
 std::string describe_text(const std::vector<std::filesystem::path>& files, int64_t documents,
                           int64_t tokens, bool separated, const std::string& tokenizer);
 

@@ -16,12 +16,14 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Synthetic tokens: deterministic in (seed, position), below the vocabulary size, and learnable.
+// Synthetic tokens, which a model can learn. Each token depends only on (seed, position), and is
+// below the vocabulary size.
 //
-// Each run of 64 tokens is an arithmetic progression modulo min(vocab, 512), whose start and stride
-// (1 to 8) are drawn from (seed, run). The values are scaled to the whole vocabulary, so that every
-// rank of a vocabulary-parallel layer has work. From the third token of a run on, a model can
-// predict each token from the preceding two, so the loss can fall to a few per cent of ln(512).
+// Each run of 64 tokens is an arithmetic progression modulo min(vocab_size, 512). Its start and its
+// stride (1 to 8) are random numbers that depend only on the seed and on the run's index. The
+// values are scaled to the whole vocabulary, so every rank of a vocabulary-parallel layer has work.
+// From the third token of a run on, a model can predict each token from the two preceding tokens.
+// The loss can therefore fall to a few per cent of ln(512).
 class SyntheticTokens : public TokenSource {
  public:
   SyntheticTokens(int64_t vocab_size, int64_t seed)

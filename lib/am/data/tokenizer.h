@@ -7,7 +7,8 @@
 //   llama->decode(ids, /*skip_special_tokens=*/true);                              // "Hi"
 //   llama->token_id("</s>");                                                       // 2
 //
-// `bytes` has one token per byte, 256 ids, and needs no file. Files are read by data/tokenizer/.
+// The tokenizer "bytes" needs no file, and has 256 ids: each byte is one token. The code in the
+// folder data/tokenizer/ reads tokenizer files.
 #pragma once
 
 #include <cstdint>
@@ -27,13 +28,14 @@ struct EncodeOptions {
   bool add_special_tokens = false;
   // Whether special tokens that occur in the text are tokenised as ordinary text.
   bool split_special_tokens = false;
-  // Ascending byte offsets. A special token that begins before one of them and ends behind it is
-  // tokenised as ordinary text. append_tokens() may ignore these offsets; places() applies them.
+  // Ascending byte offsets in the text. If an offset lies inside a special token (begin < offset <
+  // end), the special token is tokenised as ordinary text. append_tokens() may ignore these
+  // offsets; places() applies them.
   std::span<const size_t> inside_text = {};
 };
 
-// A token, and the bytes [begin, end) of the text that it stands for. A token that
-// EncodeOptions::add_special_tokens adds has no bytes: begin = end = 0.
+// A token, and the bytes [begin, end) of the text that the token covers. A token that was added by
+// EncodeOptions::add_special_tokens covers no bytes: begin = end = 0.
 struct TokenPlace {
   int64_t id = 0;
   size_t begin = 0;
@@ -45,18 +47,19 @@ class Tokenizer {
  public:
   virtual ~Tokenizer() = default;
 
-  // Appends the ids of `text`. Invalid UTF-8 counts as U+FFFD, except in the tokenizer "bytes".
+  // Appends the ids of `text` to `out`. Invalid UTF-8 counts as U+FFFD, except in the tokenizer
+  // "bytes".
   virtual void append_tokens(std::string_view text, const EncodeOptions& options,
                              std::vector<uint32_t>& out) const = 0;
-  // Returns the ids with their positions in the text: the `offsets` of the library `tokenizers`,
-  // counted in bytes instead of characters.
+  // Returns the ids with their positions in the text. The positions are the `offsets` of the
+  // library `tokenizers`, but count bytes instead of characters.
   virtual std::vector<TokenPlace> places(std::string_view text,
                                          const EncodeOptions& options) const = 0;
   // Returns the text of tokens. Skips ids outside the vocabulary.
   virtual std::string text(std::span<const int64_t> ids, bool skip_special_tokens) const = 0;
-  // Returns a token as the vocabulary writes it, for example "Ġthe"; "" for an id without token.
+  // Returns a token as the vocabulary writes it, for example "Ġthe"; "" for an id without a token.
   virtual std::string token(int64_t id) const = 0;
-  // Returns the bytes for which a token stands inside a text, for example " the".
+  // Returns the bytes that a token contributes to a text, for example " the".
   virtual std::string token_bytes(int64_t id) const = 0;
   // Returns the id of `token`, which is written as in the vocabulary or the list of added tokens;
   // nullopt if neither contains it.
@@ -76,18 +79,20 @@ class Tokenizer {
   std::string decode(std::span<const int64_t> ids, bool skip_special_tokens = false) const {
     return text(ids, skip_special_tokens);
   }
-  // Returns the id of a token. Throws Error(kPlan) with similar names if there is none.
+  // Returns the id of a token. If the tokenizer lacks the token, throws Error(kPlan) with similar
+  // names.
   int64_t required_token_id(std::string_view token) const;
 };
 
-// Returns the tokenizer with this name: "bytes", a file, or a folder that contains one. The kind of
-// a file is found from its content:
+// Returns the tokenizer with this name: "bytes", the path of a tokenizer file, or the path of a
+// folder that contains a tokenizer file. The content of the file, not its name, determines the
+// kind:
 //   tokenizer.json   of Hugging Face's `tokenizers`
 //   tekken.json      of Mistral
-//   tokenizer.model  of SentencePiece, or of Llama 3 (each line a token in base64 and its rank, as
-//                    tiktoken writes them)
-// Throws Error(kIo) if the file cannot be read, Error(kFormat) with the position in the file if it
-// is none of these or is not supported.
+//   tokenizer.model  of SentencePiece; or of Llama 3, in tiktoken's format (each line contains a
+//                    token in base64 and its rank)
+// Throws Error(kIo) if the file cannot be read. Throws Error(kFormat) with the position in the file
+// if the content is of none of these kinds or is not supported.
 std::unique_ptr<Tokenizer> make_tokenizer(const std::string& name);
 // Reads a tokenizer from a file's content. `file` is its path, for messages and because a
 // tokenizer_config.json beside it may be read.
@@ -95,8 +100,8 @@ std::unique_ptr<Tokenizer> parse_tokenizer(std::string_view content, const std::
 
 // Returns the path of the tokenizer file in a folder; nullopt if there is none.
 std::optional<std::filesystem::path> find_tokenizer(const std::filesystem::path& folder);
-// Returns the file that make_tokenizer() reads for a name: the name itself or, for a folder, the
-// tokenizer file in it. The result is also Tokenizer::name(), so "bytes" stays "bytes".
+// Returns the file that make_tokenizer() reads for a name: the tokenizer file in a folder, or the
+// name itself if it is not a folder ("bytes" included). The result equals Tokenizer::name().
 std::filesystem::path tokenizer_file(const std::string& name);
 
 }  // namespace am::data

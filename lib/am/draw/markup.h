@@ -6,8 +6,8 @@
 
 namespace am::draw {
 
-// Escapes a text for SVG and HTML, between tags or in a quoted attribute, and replaces unprintable
-// characters.
+// Returns `text` escaped for SVG and HTML, between tags or in an attribute in double quotes. Tabs
+// become spaces, other control characters '?'.
 std::string escaped(std::string_view text);
 // Returns the number with two decimals.
 std::string number(double value);

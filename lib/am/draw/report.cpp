@@ -221,8 +221,8 @@ bool is_other_expert(std::string_view name) {
          !number.starts_with("0.");
 }
 
-// Returns a table of the parameters and their shards. Lists the parameters outside of layers, and
-// those of the first layer and of its first expert as examples of all layers and experts.
+// Returns a table of parameters and their shards. The table contains the parameters outside of
+// layers. As examples of all layers and experts, it also contains layer 0, with expert 0 only.
 std::string shard_table(const ReportInput& input) {
   std::string text =
       "<table><tr><th>parameter<th>shape<th>placements<th>shard on its first rank</tr>\n";
@@ -243,8 +243,8 @@ std::string shard_table(const ReportInput& input) {
   return text + "</table>\n";
 }
 
-// Draws the Pareto front of the search as circles and the plan as a square, with memory on the
-// horizontal axis and step time on the vertical axis.
+// Draws the Pareto front of the search as circles and the plan as a square. The horizontal axis is
+// the peak memory of a rank, the vertical axis the step time.
 std::string pareto_picture(const ReportInput& input) {
   constexpr double kWidth = 640, kHeight = 280, kMargin = 60;
   const predict::SearchResult& search = *input.search;

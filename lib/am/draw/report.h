@@ -1,6 +1,6 @@
 // A self-contained HTML page about a plan: its mesh, predicted memory and time, the timeline of its
-// pipeline, its shards, and the Pareto front of a search. The page has no scripts, fonts or links,
-// so that it can be mailed and opened anywhere.
+// pipeline, its shards, and the Pareto front of a search. The page needs no scripts, fonts or other
+// files, and can therefore be mailed and opened anywhere.
 //
 //   write_file_atomically("plan.html", html_report({plan, model, layout, memory, prediction}));
 #pragma once
@@ -25,7 +25,7 @@ struct ReportInput {
   // For each index along pp, the memory of the rank with the largest peak.
   const std::vector<predict::RankMemory>& stages;
   const predict::Prediction& prediction;
-  // Result of a search; null: the page has no Pareto front.
+  // Result of a search. The page has no Pareto front if `search` is null or found no layout.
   const predict::SearchResult* search = nullptr;
   std::string timeline_svg;  // the timeline of the pipeline; empty without a pipeline
 };

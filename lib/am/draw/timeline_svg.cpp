@@ -145,7 +145,7 @@ class SvgWriter {
 
   const pipeline::Timeline& timeline_;
   const std::string& title_;
-  double horizon_;      // passes that end later are not drawn
+  double horizon_;      // end of the drawn time; passes that end later are not drawn
   double scale_ = 1.0;  // pixels per unit of the timeline's time
   std::string out_;
 };

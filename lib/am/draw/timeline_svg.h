@@ -1,6 +1,6 @@
-// Draws a pipeline's timeline as a self-contained SVG file without scripts, fonts or links, legible
-// on light and dark pages. Each pass (forward or backward of a micro-batch) has a tooltip with its
-// name and times.
+// Draws a pipeline's timeline as an SVG file without scripts, fonts or links. The picture is
+// legible on light and dark pages. Each pass (the forward or backward of one micro-batch on one
+// stage) has a tooltip with the pass's name, start and end.
 #pragma once
 
 #include <string>

@@ -27,7 +27,7 @@ class Line {
       : text_(std::move(head)), left_(width), style_(style) {}
 
   // Appends a block that is `columns` columns wide: `word`, then `fill` repeated up to the end of
-  // the block. The last column stays blank if the block has several columns.
+  // the block. The last column stays blank if the block has several columns and fits in the line.
   void block(term::Role role, const std::string& word, const char* fill, int64_t columns) {
     const auto room = static_cast<int>(std::min<int64_t>(columns, left_));
     if (room <= 0) return;
@@ -66,7 +66,7 @@ class Picture {
       for (const pipeline::Event& event : events)
         longest_word = std::max(longest_word, word(event).size());
     }
-    // Scales time so that the shortest pass has room for the longest name of a pass and a blank.
+    // Scales time: the shortest pass is as wide as the longest name of a pass, plus one blank.
     scale_ = std::isfinite(shortest) ? static_cast<double>(longest_word + 1) / shortest : 0.0;
     head_ = static_cast<int>(cat("rank ", timeline.ranks.size() - 1).size()) + 2;
     width_ = std::max(1, style.width - head_);

@@ -19,14 +19,14 @@ const char* category(pipeline::Kind kind) {
   }
 }
 
-// Formats a time in microseconds, the unit of Chrome traces. One unit of the timeline counts as 1
-// ms.
+// Formats a time of the timeline in microseconds, the unit of Chrome traces. One unit of the
+// timeline counts as 1 ms.
 std::string microseconds(double units) { return format_fixed(units * 1000.0, 3); }
 
 }  // namespace
 
-// Concatenates JSON text without a JSON library, because a large schedule has a million events. No
-// text needs escaping: names of passes, such as "2F0", are letters and digits.
+// Writes JSON by concatenation instead of a JSON library, because a large schedule has a million
+// events. No text needs escaping: the names of passes, for example "2F0", are letters and digits.
 std::string to_chrome_trace(const pipeline::Timeline& timeline) {
   std::string text = "{\"traceEvents\":[";
   const char* separator = "\n";

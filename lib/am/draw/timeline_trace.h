@@ -8,9 +8,9 @@
 
 namespace am::draw {
 
-// Returns a JSON text. Each pass becomes a complete event ("ph": "X"), whose pid and tid are the
-// rank, and each rank gets a metadata event ("M") with its name. One unit of the timeline's time
-// counts as a millisecond.
+// Returns the trace as JSON text. Each pass is a complete event ("ph": "X") whose pid and tid are
+// the rank. Each rank has a metadata event ("ph": "M") with the rank's name, for example "rank 0".
+// One unit of the timeline's time counts as a millisecond.
 std::string to_chrome_trace(const pipeline::Timeline& timeline);
 
 }  // namespace am::draw

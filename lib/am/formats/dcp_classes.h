@@ -1,4 +1,4 @@
-// Python modules of the classes that torch.distributed.checkpoint pickles into `.metadata`.
+// Names of the Python modules whose classes torch.distributed.checkpoint pickles into `.metadata`.
 #pragma once
 
 #include <string_view>

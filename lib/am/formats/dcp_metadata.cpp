@@ -16,8 +16,8 @@ namespace am::formats {
 
 namespace {
 
-// An entry of the pickled dict storage_data: the slice of one chunk or value. `offset` is the
-// chunk's offset in its tensor; null for a value that is not a tensor.
+// An entry of the pickled dict storage_data: where a data file stores one chunk or value. `offset`
+// is the pickled offset of the chunk in its tensor; null for a value that is not a tensor.
 struct StoredSlice {
   const PickleValue* offset = nullptr;
   DcpSlice slice;
@@ -57,7 +57,8 @@ class MetadataReader {
       fail(cat(object.global().name().empty() ? "a value" : object.global().name(), " has no ",
                key));
     }
-    // The reference outlives the temporary object.state(), because the pickle owns all values.
+    // The reference stays valid after the temporary object.state() is destroyed, because the pickle
+    // owns all values.
     return *found;
   }
   std::span<const PickleValue> pairs(const PickleValue& dict, std::string_view what) const {
@@ -178,8 +179,8 @@ class MetadataReader {
     result_.tensors.push_back(std::move(tensor));
   }
 
-  // Returns the dtype in a tensor's properties. The properties are a tuple that begins with the
-  // dtype; in old files they are a dict.
+  // Returns the dtype in the object TensorProperties of a tensor. The object's pickled state is a
+  // tuple that begins with the dtype; in old files, the state is a dict with the key "dtype".
   static std::string_view dtype_of(const PickleValue& properties) {
     const PickleValue state = properties.state();
     if (const PickleValue* dtype = state.find("dtype")) return dtype_of_global(*dtype);
@@ -202,8 +203,8 @@ class MetadataReader {
   }
 
   // Returns the slice of chunk `number` of the tensor `name`. `offset`: the chunk's offset in the
-  // tensor. `rows`: the tensor's entries in storage_data, usually in the order of the chunks;
-  // otherwise the entry is found by its offset.
+  // tensor. `rows`: the tensor's entries in storage_data. Entries usually have the order of the
+  // chunks. If entry `number` has another offset, the function searches for an entry with `offset`.
   const DcpSlice& slice_at(const std::vector<StoredSlice>& rows, std::string_view name,
                            const Shape& offset, size_t number) {
     if (number < rows.size() && offset_of(rows[number], name) == offset) return rows[number].slice;

@@ -1,11 +1,12 @@
-// Reads and writes the file `.metadata` of PyTorch's distributed checkpoints (DCP). It lists the
-// checkpoint's tensors, and the data file and byte range of each chunk of a tensor.
+// Reads and writes the file `.metadata` of PyTorch's distributed checkpoints (DCP). `.metadata`
+// lists the checkpoint's tensors and, for each chunk of a tensor, a data file and a byte range.
 //
 //   const DcpMetadata metadata = read_dcp_metadata("step-100/.metadata");
-//   metadata.tensors[0].chunks[0].slice;     // 1,577 bytes at 4,711 of __0_0.distcp
+//   metadata.tensors[0].chunks[0].slice;     // 1,577 bytes at offset 4,711 of __0_0.distcp
 //
-// The byte range of a chunk or value is a complete archive of torch.save (torch_archive.h). The
-// class `_StorageInfo` of both torch and OLMo-core is supported. Unknown attributes are ignored.
+// The byte range of a chunk or value contains a complete archive of torch.save (torch_archive.h).
+// Byte ranges are pickled as objects of a class `_StorageInfo`. The classes of this name in torch
+// and in OLMo-core are supported. Unknown attributes of pickled objects are ignored.
 #pragma once
 
 #include <cstdint>
@@ -37,19 +38,20 @@ struct DcpChunk {
   DcpSlice slice;
 };
 
-// Path of a value in the saved nested state: dict keys and list indices, from outside to inside.
-// For example, {"optim", "param_groups", 0, "lr"} has the name "optim.param_groups.0.lr".
+// Path of a tensor or value in the saved nested state: dict keys and list indices, from outside to
+// inside. For example, {"optim", "param_groups", 0, "lr"} is the path of the value whose name is
+// "optim.param_groups.0.lr".
 using DcpPath = std::vector<std::variant<std::string, int64_t>>;
 
 struct DcpTensor {
   std::string name;
-  DcpPath path;       // empty if the file has no path for the tensor
+  DcpPath path;       // empty if `.metadata` contains no path for the tensor
   std::string dtype;  // torch's name, for example "bfloat16"
   Shape shape;
-  std::vector<DcpChunk> chunks;  // in the file's order; chunks without elements are left out
+  std::vector<DcpChunk> chunks;  // in the order of `.metadata`, without chunks of 0 elements
 };
 
-// A Python value that is not a tensor; its slice is an archive of torch.save.
+// A Python value that is not a tensor. `slice` contains the value as an archive of torch.save.
 struct DcpValue {
   std::string name;
   DcpPath path;
@@ -64,14 +66,15 @@ struct DcpMetadata {
   std::vector<PickleGlobal> alarms;  // pickled classes or functions that indicate an attack
 };
 
-// Reads a `.metadata` file. Throws Error(kIo) if the file cannot be read; Error(kFormat) if it is
-// not DCP metadata, names files outside its folder, has no storage_data entry for a chunk, or lists
-// compressed data. Does not check that chunks cover their tensors (see mesh/cover.h).
+// Returns the content of a `.metadata` file. Throws Error(kIo) if the file cannot be read. Throws
+// Error(kFormat) if the file is not DCP metadata, names data files outside its folder, has no
+// storage_data entry for a chunk, or refers to compressed data. Does not check that chunks cover
+// their tensors (see mesh/cover.h).
 DcpMetadata read_dcp_metadata(const std::filesystem::path& path);
 
-// Returns the contents of a `.metadata` file: a pickle that torch.distributed.checkpoint can load,
-// with the classes of its filesystem writer. Several tensors and values may refer to the same
-// slice. Ignores `writer` and `alarms`.
+// Returns the content of a `.metadata` file: a pickle that torch.distributed.checkpoint can load.
+// The pickle has the classes of PyTorch's FileSystemWriter. Several tensors and values may refer to
+// the same slice. Ignores `writer` and `alarms`.
 std::string dcp_metadata_bytes(const DcpMetadata& metadata);
 
 }  // namespace am::formats

@@ -1,5 +1,5 @@
-// Writes DCP metadata in pickle protocol 2, with the classes, attributes and order of attributes of
-// PyTorch 2.11.
+// Writes DCP metadata in pickle protocol 2. Classes, attributes and the order of attributes are
+// those of PyTorch 2.11.
 #include <string_view>
 #include <unordered_map>
 #include <utility>
@@ -41,8 +41,8 @@ class MetadataWriter {
     pickle_.empty_tuple();
     pickle_.new_object();
   }
-  // Begins an object whose state is a dict: the keys and values that are written until
-  // end_object().
+  // Begins an object whose state is a dict. The keys and values that are written before
+  // end_object() are the items of this dict.
   void begin_object(std::string_view module, std::string_view name) {
     bare_object(module, name);
     begin_dict();

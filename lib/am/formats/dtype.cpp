@@ -51,7 +51,8 @@ static_assert(is_in_order());
 
 const DtypeRow& row_of(Dtype dtype) { return kDtypes[static_cast<size_t>(dtype)]; }
 
-// Returns the dtype with this name in safetensors; null for unknown or unsupported names.
+// Returns the row of the dtype with this name in safetensors; null for an unknown or unsupported
+// name.
 const DtypeRow* row_of_safetensors(std::string_view name) {
   for (const DtypeRow& row : kDtypes) {
     if (!name.empty() && row.safetensors == name) return &row;

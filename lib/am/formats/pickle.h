@@ -11,9 +11,9 @@
 // Objects of unknown classes are not an error. PickleGlobal::alarming marks globals that only an
 // attack would use.
 //
-// Texts and byte strings are views of the input, which must outlive the pickle. A container may
-// contain itself, so recursive traversals need a depth limit. The memory used is at most 100 bytes
-// per byte of input, and about 10 for files written by PyTorch.
+// Texts and byte strings are views of the input, which must outlive the Pickle. A container may
+// contain itself, so recursive traversals need a depth limit. The memory used is at most 256 KiB
+// plus 100 bytes per byte of input; large files written by PyTorch need about 10 bytes per byte.
 #pragma once
 
 #include <cstddef>
@@ -42,7 +42,7 @@ enum class PickleKind : uint8_t {
   kDict,
   kGlobal,      // a class or function
   kObject,      // the result of calling a global
-  kPersistent,  // a persistent id; in files of torch.save it names a tensor's storage
+  kPersistent,  // a persistent id; in files of torch.save, the id of a tensor's storage
 };
 
 struct PickleNode;
@@ -58,7 +58,7 @@ class PickleValue {
   bool truth() const { return kind_ == PickleKind::kBool && integer_ != 0; }
   std::optional<int64_t> integer() const;
   std::optional<double> real() const;
-  // Returns the text of a kText value as it is in the file (UTF-8, not validated).
+  // Returns the text of a kText value as the input stores it: UTF-8, not validated.
   std::optional<std::string_view> text() const;
   // Returns the bytes of a kText, kBytes or kLongInt value.
   std::string_view bytes() const;
@@ -70,13 +70,13 @@ class PickleValue {
   std::string_view name() const;
   bool is_global(std::string_view module, std::string_view name) const;
 
-  // Return an object's global, its arguments (a tuple), and its state, which the opcode BUILD set;
-  // None if no BUILD followed.
+  // Return an object's global, the arguments of the global's call (a tuple), and the state that the
+  // opcode BUILD set. The state is None if there was no BUILD.
   PickleValue global() const;
   PickleValue arguments() const;
   PickleValue state() const;
-  // Returns the items that the opcodes SETITEMS or APPENDS added to an object: key, value, key,
-  // value, ... as in a dict, or the elements of a list.
+  // Returns the items that opcodes such as SETITEMS and APPENDS added to an object. For an object
+  // that is a kind of dict: key, value, key, value, ...; for a kind of list: the elements.
   std::span<const PickleValue> contents() const;
   bool is_object(std::string_view module, std::string_view name) const;
 
@@ -100,7 +100,7 @@ class PickleValue {
   };
 };
 
-// A class or function that a pickle names, for reports.
+// A class or function that a pickle names.
 struct PickleGlobal {
   std::string module;
   std::string name;
@@ -111,9 +111,9 @@ struct PickleGlobal {
 class Pickle {
  public:
   // Parses a pickle; `where` names the input in messages. Throws Error(kFormat) with the position
-  // if the input is not a pickle or uses unsupported features: text opcodes of protocols 0 and 1,
-  // extensions, buffers. If `end` is null, bytes after the pickle are an error; otherwise *end
-  // receives the position after the pickle.
+  // of the error if the input is not a pickle, or uses opcodes that files of tensors do not need:
+  // numbers and strings as text, extensions, buffers. If `end` is null, bytes after the pickle are
+  // an error; otherwise, *end is set to the position after the pickle.
   static Pickle read(std::span<const std::byte> bytes, const std::string& where,
                      size_t* end = nullptr);
   Pickle(Pickle&&) noexcept;
@@ -137,8 +137,8 @@ class Pickle {
   std::vector<PickleValue> persistent_ids_;
 };
 
-// Whether a global is alarming: it runs commands, imports or evaluates code, opens connections, or
-// unpickles more data. Only a malicious file of tensors would name it.
+// Whether a global is alarming: one that runs commands, imports or evaluates code, opens
+// connections, or unpickles more data. A file of tensors names this global only in an attack.
 bool is_alarming_global(std::string_view module, std::string_view name);
 
 }  // namespace am::formats

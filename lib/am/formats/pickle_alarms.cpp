@@ -1,5 +1,5 @@
-// Lists Python globals that no file of tensors needs, and that are dangerous if an unpickler calls
-// them.
+// Lists the Python globals that are dangerous if an unpickler calls them. No file of tensors needs
+// these globals.
 #include <algorithm>
 #include <array>
 
@@ -10,9 +10,10 @@ namespace am::formats {
 
 namespace {
 
-// Modules whose globals are all alarming, also those of their submodules. Python resolves a dotted
-// name of a global as attributes, which can reach any object from a harmless module;
-// is_alarming_global() therefore checks dotted names too.
+// Modules whose globals are all alarming, including the globals of submodules. Through a dotted
+// name, a pickle can reach any object from a harmless module, because Python resolves the parts
+// after a dot as attributes. is_alarming_global() therefore also checks for dotted names that
+// contain "__".
 constexpr std::array<std::string_view, 30> kAlarmingModules = {
     "os",        "posix",  "nt",       "sys",       "subprocess", "pkgutil",
     "importlib", "runpy",  "ctypes",   "pickle",    "_pickle",    "marshal",

@@ -1,5 +1,5 @@
-// Memory of a pickle's values, shared by pickle.cpp, which reads them, and pickle_reader.cpp, which
-// creates them.
+// The memory that stores a pickle's values. pickle_reader.cpp creates values in this memory, and
+// pickle.cpp reads them.
 #pragma once
 
 #include <algorithm>
@@ -30,8 +30,9 @@ inline constexpr size_t kArgumentsItem = 1;
 inline constexpr size_t kStateItem = 2;
 inline constexpr uint32_t kObjectItems = 3;
 
-// Owns all values and nodes of a pickle. Nodes never move; values move only when extend() needs
-// more space. All are freed together, so that freeing deeply nested values does not recurse.
+// Owns all values and nodes of a pickle. Nodes never move; the values of a node move only when
+// extend() needs more space. The arena frees everything together, so deeply nested values are freed
+// without recursion.
 struct Pickle::Arena {
   static constexpr size_t kBlock = size_t{1} << 14;
 

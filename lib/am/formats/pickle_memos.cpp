@@ -7,11 +7,11 @@ namespace am::formats {
 
 namespace {
 
-// Encoding of an opcode's argument. At most one member is nonzero.
+// Encoding of the argument that follows an opcode. At most one member is nonzero.
 struct Argument {
-  size_t bytes = 0;   // fixed length in bytes
-  size_t prefix = 0;  // bytes of a length field that precedes the argument
-  size_t lines = 0;   // number of lines, each ended by a newline
+  size_t bytes = 0;   // length of an argument of fixed length, in bytes
+  size_t prefix = 0;  // size in bytes of the length field before an argument of variable length
+  size_t lines = 0;   // number of lines of an argument that is text, each ended by a newline
 };
 Argument argument_of(uint8_t opcode) {
   switch (opcode) {

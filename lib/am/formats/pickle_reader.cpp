@@ -1,4 +1,5 @@
-// Interprets pickle opcodes. Names of classes and functions become values; nothing is imported.
+// Interprets pickle opcodes. Names of classes and functions become values; nothing is imported or
+// called.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -110,7 +111,7 @@ class PickleReader {
     const auto taken = take(length);
     push(make_text(kind, {reinterpret_cast<const char*>(taken.data()), taken.size()}));
   }
-  // Reads an integer of `length` bytes (two's complement, little-endian) and pushes it.
+  // Reads an integer of `length` bytes (two's complement, little-endian) and pushes the integer.
   void push_long(uint64_t length) {
     if (length > kLongestLong) fail(cat("an integer has ", length, " bytes"));
     if (length > sizeof(int64_t)) {
@@ -131,7 +132,7 @@ class PickleReader {
     push(value);
   }
 
-  // ---- the stack, of which opcodes access only the values above the last mark
+  // ---- the stack; opcodes access only the values above the last mark
 
   size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
   PickleValue& top() {
@@ -143,8 +144,8 @@ class PickleReader {
     stack_.pop_back();
     return value;
   }
-  // Closes the last mark on the stack and returns the values above this mark. The returned span is
-  // valid until the next push.
+  // Closes the last mark on the stack, and returns the values above this mark without removing
+  // them. The returned span is valid until the next push. drop_above() removes the values.
   std::span<const PickleValue> pop_to_mark() {
     if (marks_.empty()) fail("an opcode closes a mark, but none is open");
     const size_t begin = marks_.back();
@@ -170,8 +171,9 @@ class PickleReader {
     push(value);
   }
 
-  // Moves `items` from the top of the stack to the container at stack position `below` - 1. The
-  // container must be of the given kind or an object.
+  // Moves `items` from the top of the stack to the container directly below them. `below`: number
+  // of values on the stack below `items`. The container must be of the given kind or, unless `kind`
+  // is kSet, an object.
   void add_items(PickleKind kind, std::span<const PickleValue> items, size_t below) {
     if (below <= floor()) fail("an opcode takes a value from an empty stack");
     if (kind == PickleKind::kDict && items.size() % 2 != 0)
@@ -192,7 +194,7 @@ class PickleReader {
     add_items(kind, items, above_);
   }
 
-  // ---- the memo, numbered from 0
+  // ---- the memo (pickle_memos.h), whose indices begin at 0
 
   void remember(size_t index) {
     if (index > opcodes_) fail(cat("a value is stored in the memo at index ", index));
@@ -245,7 +247,7 @@ class PickleReader {
   size_t next_ = 0;
   size_t position_ = 0;  // position of the current opcode
   size_t opcodes_ = 0;
-  size_t above_ = 0;  // stack position of the last closed mark
+  size_t above_ = 0;  // stack position of the mark that pop_to_mark() closed last
   std::vector<PickleValue> stack_;
   std::vector<size_t> marks_;
   RecalledMemos recalled_;
@@ -368,7 +370,7 @@ bool PickleReader::step_container(uint8_t opcode) {
     case '(':  // MARK
       marks_.push_back(stack_.size());
       return true;
-    case '0':  // POP, which closes the last mark if no value is above it
+    case '0':  // POP, which closes the last mark if no value is above this mark
       if (stack_.size() == floor() && !marks_.empty()) {
         marks_.pop_back();
       } else {

@@ -1,4 +1,4 @@
-// Writes pickles of protocol 2, as Python would, for plain values and for objects whose classes are
+// Writes pickles of protocol 2. A pickle may contain plain values, and objects whose classes are
 // given by name.
 //
 //   PickleWriter pickle;
@@ -7,9 +7,9 @@
 //   pickle.reduce();                           // OrderedDict()
 //   const std::string bytes = std::move(pickle).finish();
 //
-// A repeated text or global is written once, and then read from the memo. Each call writes opcodes
-// of Python's unpickler, a stack machine: operands first, then the operation. The caller must leave
-// exactly one value on the stack, which is not checked.
+// Each call writes opcodes for Python's unpickler, a stack machine: first the operands, then the
+// operation. The caller must leave exactly one value on the stack; the writer does not check this.
+// A text or global that occurs again is read from the memo (pickle_memos.h).
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,9 @@ class PickleWriter {
   void text(std::string_view value);
   void global(std::string_view module, std::string_view name);
 
-  // Values written since open_mark() become one tuple, or items of the preceding empty_dict() or
-  // empty_list(). Items of a dict are written as key, value, key, value, ...
+  // close_tuple() turns the values written since open_mark() into one tuple. close_dict_items() and
+  // close_list_items() add these values to the empty_dict() or empty_list() that was written before
+  // open_mark(). Items of a dict are written as key, value, key, value, ...
   void open_mark() { put('('); }
   void close_tuple() { put('t'); }
   void close_dict_items() { put('u'); }
@@ -40,7 +41,7 @@ class PickleWriter {
   void empty_tuple() { put(')'); }
   void empty_dict() { put('}'); }
   void empty_list() { put(']'); }
-  void integers(std::span<const int64_t> values);  // writes them as a tuple
+  void integers(std::span<const int64_t> values);  // writes a tuple of integers
 
   // Write a call of a function (reduce) or the creation of an object (new_object). The global and
   // the tuple of arguments must have been written before.
@@ -48,10 +49,12 @@ class PickleWriter {
   void new_object() { put('\x81'); }
   // Sets the last value, a dict or a tuple, as the state of the object before it.
   void build() { put('b'); }
-  // Turns the preceding tuple into a persistent id, which the enclosing file interprets.
+  // Turns the last value into a persistent id. The meaning of the id depends on the file that
+  // contains the pickle: in files of torch.save, the id describes a tensor's storage.
   void persistent() { put('Q'); }
 
-  // Stores the last value in the memo and returns its index; recall(index) writes the value again.
+  // remember() stores the last value in the memo, and returns the value's index in the memo.
+  // recall() pushes the value with this index.
   uint32_t remember();
   void recall(uint32_t number);
 
@@ -63,8 +66,8 @@ class PickleWriter {
   template <typename T>
   void put_number(T value);
   void put_index(char short_opcode, char long_opcode, uint32_t index);
-  // If `what`, the encoding of a text or global, was written before, writes it from the memo and
-  // returns true. Otherwise returns false.
+  // If `what`, an encoded text or global, was written before, writes its recall() and returns true.
+  // Otherwise registers `what` under the next memo index, writes nothing and returns false.
   bool repeats(const std::string& what);
 
   std::string bytes_;

@@ -20,7 +20,7 @@ SafetensorsFile SafetensorsFile::open(const std::filesystem::path& path, Truncat
   std::error_code none;
   const auto status = std::filesystem::status(path, none);
   if (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status)) {
-    // A pipe, for example, cannot be mapped.
+    // Other kinds of files, for example pipes, cannot be mapped into memory.
     throw Error(ErrorKind::kIo, cat(path.string(), ": not a regular file"));
   }
   SafetensorsFile file;
@@ -96,8 +96,8 @@ SafetensorsWriter::SafetensorsWriter(const std::filesystem::path& path,
     expected_ += *bytes;
   }
   std::string text = dump_json(header, -1);
-  // Pads the header with spaces, so that the data begin at a multiple of 8 in the file and can be
-  // used in place when mapped.
+  // Pads the header with spaces. The data then begin at a multiple of 8 bytes in the file, and can
+  // be used in place when the file is mapped into memory.
   text.append((kLengthBytes - text.size() % kLengthBytes) % kLengthBytes, ' ');
   AM_ASSERT(text.size() <= kLongestHeader, "safetensors: the header is too long for the format");
   std::array<char, kLengthBytes> length;

@@ -1,8 +1,8 @@
-// Reads and writes safetensors files. The header is checked against the file before any data is
-// used.
+// Reads and writes safetensors files. Opening a file checks the header against the file's size.
 //
-// Layout: u64 little-endian header length, JSON header, data. Every entry has dtype, shape and
-// [begin, end) relative to the data; entries cover the data section without holes or overlaps.
+// Layout of a file: the header's length (uint64, little-endian), the header (JSON), the data
+// section. The header has an entry for each tensor: dtype, shape, and the tensor's byte range
+// [begin, end) in the data section. The ranges cover the data section without holes or overlaps.
 #pragma once
 
 #include <cstdint>
@@ -34,15 +34,17 @@ struct SafetensorsEntry {
   uint64_t end = 0;
 };
 
-// Treatment of a file that is shorter than its header requires.
+// Treatment of a file that is shorter than its header requires: kRefused makes open() throw,
+// kOpened makes SafetensorsFile::data() throw for tensors with missing bytes.
 enum class Truncated { kRefused, kOpened };
 
-// An open, validated file. The memory map exists as long as this object or a copy of file().
+// An open file whose header is valid. The file stays mapped into memory as long as this object or a
+// copy of file() exists.
 class SafetensorsFile {
  public:
-  // Opens a file. Throws Error(kIo) if the file cannot be read, Error(kFormat) if the header is
-  // inconsistent; the message names the file and the problem (truncated, overlapping, wrong size,
-  // unknown dtype).
+  // Opens a file. Throws Error(kIo) if the file cannot be read. Throws Error(kFormat) if the header
+  // is invalid or does not match the file; the message contains the path and the problem, for
+  // example a truncated file, overlapping tensors or an unknown dtype.
   static SafetensorsFile open(const std::filesystem::path& path,
                               Truncated truncated = Truncated::kRefused);
   SafetensorsFile(SafetensorsFile&&) = default;
@@ -51,13 +53,14 @@ class SafetensorsFile {
   const std::vector<SafetensorsEntry>& entries() const { return entries_; }  // ordered by offset
   const SafetensorsEntry* find(std::string_view name) const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
-  // Returns the bytes of a tensor. Throws Error(kFormat) for data behind the end of a truncated
-  // file.
+  // Returns the bytes of a tensor. Throws Error(kFormat) if they extend beyond the end of a
+  // truncated file.
   std::span<const std::byte> data(const SafetensorsEntry& entry) const;
   // Returns a description of what a truncated file lacks; empty for a complete file.
   std::string truncation() const;
-  // Throws Error(kIo) if the file has become smaller since it was opened. Call it after reading
-  // from data(), because missing bytes may read as zeros.
+  // Call after reading from data(). Throws Error(kIo) if the bytes that were read may be zeros
+  // instead of the file's bytes, because the file has become smaller since it was opened or can no
+  // longer be read (map_guard.h).
   void require_whole() const;
   std::shared_ptr<const MappedFile> file() const { return file_; }
   const std::filesystem::path& path() const { return path_; }
@@ -74,7 +77,8 @@ class SafetensorsFile {
   size_t data_begin_ = 0;
 };
 
-// Returns the paths of the folder's *.safetensors files, sorted by name. Throws filesystem_error.
+// Returns the paths of the folder's *.safetensors files, sorted by name. Throws
+// std::filesystem::filesystem_error if the folder cannot be read.
 std::vector<std::filesystem::path> safetensors_in(const std::filesystem::path& folder);
 std::vector<std::filesystem::path> paths_of(const std::vector<SafetensorsFile>& files);
 
@@ -85,8 +89,9 @@ struct SafetensorsItem {
   Shape shape;
 };
 // Writes one file: the header, then the tensors in the given order. The data section begins at a
-// multiple of 8 bytes. The caller passes each tensor's bytes in turn, so that a model need not be
-// in memory twice. Throws Error(kIo) on a full disk, which is detected before any byte is written.
+// multiple of 8 bytes. The caller passes the bytes of one tensor after the other, so a model need
+// not be in memory twice. The constructor throws Error(kIo) if the disk has not enough space for
+// the whole file.
 class SafetensorsWriter {
  public:
   SafetensorsWriter(const std::filesystem::path& path, const std::vector<SafetensorsItem>& items,
@@ -94,8 +99,8 @@ class SafetensorsWriter {
   // Writes the next item's bytes, row-major; may be called repeatedly with consecutive parts of an
   // item.
   void write(std::span<const std::byte> bytes);
-  // Closes the file after fsync. Throws Error(kInternal) if fewer bytes were written than the items
-  // have.
+  // Calls fsync and closes the file. Throws Error(kInternal) if the caller has written fewer bytes
+  // than the items have.
   void close();
 
  private:

@@ -17,7 +17,8 @@ namespace {
 constexpr size_t kDeepest = 5;    // limit of nested brackets; {tensor: {shape: [size]}} has 3
 constexpr size_t kMostDims = 64;  // limit of ATen, whose operators store sets of dims in 64 bits
 
-// Whether a dtype is legal but has fewer than 8 bits per value, which is not supported.
+// Whether a dtype is one of safetensors' dtypes with fewer than 8 bits per value. These dtypes are
+// not supported.
 bool is_packed(std::string_view dtype) {
   return dtype == "F4" || dtype == "F6_E2M3" || dtype == "F6_E3M2";
 }
@@ -25,7 +26,7 @@ bool is_packed(std::string_view dtype) {
 // A JSON value of the header that is not an object or array.
 struct Scalar {
   std::optional<uint64_t> number;  // the value if it is a non-negative integer
-  std::string* text = nullptr;     // the value if it is a text, which may be moved from
+  std::string* text = nullptr;     // the value if it is a text; scalar() may move from *text
   std::string_view shown;          // any other value, as text for messages
 
   std::string describe() const {
@@ -34,13 +35,14 @@ struct Scalar {
   }
 };
 
-// SAX handler of the header. Throws immediately on an error, with the tensor's name.
+// Handler of the header's JSON events, for SortedJson::sax_parse(). Throws Error(kFormat) at the
+// first error, with the tensor's name if the error is in an entry.
 class HeaderSax final : public SortedJson::json_sax_t {
  public:
   HeaderSax(const std::filesystem::path& path, SafetensorsHeader& header)
       : path_(path), header_(header) {}
 
-  // Throws if the header was not a JSON object. Called after the whole text was parsed.
+  // Throws Error(kFormat) if the header is not a JSON object. Call after parsing the whole text.
   void finish() const {
     if (!is_object_) fail("the header is not a JSON object");
   }
@@ -77,7 +79,8 @@ class HeaderSax final : public SortedJson::json_sax_t {
   }
 
  private:
-  // Kinds of JSON objects and arrays in the header, distinguished by their contents.
+  // Kinds of JSON objects and arrays in the header. kTop: the header itself; kElsewhere: a value
+  // that the reader ignores; kNothing: outside of the header.
   enum class Where { kNothing, kTop, kMetadata, kEntry, kShape, kOffsets, kElsewhere };
   struct Fields {
     bool dtype = false;
@@ -99,7 +102,8 @@ class HeaderSax final : public SortedJson::json_sax_t {
     return true;
   }
 
-  // Returns the kind of the object or array that begins at this point of the text.
+  // Returns the kind of the object or array that begins inside where(). Throws Error(kFormat) if
+  // the object or array is not allowed there.
   Where opened(bool object) {
     switch (where()) {
       case Where::kNothing:
@@ -268,8 +272,9 @@ std::string_view header_text(const std::filesystem::path& path, std::span<const 
   return {text, static_cast<size_t>(length)};
 }
 
-// Checks that the tensors' data have no holes or overlaps, and that nothing follows the last
-// tensor.
+// Throws Error(kFormat) unless the tensors' data cover the data section without holes, overlaps or
+// bytes behind the last tensor. If `truncated` is kRefused, also throws for a tensor whose data end
+// behind the end of the file. `entries` must be sorted by offset.
 void check_coverage(const std::filesystem::path& path, const std::vector<SafetensorsEntry>& entries,
                     uint64_t data_size, Truncated truncated) {
   const auto fail = [&](const SafetensorsEntry& entry, const std::string& what) {

@@ -1,5 +1,5 @@
-// Settings of an optimizer as Python stores them: plain values under names, for example "lr" and
-// "betas" in torch.optim's param_groups.
+// Settings of an optimizer, as torch.optim's param_groups store them: names, for example "lr" and
+// "betas", with a plain Python value each.
 #pragma once
 
 #include <cstdint>
@@ -15,26 +15,28 @@
 
 namespace am::formats {
 
-// None, a boolean, a number, a text, a tuple of numbers, or a list of texts.
+// Python's None, a boolean, an integer, a float, a string, a tuple of floats, or a list of strings.
 using SettingValue = std::variant<std::monostate, bool, int64_t, double, std::string,
                                   std::vector<double>, std::vector<std::string>>;
 
 // Names and values of settings, in the order in which they are stored.
 using Settings = std::vector<std::pair<std::string, SettingValue>>;
 
-// Returns a pickled integer or float as a number; nullopt for any other value.
+// Returns the number in a pickled integer or float; nullopt for any other value.
 std::optional<double> number_of(const PickleValue& value);
-// Converts a pickled value to a setting; a list of numbers becomes a tuple. Returns nullopt for a
-// value that a setting cannot have, for example a tensor or a list of integers and texts.
+// Converts a pickled value to a setting. A list or tuple of numbers becomes a tuple of floats; a
+// list or tuple of strings becomes a list of strings. Returns nullopt for any other value, for
+// example a tensor, or a list that contains both integers and strings.
 std::optional<SettingValue> setting_value(const PickleValue& value);
-// Writes the value to a pickle.
+// Appends the value to `pickle`.
 void write_setting(PickleWriter& pickle, const SettingValue& value);
-// Returns the value as a torch.save archive, which torch.distributed.checkpoint reads.
+// Returns a torch.save archive that contains only the value. torch.distributed.checkpoint stores
+// values that are not tensors in this form.
 std::string setting_archive(const SettingValue& value);
 
-// Returns the value of this name; null if there is none.
+// Returns the value of the setting `name`; null if `settings` does not contain this name.
 const SettingValue* find_setting(const Settings& settings, std::string_view name);
-// Returns an integer or real setting; nullopt if it is missing or not a number.
+// Returns the number in the setting `name`; nullopt if the setting is missing or is not a number.
 std::optional<double> number_setting(const Settings& settings, std::string_view name);
 
 }  // namespace am::formats

@@ -14,7 +14,7 @@ namespace {
 
 struct TorchDtype {
   std::string_view name;
-  std::string_view storage;  // torch's storage class; empty: there is none
+  std::string_view storage;  // name of torch's storage class; empty: torch has none
   int64_t size;
 };
 
@@ -43,7 +43,7 @@ constexpr std::array<TorchDtype, 22> kTorchDtypes = {{
     {"complex32", "", 4},
 }};
 
-constexpr size_t kMostTorchDims = 64;  // limit of ATen, which stores sets of dims in 64 bits
+constexpr size_t kMostTorchDims = 64;  // ATen's limit: it stores a set of dims in 64 bits
 
 const TorchDtype* dtype_of_name(std::string_view name) {
   for (const auto& dtype : kTorchDtypes) {
@@ -60,7 +60,8 @@ const TorchDtype* dtype_of_storage(const PickleValue& storage) {
   return nullptr;
 }
 
-// Indices of the leading arguments of torch._utils._rebuild_tensor_v2 and _v3.
+// Indices of the leading arguments of torch._utils._rebuild_tensor_v2 and _v3. Only _v3 has the
+// argument kDtype.
 enum RebuildArgument : size_t { kStorage, kOffset, kSize, kStride, kRequiresGrad, kHooks, kDtype };
 // Indices of the arguments of torch._tensor._rebuild_from_type_v2, which creates tensors of
 // subclasses and tensors with Python attributes.
@@ -162,7 +163,7 @@ TorchArchive TorchArchive::read(std::span<const std::byte> bytes, const std::str
 }
 
 std::optional<TorchTensor> TorchArchive::tensor(const PickleValue& value) const {
-  constexpr int kDeepest = 4;  // limit of nested wrappers: a parameter wraps a tensor
+  constexpr int kDeepest = 4;  // maximum depth of nested objects: a parameter wraps a tensor
   PickleValue object = value;
   for (int depth = 0; depth < kDeepest; ++depth) {
     if (!object.is(PickleKind::kObject)) return std::nullopt;

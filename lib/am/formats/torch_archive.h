@@ -1,6 +1,7 @@
 // Reads archives of torch.save: zip archives of a pickle (`data.pkl`) and the storages of its
-// tensors (`data/0`, ...). A .pt or .bin file is one archive; the files of PyTorch's distributed
-// checkpoints contain one for each part of a tensor. Reads the older format too (torch_legacy.h).
+// tensors (`data/0`, ...). A .pt or .bin file is one archive. A data file of
+// torch.distributed.checkpoint contains one archive for each part of a tensor. Also reads files in
+// torch.save's format before PyTorch 1.6 (torch_legacy.h).
 //
 //   const auto archive = TorchArchive::read(bytes, "weights.pt");
 //   const PickleValue* weight = archive.root().find("fc.weight");
@@ -22,7 +23,7 @@
 
 namespace am::formats {
 
-// Returns the number of bytes per element of a dtype, given by torch's name; 0 for an unknown name.
+// Returns the number of bytes per element of a dtype; 0 for an unknown name.
 int64_t torch_dtype_size(std::string_view dtype);
 // Returns the name of torch's storage class for a dtype, for example "FloatStorage" for "float32";
 // empty if there is none, as for float8_e4m3fn.
@@ -32,12 +33,12 @@ std::string_view torch_storage_class(std::string_view dtype);
 // torch.storage.UntypedStorage, 0 for an unknown class.
 int64_t storage_element_size(const PickleValue& storage_class);
 
-// A strided view of a storage, checked to lie inside it.
+// A strided view of a storage. All elements of the view lie inside the storage.
 struct TorchTensor {
   std::string_view dtype;
   Shape shape;
   Shape strides;  // in elements, none of them negative
-  // The bytes from the view's first to its last element; possibly unaligned.
+  // The bytes from the view's first element to its last; possibly unaligned.
   std::span<const std::byte> data;
 };
 
@@ -63,15 +64,15 @@ class TorchArchive {
 
   std::string where_;
   Pickle pickle_;
-  // Bytes of each storage, by its key.
+  // Bytes of each storage, by the storage's key.
   std::unordered_map<std::string_view, std::span<const std::byte>> storages_;
 };
 
-// Returns the name of the dtype that a global stands for, for example "float32" for torch.float32;
-// empty for any other value.
+// Returns the name of the dtype that a pickled global refers to, for example "float32" for
+// torch.float32; empty for any other value.
 std::string_view dtype_of_global(const PickleValue& value);
-// Returns the numbers of a tuple, list or torch.Size; nullopt if an element is not a non-negative
-// integer.
+// Returns the numbers in a pickled tuple, list or torch.Size; nullopt for any other value, for more
+// than 64 elements, or if an element is not a non-negative integer.
 std::optional<Shape> shape_of(const PickleValue& value);
 
 }  // namespace am::formats

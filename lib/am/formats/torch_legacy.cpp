@@ -13,7 +13,7 @@ namespace am::formats {
 
 namespace {
 
-// The beginning of a file: the pickle of the magic number (opcodes PROTO 2, LONG1 and STOP).
+// The first bytes of every file: the pickle of the magic number (opcodes PROTO 2, LONG1 and STOP).
 constexpr std::string_view kMagic = "\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19\x2e";
 constexpr int64_t kProtocol = 1001;
 constexpr std::string_view kObject = "object";
@@ -62,8 +62,8 @@ class LegacyReader {
     Pickle pickle = Pickle::read(rest.first(std::min<size_t>(rest.size(), UINT32_MAX)),
                                  cat(where_, ": ", what, " at ", position_), &end);
     position_ += end;
-    // Only the pickle of the saved object may name globals, which the caller of read_legacy_torch()
-    // checks.
+    // Only the pickle of the saved object may refer to globals. Callers of read_legacy_torch() can
+    // check the globals of LegacyTorch::object.
     if (what != kObject && !pickle.globals().empty()) {
       const PickleGlobal& global = pickle.globals().front();
       fail(cat("its ", what, " must not refer to ", global.module, ".", global.name));

@@ -1,6 +1,8 @@
-// Reads the format of torch.save before PyTorch 1.6, which torch.save still writes on request:
-// consecutive pickles (a magic number, a protocol, the machine's sizes, the object, the keys of its
-// storages), then for each key its number of elements and their bytes.
+// Reads the format of torch.save before PyTorch 1.6. torch.save still writes this format with
+// _use_new_zipfile_serialization=False. A file consists of five pickles: a magic number, the
+// protocol version, the byte order and type sizes of the machine, the saved object, and the keys of
+// the object's storages. The storages follow in the order of the keys. Each consists of its number
+// of elements and its bytes.
 //
 //   if (is_legacy_torch(bytes)) const LegacyTorch file = read_legacy_torch(bytes, "weights.pt");
 #pragma once
@@ -18,7 +20,7 @@ namespace am::formats {
 
 struct LegacyTorch {
   Pickle object;
-  // Pairs of a storage's key and bytes.
+  // The key and the bytes of each storage.
   std::vector<std::pair<std::string_view, std::span<const std::byte>>> storages;
 };
 
@@ -26,8 +28,8 @@ struct LegacyTorch {
 bool is_legacy_torch(std::span<const std::byte> bytes);
 
 // Reads a file. `bytes` must outlive the result. Throws Error(kFormat), with a message that begins
-// with `where`, if the byte order is not little-endian, or if a storage is truncated, missing,
-// duplicated, or not of the size in the object's pickle.
+// with `where`, if a pickle is invalid, if the byte order is not little-endian, or if a storage is
+// truncated, missing, duplicated, or not of the size in the object's pickle.
 LegacyTorch read_legacy_torch(std::span<const std::byte> bytes, const std::string& where);
 
 }  // namespace am::formats

@@ -27,8 +27,9 @@ void append(std::string& to, Numbers... numbers) {
   (one(numbers), ...);
 }
 
-// Writes a zip archive. The data of a record that begin_aligned() begins are not included: the
-// caller writes them.
+// Creates a zip archive. add() adds a record with its data. begin_aligned() adds only the header of
+// the last record; the user of finish() writes this record's data between the two parts of the
+// result.
 class ArchiveWriter {
  public:
   void add(std::string_view name, std::string_view data) {
@@ -36,7 +37,9 @@ class ArchiveWriter {
     bytes_.append(data);
   }
 
-  // Begins the last record, whose data are aligned. `position` is the archive's offset in its file.
+  // Adds the header of the last record, padded so that the record's data begin at a multiple of
+  // `alignment` bytes in the file. `size`: number of bytes of the data. `position`: offset of the
+  // archive in the file.
   void begin_aligned(std::string_view name, uint64_t size, uint64_t position, size_t alignment) {
     std::string extra;
     if (size >= kZipFull32) append(extra, kZipExtra64, uint16_t{16}, size, size);
@@ -101,7 +104,8 @@ class ArchiveWriter {
     to.append(record.path).append(extra);
   }
 
-  // Returns the zip version that a reader must support: 4.5 for sizes of 64 bits.
+  // Returns 10 times the zip version that a reader must support: 45 if the size requires 64 bits,
+  // otherwise 0.
   static uint16_t version_of(uint64_t size) { return size >= kZipFull32 ? 45 : 0; }
 
   std::string bytes_;
@@ -110,8 +114,9 @@ class ArchiveWriter {
 };
 
 // Returns the pickle of a dense tensor: torch._utils._rebuild_tensor_v2(storage, 0, shape, strides,
-// False, OrderedDict()). For a dtype without a storage class, the pickle calls _rebuild_tensor_v3
-// with an untyped storage and the dtype as the last argument.
+// False, OrderedDict()). For a dtype without a storage class, the pickle calls _rebuild_tensor_v3,
+// which has the dtype as an additional last argument, with an untyped storage. `bytes`: number of
+// bytes of the tensor.
 std::string tensor_pickle(std::string_view dtype, const Shape& shape, uint64_t bytes) {
   const std::string_view storage = torch_storage_class(dtype);
   PickleWriter pickle;

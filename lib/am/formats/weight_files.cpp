@@ -12,8 +12,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Whether a file has a usual name of pickled weights, as in repositories of transformers and Meta.
-// False for other pickles, for example optimizer.pt.
+// Whether the name of a file is typical of pickled weights, as transformers ("pytorch_model.bin")
+// and Meta ("consolidated.00.pth") name them. False for other pickles, for example "optimizer.pt".
 bool is_pickled_weights(std::string_view name) {
   constexpr std::array<std::string_view, 3> kBegins = {"pytorch_model", "consolidated", "model"};
   constexpr std::array<std::string_view, 4> kEnds = {".bin", ".bin.index.json", ".pt", ".pth"};

@@ -17,7 +17,8 @@ inline constexpr size_t kZipEndBytes = 22;
 inline constexpr size_t kZipEnd64Bytes = 56;
 inline constexpr size_t kZipLocator64Bytes = 20;
 inline constexpr uint16_t kZipExtra64 = 1;
-// Placeholders in 16-bit and 32-bit fields whose value is in a zip64 record or extra field.
+// Placeholders in 16-bit and 32-bit fields. The field's actual value is in the zip64 end record or
+// in a zip64 extra field.
 inline constexpr uint16_t kZipFull16 = 0xFFFF;
 inline constexpr uint32_t kZipFull32 = 0xFFFFFFFF;
 

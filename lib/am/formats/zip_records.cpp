@@ -115,7 +115,9 @@ class ZipReader {
     return directory;
   }
 
-  // Replaces fields that contain a placeholder by the values of the zip64 extra field, in order.
+  // Replaces each field that contains a placeholder by the next value in the zip64 extra field.
+  // `extra`: all extra fields of the record. `fields`: for each field, whether it contains a
+  // placeholder, and its address.
   void widen(std::span<const std::byte> extra,
              const std::array<std::pair<bool, uint64_t*>, 3>& fields) const {
     size_t at = 0;
@@ -142,7 +144,8 @@ class ZipReader {
     }
   }
 
-  // Reads the directory's entry at `at` and moves `at` to the next entry.
+  // Returns the central directory's entry at offset `at`, and moves `at` to the next entry. `end`:
+  // offset of the end of the central directory.
   Entry read_entry(size_t& at, size_t end) const {
     if (end - at < kZipCentralBytes) fail("the zip file's central directory is cut off");
     const auto header = part(at, kZipCentralBytes);
@@ -176,8 +179,9 @@ class ZipReader {
     return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
   }
 
-  // Returns a record's data, which must end before the central directory. The size is taken from
-  // the central directory, because the local header's size may be 0 or a placeholder.
+  // Returns a record's data, which must end before the central directory. `entry` has the size from
+  // the central directory, because the size in the local header may be 0 or a placeholder.
+  // `directory`: offset of the central directory.
   std::span<const std::byte> data_of(const Entry& entry, uint64_t directory) const {
     const auto header = part(entry.local_offset, kZipLocalBytes);
     if (little_endian<uint32_t>(header) != kZipLocalHeader)
@@ -194,7 +198,7 @@ class ZipReader {
     return data;
   }
 
-  // Checks that records, from local header to end of data, do not overlap.
+  // Throws if two records overlap. A record extends from its local header to the end of its data.
   void check_apart(const std::vector<Entry>& entries, const std::vector<ZipRecord>& records) const {
     std::vector<std::pair<uint64_t, uint64_t>> extents;
     for (size_t i = 0; i < entries.size(); ++i) {

@@ -20,8 +20,8 @@ using am::ErrorKind;
 
 thread_local std::string t_error;
 
-// Calls `action` and returns its result. If it throws, records the message for
-// am_checkpoint_error() and returns `failure`.
+// Returns the result of `action`. If `action` throws, records the message for am_checkpoint_error()
+// and returns `failure`.
 template <typename Result, typename Action>
 Result guarded(Result failure, const Action& action) {
   try {
@@ -74,7 +74,7 @@ struct am_checkpoint {
 namespace {
 
 // Returns the box that the arguments of am_checkpoint_read() describe. Throws Error(kUsage) unless
-// it lies inside the tensor.
+// the box lies inside the tensor.
 am::mesh::Box box_of(const am::stored::StoredTensor& tensor, const int64_t* first,
                      const int64_t* count) {
   am::mesh::Box box = am::mesh::Box::whole(tensor.shape);
@@ -96,8 +96,8 @@ am::mesh::Box box_of(const am::stored::StoredTensor& tensor, const int64_t* firs
   return box;
 }
 
-// Returns the number of bytes of a box. Throws Error(kUsage) if the number does not fit in 64 bits;
-// a damaged header may state such sizes.
+// Returns the number of bytes of a box. Throws Error(kUsage) if the number does not fit in 64 bits,
+// which is possible with the shape in a damaged header.
 size_t bytes_of(const am::stored::StoredTensor& tensor, const am::mesh::Box& box) {
   size_t bytes = static_cast<size_t>(am::formats::dtype_size(tensor.dtype));
   for (const int64_t size : box.shape) {

@@ -7,10 +7,10 @@
 //   const auto in = import_plan(*torchtitan, out.text, "llama.toml", found);
 //   in->toml();                                 // a plan
 //
-// An export is tested by importing it again: every difference from the plan is listed as lost.
-// During an import, settings that the file omits get the framework's defaults. Notes tell the user
-// what must be configured elsewhere. To add a framework, define its Framework in NAME/config.cpp
-// (and a long import in NAME/config_reader.cpp), declare it in frameworks.h, and list it in
+// export_plan() imports its own output again, and lists every difference from the plan as lost.
+// During an import, settings that the file omits get the framework's defaults. Notes list what the
+// user must configure elsewhere. To add a framework, define its Framework object in NAME/config.cpp
+// (and a long import in NAME/config_reader.cpp), declare the object in frameworks.h, and list it in
 // registry.cpp.
 #pragma once
 
@@ -75,13 +75,13 @@ struct Imported {
   std::vector<ModelName> names;
   std::vector<std::string> notes;
 
-  // Returns the plan as TOML. Contains only `keys`: those that the file sets, and those for which
-  // the framework's default is used. A short file thus becomes a short plan.
+  // Returns the plan as TOML. The text contains only `keys`: the keys that the file sets, and the
+  // keys that get the framework's default. A short file thus becomes a short plan.
   std::string toml() const;
 };
 
-// Input of an export. The plan must have passed the rules. `flags`: write command-line flags
-// instead of a file, for frameworks with has_flags.
+// Input of an export. The plan must satisfy automesh's rules. `flags`: true: write command-line
+// flags instead of a file; only for frameworks with has_flags.
 struct ExportInput {
   const config::Plan& plan;
   const model::ModelConfig& model;
@@ -109,30 +109,33 @@ struct Framework {
   std::string_view name;    // name on the command line, for example "megatron"
   std::string_view title;   // name in messages, for example "Megatron-LM"
   std::string_view format;  // format of the framework's files, for example "YAML"
-  bool has_flags = false;
+  bool has_flags = false;   // whether an export can write command-line flags instead of a file
   std::span<const Reason> reasons;
   Exported (*write)(const ExportInput& input);
   std::optional<Imported> (*read)(const ImportInput& input);
 };
 
 std::span<const Framework> all_frameworks();
+// Returns the framework with this name on the command line; null if there is none.
 const Framework* find_framework(std::string_view name);
 
+// Converts a plan to the framework's file or flags. Exported::lost lists all plan keys whose values
+// the text does not express.
 Exported export_plan(const Framework& framework, const ExportInput& input);
 
-// Converts the text of a framework's file to a plan. The text may come from an untrusted source.
-// Adds diagnostics "exchange.*" and "plan.*" with file, line and column. Does not check the
-// rules on plans.
+// Converts the text of a framework's file to a plan. Returns nullopt after an error. The text may
+// come from an untrusted source. Adds diagnostics "exchange.*" and "plan.*" with file, line and
+// column. Does not check automesh's rules.
 //
-// Each lost setting is an error "exchange.lost", because a plan without it describes another job.
-// With `force`, the error is only a warning. `model`: the model of the resulting plan; null:
-// unknown.
+// Each lost setting is an error "exchange.lost", because a plan without the setting describes
+// another job. With `force`, the error is only a warning. `model`: the model of the resulting plan;
+// null: unknown.
 std::optional<Imported> import_plan(const Framework& framework, std::string_view text,
                                     const std::string& file, Diagnostics& found, bool force = false,
                                     const model::ModelConfig* model = nullptr);
 
-// Returns the size of the model with this Geometry::config_key, for example "num_hidden_layers"; 0
-// if the model has no such size.
+// Returns the model's size with this key in config.json (Geometry::config_key), for example
+// "num_hidden_layers"; 0 for any other key, and for sizes of experts in a dense model.
 int64_t model_size(const model::ModelConfig& model, std::string_view config_key);
 
 // Compares a model with the sizes and model names in an imported file. Adds an error

@@ -1,9 +1,9 @@
 // `am-plan check --dialect NAME`: checks a plan by another framework's own conditions.
 //
-// Each framework has a table of the conditions that it checks at start-up or in its first step.
-// Here, a condition is a function of a FrameworkLayout. A plan gets an error if and only if the
-// framework would reject its layout. A violation is only a warning where the framework itself only
-// warns, or where it silently accepts a layout that harms the job.
+// Each framework has a table of the conditions that the framework checks at start-up or in its
+// first step. In automesh, a condition is a function of a FrameworkLayout. A violation is an error
+// if the framework would reject the layout. A violation is a warning if the framework itself only
+// warns, or if the framework silently accepts a layout that harms the job.
 //
 //   const FrameworkRules* titan = find_framework_rules("torchtitan");
 //   check_file_as(*titan, "plan.toml", {}, 0, found);   // "torchtitan.world_size", ...
@@ -27,7 +27,7 @@ namespace am::frameworks {
 // Sizes and options of a plan: the input of the frameworks' conditions.
 struct FrameworkLayout {
   const config::MegatronFSDPConfig* megatron_fsdp = nullptr;  // null for other strategies
-  const config::MegatronConfig* megatron = nullptr;           // likewise
+  const config::MegatronConfig* megatron = nullptr;           // null for other strategies
   bool ddp = false;
   int64_t world = 0;    // number of ranks; 0: unknown
   int64_t dp_size = 0;  // the plan's dp_size; 0: derived from the world size
@@ -49,12 +49,12 @@ struct FrameworkLayout {
   bool fsdp2() const { return !ddp && megatron_fsdp == nullptr && megatron == nullptr; }
   // Returns the number of ranks per data-parallel replica: tp * cp * pp.
   int64_t replica() const { return tp * cp * pp; }
-  // Returns dp_size or, if it is 0, world / replica(). Returns 0 if the world size is unknown or
-  // not a multiple of replica().
+  // Returns dp_size if it is set, and otherwise world / replica(), or 0 if this quotient is unknown
+  // or not an integer.
   int64_t dp() const;
   int64_t experts() const { return model != nullptr && model->moe ? model->moe->experts : 0; }
-  // Returns the local batch of torchtitan and NeMo AutoModel: the sequences of one micro-batch;
-  // with a pipeline, of all micro-batches in one run of the schedule.
+  // Returns the local batch of torchtitan and NeMo AutoModel: the number of sequences in one
+  // micro-batch or, with a pipeline, in all micro-batches of one run of the schedule.
   int64_t local_batch() const { return micro_batch * (pp > 1 ? pipeline.microbatches : 1); }
   int64_t stages() const { return pp * pipeline.virtual_stages; }
 };
@@ -73,8 +73,7 @@ using Violations = std::vector<Violation>;
 enum class Reads { kPlan, kModel };
 
 struct FrameworkRule {
-  // Id and texts of the condition. Its `summary`, which states the condition, is appended to
-  // messages.
+  // Id and texts of the condition. Rule::summary states the condition, and is appended to messages.
   rules::Rule rule;
   void (*check)(const FrameworkLayout& layout, Violations& found) = nullptr;
   Reads reads = Reads::kPlan;
@@ -95,12 +94,14 @@ struct FrameworkRules {
 };
 
 std::span<const FrameworkRules> all_framework_rules();
+// Returns the conditions of the framework with this FrameworkRules::name; null if there is none.
 const FrameworkRules* find_framework_rules(std::string_view name);
 std::vector<std::string> rule_framework_names();
 
 // Checks the framework's conditions and adds a diagnostic for each violation. Also adds errors of
 // automesh's rules "mesh.size" and "mesh.world", for example if a size is below 1 or the number of
-// ranks is unknown.
+// ranks is unknown. `model`: null if unknown. `world_size`: number of ranks that the launcher
+// starts; 0: unknown.
 void judge(const FrameworkRules& framework, const config::Plan& plan,
            const model::ModelConfig* model, int64_t world_size, Diagnostics& found);
 
@@ -129,8 +130,8 @@ void check_tied(const FrameworkLayout& layout, Violations& found);
 void check_not_megatron(const FrameworkLayout& layout, Violations& found);
 // Condition: PyTorch's pipeline schedule accepts the numbers of stages and micro-batches.
 void check_torch_schedule(const FrameworkLayout& layout, Violations& found);
-// Condition: the global batch is a multiple of `of_all_ranks`, the local batch times the number of
-// data-parallel ranks.
+// Condition: the global batch is a multiple of `of_all_ranks`, which is the local batch times the
+// number of data-parallel ranks, or 0 to skip this check.
 void demand_whole_batches(const FrameworkLayout& layout, int64_t of_all_ranks, Violations& found);
 // Returns a hint with the divisors of `of` that are nearest to `wanted`, as values of the plan key
 // `key`, for example "ep_size = 2 or 4".

@@ -6,7 +6,6 @@
 
 namespace am::frameworks {
 
-// For a dense model, sizes of experts are 0.
 int64_t model_size(const model::ModelConfig& model, std::string_view config_key) {
   const model::MoeConfig moe = model.moe.value_or(model::MoeConfig{});
   const std::pair<std::string_view, int64_t> sizes[] = {

@@ -52,7 +52,7 @@ const config::FSDP2Config& other_strategy() {
 }
 
 // Returns the mesh sizes to write. For megatron_fsdp, dp_shard is the number of all data-parallel
-// ranks. This also holds for zero_dp_strategy = 0, under which no parameter is sharded.
+// ranks, even with zero_dp_strategy = 0, which shards nothing.
 mesh::MeshSizes written_sizes(const config::Plan& plan, mesh::MeshSizes sizes) {
   if (std::holds_alternative<config::MegatronFSDPConfig>(plan.strategy)) {
     sizes.dp_shard = sizes.dp();
@@ -153,9 +153,9 @@ std::vector<int64_t> spread_layers(int64_t layers, int64_t stages, const Pipelin
   return counts;
 }
 
-// Returns the number of stages of all pipeline ranks together, computed from the setting
-// layers_per_stage; 0 after an error. `one_a_rank`: true if the schedule requires one stage
-// per rank, false if it requires two or more.
+// Returns the number of stages of all `pp` pipeline ranks together, computed from the setting
+// layers_per_stage; 0 after an error. `one_a_rank`: true if the schedule requires one stage per
+// rank, false if the schedule requires two or more.
 int64_t stages_by_layers(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp,
                          bool one_a_rank) {
   Source& source = builder.source();

@@ -1,5 +1,5 @@
-// Code that several frameworks use: JobShape has the values of a plan that exports write; the
-// functions convert names of schedules and set a plan's pipeline and batches during an import.
+// Code that several frameworks use. JobShape contains the values of a plan that exports write. The
+// functions convert names of schedules, and set a plan's pipeline and batches during an import.
 #pragma once
 
 #include <cstdint>
@@ -19,11 +19,11 @@ struct JobShape {
 
   const config::Plan& plan;
   mesh::MeshSizes mesh;
-  const config::FSDP2Config* fsdp2;  // null for another strategy; likewise the next three
+  const config::FSDP2Config* fsdp2;  // these four pointers are null for other strategies
   const config::MegatronFSDPConfig* megatron;
   const config::DDPConfig* ddp;
   const config::MegatronConfig* megatron_lm;
-  // Options of fsdp2. For another strategy, they have their default values.
+  // Options of fsdp2. For another strategy, all options have their default values.
   const config::FSDP2Config& options;
   int64_t global_batch;  // sequences per step
   int64_t microbatches;  // micro-batches in one run of the schedule; 1 without a pipeline
@@ -39,8 +39,8 @@ struct JobShape {
   bool checkpoints_selectively() const {
     return checkpointing == config::ActivationCheckpointing::kSelective;
   }
-  // Returns the plan's value of a key, for example "train.seed", in the form of a plan file.
-  // Returns nullopt if the plan's strategy does not have the key.
+  // Returns the plan's value of a key, for example "train.seed", as JSON. Returns nullopt if the
+  // plan's strategy does not have the key.
   std::optional<Json> value(std::string_view key) const;
 
   int64_t world() const { return mesh.world_size(); }
@@ -48,12 +48,13 @@ struct JobShape {
   // pipeline's schedule; without a pipeline, in one micro-batch.
   int64_t local_batch() const { return plan.train.micro_batch_size * microbatches; }
   int64_t nodes() const;
-  // Returns the path of the plan's custom schedule (a CSV file); nullopt if it has none.
+  // Returns the path of the plan's custom schedule (a CSV file); nullopt for any other schedule.
   std::optional<std::string> schedule_file() const;
-  // Returns the number of ranks per node, which launchers require to be equal on all nodes: the
-  // largest divisor of the world size that is at most mesh.ranks_per_node.
+  // Returns the plan's mesh.ranks_per_node if this number divides the world size. Otherwise,
+  // returns the world size if all ranks fit on one node, and 1 if they do not.
   int64_t ranks_per_node() const;
-  // For each stage, the number of its first layer, and the number of its last layer plus one.
+  // For each stage: the number of its first layer, and the number of its last layer plus 1. Layers
+  // are numbered from 0.
   std::vector<std::pair<int64_t, int64_t>> stages;
 };
 
@@ -61,7 +62,7 @@ struct JobShape {
 std::string plain_word(std::string_view name);
 
 // Returns PyTorch's name of a plan's schedule, for example "1F1B" for "1f1b". For a custom schedule
-// (a CSV file), this is the name of PyTorch's class that runs schedule files.
+// (a CSV file), returns the name of PyTorch's class that runs schedule files.
 std::string torch_schedule_name(std::string_view ours);
 // Returns a plan's name of a schedule; nullopt for an unknown name. `any`: the plan's or PyTorch's
 // name, in upper or lower case.
@@ -83,19 +84,20 @@ struct PipelineKeys {
   int64_t first_less = 0;
   int64_t last_less = 0;
 };
-// Sets the plan's schedule and stages. If the file has lists of modules, they determine the stages.
-// Otherwise layers are divided evenly, and the number of layers per stage determines the number of
-// stages. Without this setting, each rank has default_virtual_stages() stages. If the model is
-// unknown, settings that depend on its number of layers are recorded as lost.
+// Sets the plan's schedule and stages. `pp`: number of pipeline ranks. If the file contains lists
+// of modules, these lists determine the stages. Otherwise, layers are divided evenly, and the
+// setting layers_per_stage determines the number of stages. Without layers_per_stage, each rank has
+// default_virtual_stages() stages. If the model is unknown, layers_per_stage is recorded as lost.
 void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp);
-// Returns the number of stages per rank: 1 for "1f1b" and "gpipe", 2 for other schedules.
+// Returns the default number of stages per rank: 1 for "1f1b" and "gpipe", 2 for other schedules.
 int64_t default_virtual_stages(std::string_view schedule);
 
-// Sets virtual_stages and, if the stages differ from automesh's even division of the layers,
-// split_points from the setting `path`, which has one list of module names per stage. The layers
-// are the modules with names such as "layers.3" and "model.layers.3".
+// Sets the plan's virtual_stages from the setting `path`, which contains one list of module names
+// per stage. Also sets split_points if the stages differ from automesh's even division of the
+// layers. A module is a layer if it is named, for example, "layers.3" or "model.layers.3".
 void set_stages(PlanBuilder& builder, std::string_view path, int64_t pp);
-// Overload for the number of layers of each stage. Errors point to the setting `path`.
+// Overload for known stages. `layers`: the number of layers of each stage. Errors point to the
+// setting `path`.
 void set_stages(PlanBuilder& builder, const std::vector<int64_t>& layers, int64_t pp,
                 std::string_view path);
 

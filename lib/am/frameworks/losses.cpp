@@ -10,7 +10,7 @@
 namespace am::frameworks {
 namespace {
 
-// Values with which a setting has no effect.
+// The values with which a setting counts as switched off.
 enum class Off {
   kUsual,   // false, none, 0 and similar values
   kDegree,  // degrees of parallelism: false, none, 0 and similar values, 1 and -1
@@ -34,8 +34,8 @@ constexpr std::string_view kOptimizer = "the optimizer and its states";
 constexpr std::string_view kKept = "which tensors are saved for backward";
 constexpr std::string_view kModel = "the model that is trained";
 
-// Globs for keys that do not describe training, for example keys of launchers, loggers, benchmarks
-// and validation.
+// Globs for complete keys that do not describe training, for example keys of launchers, loggers,
+// benchmarks and validation.
 constexpr std::array<std::string_view, 23> kElsewhere = {
     "ci.*",          "wandb*",       "mlflow*",
     "comet*",        "tensorboard*", "slurm*",
@@ -120,8 +120,8 @@ constexpr std::array<Loss, 69> kLosses = {{
     {"*peft.use_dora", Off::kUsual, "the adapters"},
 }};
 
-// Returns a key in lower case, without leading dashes and with `_` for `-`: "use_fp8" for
-// "--use-fp8" and for "use_fp8".
+// Returns a key in lower case, without leading dashes and with `_` instead of `-`. For example,
+// both "--use-fp8" and "use_fp8" become "use_fp8".
 std::string folded(std::string_view key) {
   std::string out;
   key.remove_prefix(std::min(key.find_first_not_of('-'), key.size()));

@@ -20,7 +20,8 @@ namespace {
 
 constexpr size_t kNamesInNote = 3;
 
-// Returns the name without leading components "module.", which wrappers such as DDP add.
+// Returns the name without its leading components "module.". Wrappers such as DDP add these
+// components.
 std::string_view without_module(std::string_view name) {
   constexpr std::string_view kModule = "module.";
   while (starts_with(name, kModule)) name.remove_prefix(kModule.size());
@@ -62,7 +63,7 @@ class MappedSource : public stored::TensorSource {
   fs::path config_file() const override { return config_file_; }
   std::vector<fs::path> data_files() const override { return stored_->data_files(); }
   std::vector<stored::StoredProblem> damage() const override { return stored_->damage(); }
-  // Reported problems contain the stored names of tensors, which differ from those in tensors().
+  // Reported problems contain the stored names of tensors, not the names in tensors().
   void verify(const stored::VerifyCalls& calls) const override { stored_->verify(calls); }
 
   void read(std::string_view name, const mesh::Box& box,
@@ -143,9 +144,10 @@ class MappedSource : public stored::TensorSource {
                 "'s, not converted to Hugging Face's: ", why);
   }
 
-  // Returns the parts of a stored optimizer state, each of which is the state of one hub tensor. A
+  // Returns the parts of a stored optimizer state. Each part is the state of one hub tensor. A
   // state with the parameter's shape, such as exp_avg, is divided like the parameter. A scalar,
-  // such as the step count, is the state of every hub tensor inside of the stored parameter.
+  // such as the step count, is the state of every hub tensor inside of the stored parameter. Empty
+  // if the parameter has no hub name.
   std::vector<HubPart> state_parts(const stored::StoredTensor& stored, const NameMap& names,
                                    const Parts& parameters) const {
     const auto name = split_state(stored.name, table_.state_before_name);
@@ -176,8 +178,8 @@ class MappedSource : public stored::TensorSource {
     }
   }
 
-  // Returns the name, dtype and shape of a hub tensor, and the boxes of the hub tensor that each
-  // rank's file contains.
+  // Returns the name, dtype and shape of the hub tensor `part`, and the boxes of this tensor that
+  // each rank's file contains. `stored`: the stored tensor that contains the part.
   static stored::StoredTensor described(const stored::StoredTensor& stored, const HubPart& part) {
     const Shape& index = part.stored.index;
     const auto in_front = static_cast<std::ptrdiff_t>(index.size());
@@ -208,8 +210,8 @@ class MappedSource : public stored::TensorSource {
     return tensor;
   }
 
-  // Reads a box into `out`. The box's first dim counts rows of the stored tensor, not of the hub
-  // tensor.
+  // Reads a box into `out`. The box has the dims of the hub tensor, but its first dim counts rows
+  // of the stored tensor.
   void read_stored(const StoredPart& place, const mesh::Box& box,
                    const stored::Destination& out) const {
     if (place.index.empty()) return stored_->read(place.name, box, out);
@@ -219,8 +221,9 @@ class MappedSource : public stored::TensorSource {
     stored_->read(place.name, stored, stored::with_dims_in_front(out, place.index.size()));
   }
 
-  // Reads rows whose stored order differs from that of the hub tensor: reads the span of stored
-  // rows that contains them, then copies each row to its position in `out`.
+  // Reads rows whose order in the stored tensor differs from their order in the hub tensor. First
+  // reads `from`, the range of stored rows that contains these rows, into a buffer, then copies
+  // each row to its position in `out`. `element`: number of bytes of an element.
   void read_rearranged(const StoredPart& place, const RowPiece& piece, const mesh::Box& from,
                        int64_t element, const stored::Destination& out) const {
     std::vector<std::byte> span(static_cast<size_t>(from.numel() * element));

@@ -5,9 +5,9 @@
 //   source->tensors();            // "model.layers.0.self_attn.q_proj.weight", ...
 //   source->optimizer_tensors();  // "optim.state.model.layers.0.self_attn.q_proj.weight.exp_avg"
 //
-// A box of a tensor is read directly from the stored rows, in pieces of one contiguous range of
-// rows or of a few heads (RowMap::pieces()); at most one piece is buffered at a time. Tensors that
-// are not in the name table keep their names.
+// Rows that are stored in the hub's order are read without a buffer. Rows that are stored in
+// another order are read in pieces of one head or a few heads (RowMap::pieces()), through a buffer
+// for one piece. Tensors that are not in the name table keep their names.
 #pragma once
 
 #include <filesystem>
@@ -20,11 +20,12 @@
 
 namespace am::frameworks {
 
-// Returns a source with the hub's names. `facts`: the trainer's step and a note, which step() and
-// note() of the result return. `config_folders`: folders that may contain the model's config.json,
-// the most likely first. Without a config.json, or if it describes another model or a model type
-// that is not in the table, tensors keep their stored names and rows, and note() gives the reason.
-// Throws Error(kFormat) if two tensors would get the same name.
+// Returns a source with the hub's names. `facts`: the training step, which step() of the result
+// returns, and a remark, which is a part of note(). `config_folders`: folders that may contain the
+// model's config.json, the most likely folder first. Tensors keep their stored names and rows if
+// there is no config.json, or if the config describes another model or a model type that is not in
+// the table; note() then contains the reason. Throws Error(kFormat) if two tensors would get equal
+// names.
 std::unique_ptr<stored::TensorSource> as_hub(
     std::unique_ptr<stored::TensorSource> stored, const NameTable& table,
     const std::vector<std::filesystem::path>& config_folders, TrainerFacts facts = {});

@@ -16,8 +16,9 @@ namespace am::frameworks {
 
 namespace {
 
-// Names of the optimizer state that contains the master weights: with the sharding type
-// fully_sharded_model_space, with fully_reshardable, and with Transformer Engine's optimizer.
+// Possible names of the optimizer state that contains the master weights. Megatron's distributed
+// optimizer writes "fp32_param" with the sharding type fully_sharded_model_space, and "param" with
+// the sharding type fully_reshardable. Transformer Engine's optimizer writes "master_param".
 constexpr std::array<std::string_view, 3> kMasters = {"fp32_param", "param", "master_param"};
 
 class MasterWeights : public stored::TensorSource {
@@ -81,7 +82,7 @@ class MasterWeights : public stored::TensorSource {
   const stored::TensorSource& source_;
   std::vector<stored::StoredTensor> tensors_;
   std::vector<stored::StoredTensor> optimizer_;
-  // Names of the master weights, by the parameter's name.
+  // The name of each master weight, by the name of its parameter.
   std::map<std::string, std::string, std::less<>> masters_;
 };
 

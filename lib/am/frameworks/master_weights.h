@@ -1,5 +1,6 @@
-// Megatron's optimizer keeps a float32 copy of each parameter, the master weight, which it updates;
-// the model's own weight is the master rounded to bfloat16. Resumed jobs go on from the master.
+// Master weights in checkpoints of Megatron. For each 16-bit parameter, Megatron's optimizer keeps
+// and updates a float32 copy, the master weight; the parameter itself is the rounded master weight.
+// A resumed job must start from the master weights.
 #pragma once
 
 #include <memory>
@@ -8,10 +9,10 @@
 
 namespace am::frameworks {
 
-// Returns a view of a checkpoint of Megatron in which the values of each parameter that has a
-// master weight are those of the master. optimizer_tensors() does not contain the masters. Returns
-// null for other sources. `source` must outlive the view. Throws Error(kFormat) if a master weight
-// has another shape than its parameter.
+// Returns a source that reads the master weight instead of each parameter that has one.
+// optimizer_tensors() of the result does not contain the master weights. Returns null unless
+// `source` is a checkpoint of Megatron. `source` must outlive the result. Throws Error(kFormat) if
+// the shapes of a master weight and its parameter differ.
 std::unique_ptr<stored::TensorSource> with_master_weights(const stored::TensorSource& source);
 
 }  // namespace am::frameworks

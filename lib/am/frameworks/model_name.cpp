@@ -14,8 +14,8 @@
 namespace am::frameworks {
 namespace {
 
-// A model family, and the word by which model names mention it. If a name contains the word
-// "llama4", for example, it does not mention the family of the shorter word "llama".
+// A model family, and the word by which model names mention the family. A name with the word
+// "llama4", for example, mentions only this family, and not the family of the shorter word "llama".
 struct Family {
   std::string_view word;   // word in names, in lower case and without dashes
   std::string_view types;  // globs for the model types of the family, separated by "|"
@@ -83,8 +83,8 @@ constexpr std::array<Family, 59> kFamilies = {{
     {"stablelm", "stablelm*"},
 }};
 
-// Returns the families that a name mentions. If words of several families begin at one position,
-// only the longest counts.
+// Returns the families that a name mentions. If the words of several families begin at one
+// position, only the longest word counts. `word`: the name in lower case, without `_` and `-`.
 std::vector<const Family*> families_in(std::string_view word) {
   std::vector<const Family*> found;
   for (size_t at = 0; at < word.size(); ++at) {
@@ -108,8 +108,9 @@ bool has_type(const Family& family, const model::ModelConfig& model) {
   });
 }
 
-// Returns the numbers of parameters in a name, for example in "8B", "0.6b" or "135M". Skips numbers
-// of active parameters ("A3B") and products with a number of experts ("8x7B", "17bx16e").
+// Returns the numbers of parameters that a name states, for example 8e9 for "8B" and 135e6 for
+// "135m". Skips numbers of active parameters ("A3B") and products with a number of experts ("8x7B",
+// "17bx16e").
 std::vector<double> sizes_in(std::string_view name) {
   const auto part_of_word = [&](size_t at) {
     return at < name.size() && (std::isalnum(static_cast<unsigned char>(name[at])) != 0);

@@ -11,10 +11,11 @@
 
 namespace am::frameworks {
 
-// Returns how the model differs from its name, as the end of a sentence. Empty if they agree, or if
-// the name contains no known family or size. The name may be that of a model on a hub, a folder, a
-// class, or a framework's own name of a model. Sizes may differ by a factor of 1.7, because names
-// have rounded sizes, some without the embedding.
+// Returns how `model` differs from `name`, as the end of a sentence. Empty if name and model agree,
+// or if the name contains no known family or size. The name may be the name of a model on a hub, of
+// a folder or of a class, or a framework's own name of a model. Two sizes agree if they differ by a
+// factor of less than 1.7, because sizes in names are rounded, and some of them do not count the
+// embedding.
 std::string contradiction(std::string_view name, const model::ModelConfig& model);
 
 }  // namespace am::frameworks

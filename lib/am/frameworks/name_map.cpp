@@ -18,8 +18,8 @@ constexpr size_t kMostDigits = 9;
 
 bool is_marker(char c) { return c == '#' || c == '@'; }
 
-// Returns the digits at the start of the text. Returns nothing if there are none or too many, or if
-// they have a leading zero, for example "007".
+// Returns the digits at the start of the text. Returns nullopt if there are no digits or more than
+// kMostDigits, or if the first of several digits is 0, as in "007".
 std::optional<std::string_view> leading_number(std::string_view text) {
   size_t digits = 0;
   while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9') ++digits;
@@ -27,8 +27,8 @@ std::optional<std::string_view> leading_number(std::string_view text) {
   return text.substr(0, digits);
 }
 
-// Returns the numbers in the name of a hub tensor; nothing if the name does not match the entry
-// `row` of the table.
+// Returns the layer and expert numbers in the name of a hub tensor; nullopt if the name does not
+// match the entry `row` of the table.
 std::optional<std::vector<int64_t>> match_hub(const NameRow& row, std::string_view hub) {
   const auto found = match_name(row.hub, hub);
   if (!found) return std::nullopt;
@@ -53,8 +53,8 @@ std::optional<NameNumbers> match_name(std::string_view pattern, std::string_view
       at += digits->size();
       continue;
     }
-    // The name may lack a number only if the number would be a complete component (`.@.` in the
-    // pattern). The name then lacks one dot, too.
+    // A name may omit a number only if the number would be a complete component (`.@.` or `.#.` in
+    // the pattern). The name then omits one dot, too.
     const bool component =
         i > 0 && pattern[i - 1] == '.' && i + 1 < pattern.size() && pattern[i + 1] == '.';
     if (!component) return std::nullopt;
@@ -138,11 +138,13 @@ HubParts NameMap::parts(const NameRow& row, const NameNumbers& numbers, std::str
   const auto wrong = [&](const std::string& what) {
     return HubParts{{}, cat(stored, " is ", shape_text(shape), ", but the config requires ", what)};
   };
-  // Required sizes of leading dims: the first number in a name is a layer, the second an expert.
+  // Required size of a leading dim that replaces a number in a name. The first number counts
+  // layers, the second number counts experts.
   const std::array<int64_t, 2> counts = {config_.num_hidden_layers,
                                          config_.moe ? config_.moe->experts : 0};
   std::vector<int64_t> place;
-  // Numbers (0: layer, 1: expert) that are leading dims of the tensor instead of parts of its name.
+  // For each leading dim of the stored tensor, the number that it replaces: 0 for the layer, 1 for
+  // the expert.
   std::vector<size_t> in_front;
   int64_t copies = 1;
   for (size_t i = 0; i < numbers.size(); ++i) {

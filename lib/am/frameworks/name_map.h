@@ -7,10 +7,10 @@
 //   titan.from_hub("model.layers.3.self_attn.q_proj.weight", 64);
 //       // the inverse: where a writer stores the hub's tensor
 //
-// Names in a table have a marker, `#` or `@`, for each layer or expert number. For `#`, a writer
-// writes the number into the name. For `@`, a writer stacks the tensors of all numbers in one
-// tensor; the number is then the index in a leading dim. A reader accepts both forms for either
-// marker. Two stored names and shapes that match the pattern in the first column:
+// Name patterns in a table contain a marker, `#` or `@`, for each layer or expert number. For `#`,
+// a writer writes the number into the name. For `@`, a writer stacks the tensors of all layers or
+// experts in one tensor; the number is then the index in a leading dim. A reader accepts both forms
+// for `.#.` and `.@.`. Two stored names and shapes that match the pattern in the first column:
 //   decoder.layers.#.mlp.linear_fc2.weight    decoder.layers.7.mlp.linear_fc2.weight [hidden, ffn]
 //                                             decoder.layers.mlp.linear_fc2.weight [layers, ...]
 #pragma once
@@ -27,16 +27,16 @@
 
 namespace am::frameworks {
 
-// The numbers in a name, in order. nullopt: the name has neither the number nor the dot behind it.
+// The numbers in a name, in order. nullopt: the name omits the number and the dot behind it.
 using NameNumbers = std::vector<std::optional<int64_t>>;
 
 // Returns the numbers in the name at the positions of the pattern's `#` and `@`; nullopt if the
 // name does not match the pattern.
-//   match_name("layers.#.experts.@.w1", "layers.7.experts.w1")   // {7, nothing}
+//   match_name("layers.#.experts.@.w1", "layers.7.experts.w1")   // {7, nullopt}
 std::optional<NameNumbers> match_name(std::string_view pattern, std::string_view name);
 
-// Returns the name for a pattern: replaces each `#` by its number, and removes each `@` with the
-// dot behind it.
+// Returns the name for a pattern: replaces each `#` by its number, and removes each `@` together
+// with the dot behind it. `numbers`: one number for each `#` and `@`.
 std::string fill_name(std::string_view pattern, const std::vector<int64_t>& numbers);
 
 // Returns whether the space-separated `list` contains the word.
@@ -69,11 +69,11 @@ struct NameRow {
 };
 
 struct NameTable {
-  std::string_view format;     // result of TensorSource::format() for these checkpoints
+  std::string_view format;     // result of TensorSource::format() for the framework's checkpoints
   std::string_view framework;  // the framework's name, for messages
   std::string_view types;      // supported model types, separated by spaces
   std::vector<NameRow> rows;
-  // Name patterns of stored tensors that belong to the trainer, unless `rows` has their hub names.
+  // Name patterns of stored tensors without an entry in `rows` that belong to the trainer.
   std::vector<std::string_view> trainers = {};
   // True if optimizer states are named "optim.state.exp_avg.NAME" instead of
   // "optim.state.NAME.exp_avg".
@@ -108,6 +108,7 @@ class NameMap {
   const NameTable& table() const { return table_; }
   // Returns whether the table supports models of the config's type.
   bool knows_model() const;
+  // Returns the hub tensors inside of the stored tensor with this name and shape.
   HubParts to_hub(std::string_view stored, const Shape& shape) const;
   // Returns whether a stored tensor without a hub name belongs to the trainer instead of the model
   // (NameTable::trainers).
@@ -115,8 +116,8 @@ class NameMap {
   // Returns the location at which a writer stores a hub tensor; nullopt for a name that the table
   // does not contain. `rows`: number of rows of the hub tensor.
   std::optional<StoredPart> from_hub(std::string_view hub, int64_t rows) const;
-  // Returns, for each entry of the table that matches the hub tensor, the name under which a writer
-  // stores it.
+  // Returns the stored names of a hub tensor, one for each entry of the table that matches the hub
+  // tensor's name.
   std::vector<std::string> stored_names(std::string_view hub) const;
 
  private:

@@ -37,6 +37,7 @@ constexpr const char* kOlmoStates = "model_and_optim";
 constexpr const char* kMegatronNewest = "latest_checkpointed_iteration.txt";
 constexpr size_t kMegatronDigits = 7;
 
+// Returns the parent folder of `folder`.
 fs::path beside(const fs::path& folder) {
   const fs::path path = fs::absolute(folder).lexically_normal();
   return (path.has_filename() ? path : path.parent_path())
@@ -53,8 +54,9 @@ bool any_value(const formats::DcpMetadata& metadata, const auto& fits) {
                      [&](const formats::DcpValue& value) { return fits(value.name); });
 }
 
-// Whether torchtitan wrote the checkpoint. Its training state shows this, but the last checkpoint
-// of a job may contain only the model; parameter names are therefore checked, too.
+// Whether torchtitan wrote the checkpoint: it contains torchtitan's training state or parameter
+// names. The training state alone is not sufficient, because the last checkpoint of a job may
+// contain only the model.
 bool is_torchtitan(const formats::DcpMetadata& metadata) {
   constexpr std::string_view kStep = "train_state.step";
   if (any_value(metadata, [&](std::string_view name) { return name == kStep; })) return true;
@@ -71,8 +73,8 @@ bool is_olmo(const formats::DcpMetadata& metadata) {
   });
 }
 
-// Whether Megatron-FSDP wrote the checkpoint. The prefix "model.module." alone does not show it,
-// because names of models wrapped in DDP may also begin with it.
+// Whether Megatron-FSDP wrote the checkpoint. The prefix "model.module." alone is not sufficient,
+// because the names of a model wrapped in DDP may also begin with this prefix.
 bool is_megatron_fsdp(const formats::DcpMetadata& metadata) {
   return any_name(metadata, [](std::string_view name) {
     return starts_with(name, "model.module.decoder.") ||
@@ -82,8 +84,8 @@ bool is_megatron_fsdp(const formats::DcpMetadata& metadata) {
 }
 
 // Returns the format of a Megatron checkpoint from its metadata.json, for example "torch_dist" or
-// "zarr". Empty if the file does not exist; Megatron writes it last, when the checkpoint is
-// complete.
+// "zarr". Returns an empty text if metadata.json does not exist or does not name a format. Megatron
+// writes metadata.json last, when the checkpoint is complete.
 std::string sharded_backend(const fs::path& folder) {
   const fs::path file = folder / "metadata.json";
   std::error_code ignored;
@@ -107,7 +109,7 @@ Source open_dcp_folder(const fs::path& folder, OnDamage /*damage*/) {
     table = &megatron_fsdp_table();
   } else if (is_olmo(metadata)) {
     table = &olmo_table();
-    configs.push_back(beside(configs.back()));  // parent of step123/, which has model_and_optim/
+    configs.push_back(beside(configs.back()));  // parent of step123/ for step123/model_and_optim/
     facts = olmo_facts(beside(folder));
   } else if (is_torchtitan(metadata)) {
     table = &torchtitan_table();
@@ -117,8 +119,9 @@ Source open_dcp_folder(const fs::path& folder, OnDamage /*damage*/) {
                           : as_hub(std::move(stored), *table, configs, std::move(facts));
 }
 
-// Returns Megatron's newest checkpoint in a folder. The file latest_checkpointed_iteration.txt
-// names it: for example "123" means iter_0000123/, and "release" means release/.
+// Returns the folder of Megatron's newest checkpoint in `parent`. The file
+// latest_checkpointed_iteration.txt names this folder: for example, "123" means iter_0000123/, and
+// "release" means release/.
 fs::path newest_of_megatron(const fs::path& parent) {
   const fs::path file = parent / kMegatronNewest;
   const std::string text(trim(read_file(file)));
@@ -134,8 +137,9 @@ fs::path newest_of_megatron(const fs::path& parent) {
   return parent / cat("iter_", zeros, digits);
 }
 
-// Returns the folder that contains the safetensors files of each rank: `path`, or its subfolder
-// sharded/, where PyTorch's writer and torchtitan put them if consolidated files are in `path`.
+// Returns the folder in which to look for the safetensors files of each rank: the subfolder
+// sharded/ if it exists and `path` itself contains no safetensors weights; otherwise `path`.
+// PyTorch's writer and torchtitan use sharded/ if they later consolidate the files into `path`.
 fs::path shards_of(const fs::path& path) {
   const fs::path below = path / "sharded";
   return stored::is_hf_source(path) || !fs::is_directory(below) ? path : below;
@@ -149,8 +153,9 @@ bool has_entry(const fs::path& folder, std::string_view pattern) {
                      });
 }
 
-// is_deepspeed() recognises folders of DeepSpeed, is_megatron_ranks() folders of Megatron's format
-// "torch". Both formats are refused, because no file describes how their tensors are sharded.
+// is_deepspeed() recognises folders of DeepSpeed, and is_megatron_ranks() those of Megatron's
+// format "torch". automesh refuses both formats, because no file describes how their tensors are
+// sharded.
 //
 //   latest, global_step100/, mp_rank_*_model_states.pt   DeepSpeed
 //   mp_rank_00/model_optim_rng.pt                        Megatron's "torch": a pickle per rank
@@ -183,8 +188,9 @@ Source refuse_megatron_ranks(const fs::path& path, OnDamage /*damage*/) {
               "load it with Megatron and save it with --ckpt-format torch_dist");
 }
 
-// Opens a checkpoint of am-run. If am-run's own index is damaged and `damage` is kReport, uses the
-// file `.metadata` of torch.distributed.checkpoint instead, which describes the same tensors.
+// Opens a checkpoint of am-run. If am-run's own index is damaged and `damage` is kReport, opens the
+// folder by torch.distributed.checkpoint's file `.metadata`, which describes the same tensors. The
+// result's damage() then includes the damaged index.
 Source open_checkpoint(const fs::path& folder, OnDamage damage) {
   if (damage == OnDamage::kRefuse || !stored::is_dcp_source(folder)) {
     return stored::open_automesh_source(folder, damage);
@@ -249,7 +255,8 @@ Source open_shards_file(const fs::path& path, OnDamage damage) {
   return stored::open_hf_shards_source(path, {path.parent_path()}, damage);
 }
 
-// Opens weights with the names of the hub, with the optimizer states beside them if there are any.
+// Opens safetensors weights with the hub's names. If the folder also contains optimizer states
+// (optimizer.pt or optimizer.bin), the result includes these states.
 Source open_hub_weights(const fs::path& path, OnDamage damage) {
   Source weights = stored::open_hf_source(path, damage);
   if (!fs::is_directory(path)) return weights;
@@ -262,11 +269,12 @@ struct Format {
   Source (*open)(const fs::path& path, OnDamage damage);
 };
 
-// Formats other than torch.save, in the order in which they are tried; the first match is used.
-// torch.save files are tried last, because their names are arbitrary.
+// All formats except plain torch.save files, in the order in which they are tried; the first match
+// is used. Plain torch.save files are tried last, because their names are arbitrary.
 //
-// Formats of training frameworks and of PyTorch, in another order than below: the files by which a
-// checkpoint is recognised, the format, and its name in automesh.
+// The table lists the formats of training frameworks and of PyTorch, in another order than
+// kNamedFormats: the files by which a checkpoint is recognised, the format, and automesh's name of
+// the format.
 //
 //   metadata.json with a sharded_backend           Megatron's torch_dist: "megatron"
 //   .metadata with model.module.decoder.* or
@@ -279,7 +287,7 @@ struct Format {
 //     config.yaml or losses.json beside it         NeMo AutoModel: "automodel"
 //   pytorch_model_fsdp_0/, optimizer_0/ beside it,
 //     or pytorch_model_fsdp_0_rank*.bin            accelerate, transformers' Trainer: "accelerate"
-//   safetensors with optimizer.pt or .bin beside   the same without FSDP: "accelerate"
+//   safetensors with optimizer.pt or .bin beside   the same writers without FSDP: "accelerate"
 //   metadata.pkl that names ranks' files, or
 //     model_0.pt and model_1.pt                    torch_checkpointing: "torch-checkpointing"
 //   .metadata with anything else                   PyTorch's own: "dcp"
@@ -287,7 +295,7 @@ struct Format {
 //     DCP_SHARDING_INFO                            PyTorch's for the hub: "dcp-huggingface"
 //   mp_rank_*/, global_step*/, ...                 not read: DeepSpeed, Megatron's "torch"
 //
-// Tensors of the first four of these formats get the hub's names if a config.json describes the
+// Tensors of the first four formats in the table get the hub's names if a config.json describes the
 // model (mapped_source.h).
 constexpr std::array kNamedFormats = {
     Format{run_folder::is_checkpoint, open_checkpoint},

@@ -16,7 +16,8 @@ namespace am::frameworks {
 // Returns whether open_tensor_source recognises the format of the path. open_tensor_source may
 // still throw, for example for a format that is not supported.
 bool is_tensor_source(const std::filesystem::path& path);
-// Returns whether open_tensor_source would read the path as torch.save files.
+// Returns whether open_tensor_source would read the path as plain torch.save files, because no
+// other format matches.
 bool is_pickled_source(const std::filesystem::path& path);
 // Opens the weights. Throws Error(kIo) for a missing path, and Error(kFormat) for unknown or
 // inconsistent files. Also throws Error(kFormat) for a framework's format that is recognised but

@@ -23,13 +23,13 @@ namespace {
 using formats::Settings;
 using formats::SettingValue;
 
-// Components in the names of stored settings. The name of a parameter or the number of a group
-// follows them.
+// Components in the names of stored settings, for example in "optim.param_groups.0.lr". The number
+// of a group or the name of a parameter follows this component.
 constexpr std::array<std::string_view, 2> kHolders = {"param_groups.", "param_to_group_meta."};
 constexpr std::string_view kParameters = "params";
 
-// The name of a stored setting, split at its last dot. `holder`: name of the parameter or number
-// of the group. `key`: for example "lr".
+// The parts of a stored setting's name behind a component of kHolders, for example "0" and "lr" of
+// "optim.param_groups.0.lr". `holder`: the number of the group or the name of the parameter.
 struct SettingName {
   std::string_view holder;
   std::string_view key;
@@ -88,13 +88,14 @@ struct StoredGroup {
   std::vector<std::string> parameters;
 };
 
-// Returns the groups that the values of `source` describe: one per group number (nested form), or
-// one per parameter (flattened form).
+// Returns the groups that the values of `source` describe: one per group number in the nested form
+// ("optim.param_groups.0.lr"), or one per parameter in the flattened form
+// ("optim.param_groups.NAME.lr").
 std::vector<StoredGroup> stored_groups(const stored::TensorSource& source) {
   std::map<std::string, StoredGroup, std::less<>> nested, flat;
   const std::vector<std::string> names = source.values();
-  // The flattened form of a large model has many values. They need not be read if the groups are
-  // stored in the nested form too.
+  // If the checkpoint contains both forms, only the nested form is read, because the flattened form
+  // of a large model has many values.
   const bool has_groups = std::any_of(names.begin(), names.end(), [](const std::string& name) {
     const auto split = split_setting(name);
     return split && split->key == kParameters && parse_integer(split->holder).has_value();
@@ -124,8 +125,8 @@ std::vector<StoredGroup> stored_groups(const stored::TensorSource& source) {
   return groups;
 }
 
-// Adds settings that are stored as tensors without dims, such as a learning rate under
-// torch.compile.
+// Adds "lr" and "initial_lr" if they are stored as zero-dimensional tensors instead of numbers, as
+// for an optimizer under torch.compile.
 void add_tensor_settings(const stored::TensorSource& source, const std::string& parameter,
                          Settings& settings) {
   for (const char* key : {"lr", "initial_lr"}) {

@@ -8,12 +8,13 @@
 //
 // Settings are found in these places:
 //
-//   optim.param_groups.0.lr, optim.param_groups.0.params    get_optimizer_state_dict
+//   optim.param_groups.0.lr, optim.param_groups.0.params    the nested form: PyTorch's
+//                                                           get_optimizer_state_dict
 //   optimizer.param_groups.NAME.lr                          the flattened form: torchtitan
 //   optimizer.param_to_group_meta.NAME.lr                   Megatron-FSDP
 //   optimizer in common.pt                                  Megatron's torch_dist, whose groups do
 //                                                           not name their parameters
-//   .metadata of am-run's checkpoints                       both of the first two forms
+//   .metadata of am-run's checkpoints                       the nested and the flattened form
 #pragma once
 
 #include <cstdint>
@@ -26,19 +27,19 @@
 
 namespace am::frameworks {
 
-// Parameters that have equal settings. The names are those of the source's parameters.
+// Parameters that have equal settings. `parameters` contains their names in the TensorSource.
 struct SettingsGroup {
   formats::Settings settings;
   std::vector<std::string> parameters;
 };
 
-// Adds a parameter to the group with these settings, and adds the group if there is none.
+// Adds a parameter to the group with exactly these settings. Appends the group if it is missing.
 void add_to_groups(std::vector<SettingsGroup>& groups, const formats::Settings& settings,
                    const std::string& parameter);
 
-// Returns the settings that the checkpoint has for the parameters that its optimizers update, in
-// the order of the source's parameters. Empty if the checkpoint has no settings. Throws
-// Error(kFormat) for a file that cannot be read.
+// Returns the stored settings of the parameters that the optimizer updates, one group for equal
+// settings, in the order of the source's parameters. Returns no groups if the checkpoint contains
+// no settings. Throws Error(kFormat) for a file that cannot be read.
 std::vector<SettingsGroup> read_settings_groups(const stored::TensorSource& source);
 
 // Returns the number of updates of a parameter: its stored state "step" or, if there is none, the

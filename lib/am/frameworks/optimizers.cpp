@@ -28,7 +28,7 @@ void set_torch_optimizer(PlanBuilder& builder, std::string_view name, std::strin
   const bool decoupled = builder.source().boolean(mode).value_or(true);
   if (last == "FusedAdam" && !decoupled) return builder.set("optimizer.name", "adam", path);
   // A plan's default is AdamW, so the key need not be set. FusedAdam (of Apex and Transformer
-  // Engine) is AdamW too, because by default it decouples the weight decay.
+  // Engine) also decouples the weight decay, as AdamW does, unless adam_w_mode is false.
   if (last == "AdamW" || last == "FusedAdam") return;
   if (last == "Adam") {
     builder.set("optimizer.name", "adam");

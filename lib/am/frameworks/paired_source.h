@@ -16,8 +16,9 @@ struct Paired {
   std::string format;                          // result of TensorSource::format()
   std::filesystem::path folder;                // result of TensorSource::path()
   std::filesystem::path config_file = {};      // the model's config.json; may be empty
-  std::optional<int64_t> step = std::nullopt;  // training step of the checkpoint, if known
-  // Problems of `folder` itself. damage() returns them, followed by those of the two sources.
+  std::optional<int64_t> step = std::nullopt;  // training step; nullopt: the step of the model
+  // Problems of `folder` itself. damage() returns these problems, followed by those of the model
+  // and of the states.
   std::vector<stored::StoredProblem> damage = {};
   std::string note = {};  // result of TensorSource::note(); empty: the model's note
 };

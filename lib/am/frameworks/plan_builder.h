@@ -1,5 +1,5 @@
-// Builds a plan during an import. Checks each value against the plan's table of fields. Errors have
-// the line and column of the value in the imported file.
+// Builds a plan during an import. Checks each value against the plan's table of fields. Errors
+// point to the line and column of the value in the imported file.
 //
 //   PlanBuilder builder(source, "fsdp2");
 //   builder.set("mesh.tp_size", source.size("parallelism.tensor_parallel_degree", 1));
@@ -39,7 +39,8 @@ class PlanBuilder {
   // Overload for a list of integers.
   void set(std::string_view key, const std::vector<int64_t>& values, std::string_view path = {});
 
-  // Set strategy.mp_policy (names of dtypes), strategy.offload_policy and optimizer.betas.
+  // Set strategy.mp_policy (from names of dtypes), strategy.offload_policy and optimizer.betas.
+  // Errors point to the source's setting `path`.
   void set_mp_policy(const std::string& param, const std::string& reduce, const std::string& output,
                      std::string_view path);
   void set_offload(bool pin_memory, std::string_view path);
@@ -49,9 +50,9 @@ class PlanBuilder {
   // does not have the setting.
   void copy(std::string_view path, std::string_view key);
 
-  // Records the source's setting `path` as lost (Imported::lost): it changes the job, and a plan
-  // cannot express it. `why`: the aspect of the job that the setting changes, for example "the
-  // precision".
+  // Records the source's setting `path` in Imported::lost. A lost setting changes the job, but
+  // cannot be expressed in a plan. `why`: the aspect of the job that the setting changes, for
+  // example "the precision".
   void lose(std::string_view path, std::string_view why);
 
   // Whether the plan's strategy has the key. For other keys, set() does nothing.
@@ -62,10 +63,11 @@ class PlanBuilder {
   config::Plan& plan() { return plan_; }
   Source& source() { return source_; }
   const model::ModelConfig* model() const { return model_; }
-  // Records the setting `path`, whose value is a model's name, for compare_model().
+  // Records the setting `path`, whose value is the name of a model. compare_model() compares this
+  // name with the plan's model.
   void name_model(std::string_view path);
 
-  // The size of an axis of the mesh, and the source's setting that states it.
+  // The size of an axis of the mesh, and the path of the source's setting with this size.
   struct Axis {
     int64_t size = 1;
     std::string path = {};
@@ -73,14 +75,15 @@ class PlanBuilder {
   struct Axes {
     Axis dp_replicate = {}, dp_shard = {}, tp = {}, pp = {}, cp = {}, ep = {};
   };
-  // Sets the sizes of the mesh; computes dp_size and world_size. If dp_shard.size is 0, these two
-  // are unknown: leaves them out, and adds a note that the launcher determines the number of ranks.
-  // Errors about dp_size, world_size and axes without a setting point to dp_shard.path.
+  // Sets the sizes of the mesh's axes, and dp_size and world_size, which are products of these
+  // sizes. If dp_shard.size is 0, the number of ranks is unknown: set_mesh() then omits dp_size and
+  // world_size, and adds a note that the launcher determines the number of ranks. Errors about
+  // dp_size, world_size and axes without a setting point to dp_shard.path.
   void set_mesh(const Axes& axes);
 
   // Returns the finished plan and everything that was recorded. If the warm-up is longer than the
-  // job, shortens it and records the setting `warmup_path` as lost; but if the file has no number
-  // of steps, sets the job's length to the warm-up and adds a note.
+  // job, shortens the warm-up and records the setting `warmup_path` as lost. If the plan's
+  // max_steps was never set, lengthens the job to the warm-up instead, and adds a note.
   Imported done(std::vector<Ignored> ignored,
                 std::string_view warmup_path = "scheduler.warmup_steps");
 
@@ -94,7 +97,8 @@ class PlanBuilder {
   std::vector<std::string> notes_;
 };
 
-// Whether the name of a data set is a path of a file or folder, and not a name of the hub.
+// Returns whether the name of a data set is a local path and not a name on the hub. A local path
+// has the suffix of a data file, for example ".jsonl", or begins with "/", "./" or "../".
 bool is_local_data(std::string_view name);
 
 // Returns the product of the factors, limited to 2^62.

@@ -22,8 +22,8 @@ bool covers(std::string_view pattern, std::string_view key) {
   return pattern == key || (ends_with(pattern, ".") && starts_with(key, pattern));
 }
 
-// Returns the reason why a plan key cannot be exported: the framework's reason if it has one,
-// otherwise a reason that applies to all frameworks.
+// Returns the reason why a plan key cannot be exported: the framework's own reason for this key if
+// there is one, otherwise a reason that applies to all frameworks.
 std::string reason_for(const Framework& framework, std::string_view key) {
   static constexpr std::array<Reason, 7> kGeneral = {{
       {"validation.", "configure validation in the framework itself"},
@@ -69,8 +69,8 @@ bool is_readable(std::string_view text, const std::string& file, Diagnostics& fo
   return false;
 }
 
-// Whether the text is a Python program: a line of it is an import or a definition, and its first
-// line is not "#!" with a shell.
+// Whether the text is a Python program: one of its lines is an import or a definition. A shell
+// script, which begins with "#!" and the path of a shell, does not count.
 bool is_python(std::string_view text) {
   const std::string_view first = text.substr(0, text.find('\n'));
   if (starts_with(first, "#!") && ends_with(trim(first), "sh")) return false;
@@ -84,7 +84,7 @@ bool is_python(std::string_view text) {
   return false;
 }
 
-// Moves settings that change the job from `ignored` to `lost`.
+// Moves settings that change the job from `imported.ignored` to `imported.lost`.
 void split_losses(Imported& imported) {
   std::vector<Ignored> harmless;
   for (Ignored& item : imported.ignored) {

@@ -39,9 +39,9 @@ int64_t RowMap::stored(int64_t row) const {
 std::vector<RowPiece> RowMap::pieces(const mesh::Extent& rows) const {
   std::vector<RowPiece> pieces;
   const bool runs = digits.back().stride == 1;
-  // Number of rows per piece before adjacent pieces are joined: a contiguous run, if the last digit
-  // (which changes fastest) has stride 1; otherwise all rows with one value of the first digit,
-  // i.e. those of one head.
+  // Number of rows per piece before adjacent pieces are joined. If the last digit, which changes
+  // fastest, has stride 1, a piece is a contiguous run. Otherwise, a piece has all rows with one
+  // value of the first digit, that is, the rows of one head.
   const int64_t block = runs ? digits.back().count : this->rows() / digits.front().count;
   const int64_t end = rows.offset + rows.size;
   for (int64_t row = rows.offset; row < end;) {

@@ -5,8 +5,8 @@
 namespace am::frameworks {
 namespace {
 
-// Maximum gradient norm that stands for "no clipping" in files that require a number: no norm
-// exceeds it.
+// Maximum gradient norm that stands for "no clipping" in files that require a number. No gradient
+// norm exceeds this value.
 constexpr double kNoClipping = 1e30;
 
 bool is_empty(const Json& value) {

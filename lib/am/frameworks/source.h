@@ -1,9 +1,9 @@
 // The settings of a framework's file during an import. A setting counts as used when the import
-// queries it; the settings that are never queried are reported as ignored.
+// reads it; settings that are never read are reported as ignored.
 //
 //   Source source(*root, "llama.toml", found);
 //   const int64_t tp = source.size("parallelism.tensor_parallel_degree", 1);
-//   source.ignored("torchtitan's own");        // every setting that was not queried
+//   source.ignored("torchtitan's own");        // every setting that was not read
 //
 // Paths are keys joined by dots. A value of the wrong type is reported as "exchange.type".
 #pragma once
@@ -26,16 +26,19 @@ class Source {
  public:
   Source(config::Value root, std::string file, Diagnostics& found);
 
-  // Returns the value at a path, null if it does not exist. Marks the value and everything inside
+  // Returns the value at a path; null if there is no value. Marks the value and everything inside
   // of it as used.
   const config::Value* take(std::string_view path);
-  // Returns the value at a path without marking it as used; null if it does not exist.
+  // Returns the value at a path without marking it as used; null if there is no value.
   const config::Value* find(std::string_view path) const;
   bool has(std::string_view path) const { return find(path) != nullptr; }
   // Returns the position of the value in the file; if the value does not exist, the position of the
   // whole file.
   Span span(std::string_view path) const;
 
+  // integer(), number(), boolean() and text() return the value at a path, and mark it as used. They
+  // return nullopt if there is no value. For a value of the wrong type, and for an integer below
+  // `low`, they report an error and return nullopt.
   std::optional<int64_t> integer(std::string_view path,
                                  int64_t low = std::numeric_limits<int64_t>::min());
   // Returns the size of a mesh axis, an integer from 1 to 2^20. Returns `absent` if the setting is
@@ -43,7 +46,7 @@ class Source {
   int64_t size(std::string_view path, int64_t absent);
   std::optional<double> number(std::string_view path);
   std::optional<bool> boolean(std::string_view path);
-  // Returns a text, or a number converted to text.
+  // Also accepts a number, and converts it to text.
   std::optional<std::string> text(std::string_view path);
 
   // Reports an error "exchange.value" at the position of the value.
@@ -55,8 +58,8 @@ class Source {
   // Whether the file has any of these settings. A file without any of a framework's main settings
   // is not a file of that framework.
   bool has_any(std::initializer_list<std::string_view> paths) const;
-  // Reports an error "exchange.framework": this is not a file of the framework `title`, because it
-  // has none of the settings in the text `expected`.
+  // Reports an error "exchange.framework": the file is not one of the framework `title`, because it
+  // contains none of the settings that the text `expected` lists.
   void refuse_framework(
       std::string_view title, std::string_view expected,
       const std::string& help = "set --from to the framework that the file was written for");

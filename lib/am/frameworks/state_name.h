@@ -13,8 +13,8 @@ struct StateName {
   std::string_view state;
 };
 
-// Returns the parts of the name of an optimizer state; nothing for any other name. `state_first`:
-// the name has the second form, which Megatron uses.
+// Returns the parts of the name of an optimizer state; nullopt for any other name. `state_first`:
+// the name has the form "optim.state.exp_avg.NAME", which Megatron uses.
 std::optional<StateName> split_state(std::string_view name, bool state_first = false);
 
 }  // namespace am::frameworks

@@ -19,9 +19,9 @@ constexpr std::string_view kCommonState = "common_state/";
 
 using Look = std::function<void(const formats::PickleValue&, TrainerFacts&)>;
 
-// Parses a pickled value that torch.save wrote into a part of a file, calls `look` with the value,
-// and returns the facts that `look` has set. `length`: length of the part in bytes; nullopt: up to
-// the end of the file.
+// Parses the torch.save data in a part of a file, calls `look` with the saved value, and returns
+// the facts that `look` has set. `offset` and `length`: the part, in bytes; without `length`, the
+// part extends to the end of the file.
 TrainerFacts look_into(const fs::path& path, uint64_t offset, std::optional<uint64_t> length,
                        const Look& look) {
   TrainerFacts facts;
@@ -70,7 +70,7 @@ TrainerFacts olmo_facts(const fs::path& step_folder) {
 
 namespace {
 
-// Calls `look` with the dict of Megatron's common state.
+// Calls `look` with the dict of Megatron's common state, and returns the facts that `look` has set.
 TrainerFacts look_into_common(const fs::path& folder, const formats::DcpMetadata& metadata,
                               const Look& look) {
   const auto common =

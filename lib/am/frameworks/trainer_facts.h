@@ -1,5 +1,5 @@
 // Facts that other frameworks store in a checkpoint beside the tensors: the training step, and the
-// sharding and settings of the optimizer. They are read from these files and keys:
+// sharding and settings of the optimizer. These facts are read from the following files and keys:
 //
 //   train/rank0.pt                     OLMo-core: global_step
 //   common.pt, common_state/shard_0_1  Megatron: iteration, content_metadata, optimizer
@@ -23,9 +23,10 @@ struct TrainerFacts {
   std::string note;  // for the user: the sharding, or a file that cannot be read; may be empty
 };
 
-// Read the facts of a checkpoint. They are empty if their file does not exist. Throw Error(kFormat)
-// for a pickle that names functions that PyTorch would call. A pickle that cannot be parsed is not
-// an error, because the tensors do not depend on it; the note mentions the file.
+// Read the facts of a checkpoint. The facts are empty if the framework's file is missing. Throw
+// Error(kFormat) for a pickle that names a function that PyTorch would call and that may run code.
+// A pickle that cannot be parsed is not an error, because the tensors do not depend on it; the note
+// then mentions the file.
 TrainerFacts olmo_facts(const std::filesystem::path& step_folder);
 TrainerFacts megatron_facts(const std::filesystem::path& folder,
                             const formats::DcpMetadata& metadata);

@@ -23,14 +23,18 @@ struct FlagStyle {
 };
 
 // Returns the flags of one command, in order. If a flag is repeated, its last value is used. The
-// value of a flag is the text behind its "=" or the word after it, a list if several words follow,
-// and true if none follows. "--no-x" is the flag "no-x". Words that belong to no flag, such as the
-// program and a script, are skipped. Quotes, backslashes and comments have the shell's meaning.
-// Variables, substitutions, redirections and a second command are errors "exchange.syntax".
+// value of a flag is the text behind its "=". A flag without "=" has the word after the flag as its
+// value, a list if several words follow, and true if no word follows. "--no-x" is the flag "no-x".
+// Words that belong to no flag, for example the program and a script, are skipped.
+//
+// Quotes, backslashes and comments are read as in a shell, with two exceptions: in double quotes, a
+// backslash is removed before any character, and a backslash at the end of a line ends the word.
+// Variables, substitutions, redirections and a second command are errors "exchange.syntax"; the
+// result is then nullopt.
 std::optional<config::Value> read_flags(std::string_view text, const std::string& file,
                                         const FlagStyle& style, Diagnostics& found);
 
-// Returns the text quoted as one word of a shell command line.
+// Returns the text as one word of a shell command line, in quotes if necessary.
 std::string shell_word(const std::string& text);
 
 }  // namespace am::frameworks

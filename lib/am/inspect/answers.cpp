@@ -32,7 +32,7 @@ const JsonTypes& shared() {
 }
 
 // Returns the type of the JSON answer of a command: the fields common to all answers, and the
-// fields of the command, which may refine a common field.
+// command's own `fields`. A field of the command replaces a common field with the same key.
 JsonType entry_of(const JsonType& fields, const JsonNames& names, const Command& command) {
   if (fields.kind == JsonType::Kind::kName) {
     return entry_of(names.at(fields.word), names, command);
@@ -63,7 +63,8 @@ const JsonType& resolved(const JsonType& type, const JsonNames& names) {
   return type.kind == JsonType::Kind::kName ? resolved(names.at(type.word), names) : type;
 }
 
-// Adds the keys of an object type, with those of the types that it includes, except `left_out`.
+// Adds to `keys` the keys of an object type and of the types that it includes by "..", except
+// `left_out`.
 void add_keys(const JsonType& object, const JsonNames& names, std::string_view left_out,
               std::vector<std::string>& keys) {
   for (const JsonField& field : object.fields) {
@@ -88,7 +89,8 @@ const JsonType* items_of(const JsonType& type, const JsonNames& names) {
 std::vector<std::string> row_keys(const Command& command) {
   const JsonTypes types = fields_of(command);
   const JsonType& all = resolved(types.type, types.names);
-  // The first alternative is the usual answer, for example that of `ls` without options.
+  // The first alternative of a union is the usual answer, for example the answer of `ls` without
+  // options.
   const bool has_parts = all.kind == JsonType::Kind::kUnion;
   const JsonType& answer = has_parts ? resolved(all.parts.front(), types.names) : all;
   std::vector<std::string> keys;

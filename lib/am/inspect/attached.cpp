@@ -126,7 +126,7 @@ void AttachedJob::keep() {
     try {
       client_.send({{"renew", true}});
     } catch (const Error&) {
-      // The error is ignored: the job has ended, which the next poll() detects and reports.
+      // The error is ignored, because the next poll() detects that the job has ended.
     }
     lock.lock();
   }

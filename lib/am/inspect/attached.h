@@ -1,5 +1,5 @@
-// Attaches am-repl to a running job. Commands are sent to rank 0 of the job; those that read
-// tensors run on all ranks of the job between two steps.
+// Attaches am-repl to a running job. am-repl sends commands to rank 0 of the job. Commands that
+// read tensors run on all ranks of the job between two steps.
 #pragma once
 
 #include <atomic>
@@ -31,7 +31,8 @@ struct AttachOptions {
 
 class AttachedJob : public Interpreter {
  public:
-  // Throws Error(kRuntime) if the job cannot be reached.
+  // Connects to the job of the run folder `run`. Throws Error(kRuntime) if the job cannot be
+  // reached or refuses the session, and Error(kFormat) if the peer is not a job.
   AttachedJob(const control::JobAddress& address, const std::filesystem::path& run,
               const AttachOptions& options);
   AttachedJob(const AttachedJob&) = delete;
@@ -39,8 +40,8 @@ class AttachedJob : public Interpreter {
   ~AttachedJob() override;
 
   const SessionFacts& facts() const override { return facts_; }
-  // Runs a command in the job. The first interrupt requests the job to end the command; a second
-  // one ends the session. Throws SessionLost if the session or the job has ended.
+  // Runs a command in the job. The first interrupt requests the job to cancel the command; a second
+  // interrupt ends the session. Throws SessionLost if the session or the job has ended.
   Outcome run(const std::string& input) override;
   void set_window(int columns, int rows) override {
     style_.width = columns;
@@ -48,14 +49,17 @@ class AttachedJob : public Interpreter {
   }
 
  private:
-  // Waits for the answer to command `id` and returns it. `lasts` is true for a command that waits
-  // for steps of the job, so that a long silence is normal.
+  // Waits for the answer to command `id` and returns the answer. `lasts`: the command waits for
+  // steps of the job, so a long silence is normal.
   Json wait_for(int64_t id, bool lasts);
+  // Shows the text of one event of the job; the event "ended" sets end_ instead.
   void tell(const Json& event);
+  // Calls tell() for all events that have arrived.
   void tell_what_came();
+  // Throws SessionLost with the reason why the connection is lost.
   [[noreturn]] void lost();
-  // Runs in thread keeper_: sends keep-alive messages and, while no command runs, reports the job's
-  // events and its end.
+  // Runs in thread keeper_: sends keep-alive messages. While no command runs, also reports the
+  // job's events and the end of the job.
   void keep();
 
   WaitOptions wait_;
@@ -63,7 +67,7 @@ class AttachedJob : public Interpreter {
   std::filesystem::path run_;
   control::Client client_;
   SessionFacts facts_;
-  std::string end_;    // last message of the job, which explains its end
+  std::string end_;    // last message of the job, which explains the end of the job
   bool gone_ = false;  // set if the connection has ended or the user has ended the session
 
   std::mutex mutex_;

@@ -20,7 +20,7 @@ using draw::escaped;
 constexpr double kLine = 18.0;
 constexpr double kHead = 44.0;
 constexpr double kEdge = 16.0;
-constexpr double kLetter = 6.6;  // width of a letter of 11 px, rounded up
+constexpr double kLetter = 6.6;  // width of a letter in pixels, rounded up, at a font size of 11 px
 
 constexpr const char* kChartStyle = R"(<style>
 text { font: 11px ui-monospace, monospace; fill: #24292f; }

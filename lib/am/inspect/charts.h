@@ -17,11 +17,11 @@ struct ChartBar {
   double value = 0.0;  // length of the bar; no bar is drawn if zero, negative or not finite
   std::string text;    // text right of the bar
 };
-// Returns a picture of horizontal bars, one per line. The largest bar fills the picture.
+// Returns a picture of horizontal bars, one per line. The largest value has the full bar length.
 std::string bars_svg(const std::string& title, const std::vector<ChartBar>& bars);
 
-// A heat map. Cells are coloured by their value, from `low` (light) to `high` (dark); cells that
-// are not finite are marked.
+// A heat map. The colour of a cell shows its value, from `low` (light) to `high` (dark). Cells
+// whose value is not finite are marked.
 struct Grid {
   int64_t height = 0;
   int64_t width = 0;
@@ -33,7 +33,8 @@ struct Grid {
   double at(int64_t row, int64_t column) const {
     return cells[static_cast<size_t>(row * width + column)];
   }
-  // Returns the cell's value as a position between `low` (0) and `high` (1); 0 if these are equal.
+  // Returns the cell's value as a position between `low` (0) and `high` (1); 0 if `low` equals
+  // `high`.
   double share(int64_t row, int64_t column) const;
   // Returns the larger magnitude of `low` and `high`.
   double largest() const { return std::max(std::abs(low), std::abs(high)); }
@@ -48,8 +49,8 @@ struct CurveBox {
 // Returns a picture of the plots, one below the other.
 std::string curves_svg(const std::vector<CurveBox>& boxes);
 
-// Implements the option --svg of commands: writes the picture to the file on rank 0 and reports the
-// path in result.text. An existing file is overwritten only with --force.
+// Implements the option --svg of commands: rank 0 writes the picture result.svg to the file, and
+// result.text reports the path. An existing file is overwritten only with --force.
 void write_picture(Session& session, const Arguments& arguments, Result& result);
 // Overload for the console, where relative paths begin at the current folder.
 void write_picture(const Arguments& arguments, Result& result);

@@ -26,8 +26,8 @@ const Option* find_option(const Command& command, std::string_view name) {
               near ? cat("did you mean ", *near, "?") : cat("usage: ", command.usage()));
 }
 
-// Separates options from operands. `--name value` and `--name=value` are options, but not after the
-// word `--`; everything else is an operand.
+// Separates options from operands. `--name`, `--name value` and `--name=value` are options; all
+// other words are operands. Behind the word `--`, every word is an operand.
 Arguments parse_arguments(const Command& command, std::vector<std::string> words,
                           const std::vector<bool>& quoted) {
   Arguments arguments;

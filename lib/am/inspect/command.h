@@ -42,7 +42,7 @@ struct Option {
 // Operands and options of a command line, without the name of the command.
 struct Arguments {
   std::vector<std::string> words;
-  std::vector<bool> quoted;  // for each of `words`: whether it was quoted
+  std::vector<bool> quoted;  // for each of `words`: true if the word was quoted
   std::map<std::string, std::string, std::less<>> options;
 
   // Returns the words joined by single spaces.
@@ -78,11 +78,12 @@ struct RowColumn {
   RowKind kind = RowKind::kText;
 };
 
-// The table in which an answer shows its rows, so that filters behind a pipe can draw it again.
+// The table in which an answer shows its rows. Filters behind a pipe change the rows and draw the
+// table again.
 struct RowTable {
   std::vector<RowColumn> columns;  // empty: one column for each field of the JSON rows
-  // The rows as the table shows them, one for each JSON row, in the same order. Null: the JSON
-  // rows.
+  // The rows as the table shows them, one for each JSON row, in the same order. Null: the table
+  // shows the JSON rows.
   Json shown = nullptr;
   int digits = 6;  // number of significant digits
 };
@@ -103,7 +104,7 @@ struct Result {
 class Console;
 
 using TextFunction = Result(const term::Style& style, const Arguments& arguments);
-// Changes the rows of an answer. A change of the JSON rows must be made in `table` too.
+// Changes the JSON rows of an answer, and changes `table` so that the table shows the new rows.
 using RowsFunction = void(Json& rows, RowTable& table, const Arguments& arguments);
 using Runs = std::vector<run_folder::RunFolder>;
 using RunsFunction = Result(const Runs& runs, const Arguments& arguments, const term::Style& style);
@@ -119,7 +120,7 @@ struct OnRanks {
 };
 
 // Runs on all ranks of the session and reads values of tensors. Session::value_function() returns
-// the function.
+// the function of the command.
 struct OnValues {};
 
 // Runs without a session, for example `help`, even while the ranks are busy.
@@ -174,11 +175,11 @@ struct Command {
   WordCount words = {};                // smallest and largest number of operands
   std::span<const Option> options = {};
   Action action;
-  // Draws the rows of another command's answer, if this command may follow a pipe too; null: it may
-  // not.
+  // Draws the rows of another command's answer, for a command that runs alone or behind a pipe (at
+  // present `plot`). Null for all other commands.
   PictureFunction* of_rows = nullptr;
   // Key of a list in each row of the answer. Behind a pipe, the entries of these lists are the
-  // rows, each with the other fields of its outer row. Empty: the rows contain no such list.
+  // rows, each with the other fields of its outer row. Empty: the answer's rows stay as they are.
   std::string_view nested_rows = {};
 
   // Whether the command may follow a pipe, as a filter or to draw rows.
@@ -226,7 +227,7 @@ struct CommandError {
   std::string hint;
 
   // Returns whether the error ends the session. Failed ranks, a lost peer and internal errors end
-  // it; errors in a command line do not.
+  // the session; errors in a command line do not.
   bool fatal() const {
     return kind == ErrorKind::kRuntime || kind == ErrorKind::kPeer || kind == ErrorKind::kInternal;
   }
@@ -254,7 +255,7 @@ Outcome execute(Session& session, const std::string& input);
 // Never throws: an exception becomes the error of the outcome.
 Outcome answer(const std::string& input,
                const std::function<Result(const Command&, const Arguments&)>& perform);
-// Runs a command that needs no session (WithoutSession). Returns nothing for any other input.
+// Runs a command that needs no session (WithoutSession). Returns nullopt for any other input.
 std::optional<Outcome> execute_without_session(const std::string& input, const term::Style& style);
 
 // Returns the JSON that --json prints for the outcome: one entry of "results".

@@ -97,15 +97,15 @@ struct Typed {
   const Command* command = nullptr;  // null if the text names no command yet
   const Option* option = nullptr;    // option whose value is being typed; may be null
   bool first = false;                // the word being typed is the command's name
-  // The command whose rows the pipe passes on; null if the text has no pipe, or an unknown command
-  // before it.
+  // The command whose rows the pipe passes on; null if the text has no pipe, or if the command
+  // before the pipe is unknown.
   const Command* source = nullptr;
   bool behind_pipe = false;
   std::string word;
 };
 
-// Returns the option whose name is `word`; null if there is none or if it is a flag without a
-// value.
+// Returns the option whose name is `word`; null if there is no option of this name or if the option
+// has no value.
 const Option* option_of(const Command& command, std::string_view word) {
   for (const Option& option : command.options) {
     if (option.name == word && !option.value.empty()) return &option;
@@ -121,7 +121,7 @@ const Command* filter_of(std::string_view name) {
   return nullptr;
 }
 
-// Parses the text before the cursor. Returns nothing if the cursor is inside quotes.
+// Parses the text before the cursor. Returns nullopt if the cursor is inside quotes.
 std::optional<Typed> typed(std::string_view line) {
   const SplitCommands split = split_commands(line, false);
   if (split.open_quote) return std::nullopt;

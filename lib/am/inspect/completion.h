@@ -22,14 +22,14 @@ struct Completion {
 // Returns the possible completions of the last word of `line`, the text before the cursor.
 Completion complete(std::string_view line, const SessionFacts& facts);
 
-// Returns the names that begin with `word`, each up to the next dot, sorted. For example, the word
-// "model.la" gives "model.layers.".
+// Returns the names that begin with `word`, sorted. Each name ends after the first dot behind
+// `word`. For example, the result for "model.la" contains "model.layers.".
 std::set<std::string> by_segment(const std::vector<std::string>& names, std::string_view word);
 
-// Returns a hint about the text that may follow `line`, the text before the cursor: the operands
-// and options of its command, for example "[NAMES] [--by parameter|layer]", or a description of the
-// value that the last option expects. A hint of more than `columns` columns is shortened or
-// omitted.
+// Returns a hint about the text that may follow `line`, the text before the cursor. The hint is the
+// list of operands and options of the typed command, for example "[NAMES] [--by parameter|layer]",
+// or a description of the value that the last option expects. A hint of more than `columns` columns
+// is shortened or omitted.
 std::string hint(std::string_view line, int columns);
 
 // Returns the longest common prefix of all candidates.

@@ -36,8 +36,8 @@ void require_runs(const Runs& runs, const std::string& command) {
               "am-repl RUN, where RUN has a metrics.jsonl");
 }
 
-// Replaces the rows of an answer by the entries of a list in each row, under the key `nested`. Each
-// entry begins with the other fields of its outer row. Returns the new rows.
+// Replaces `answer` by the entries of the lists that its rows contain under the key `nested`. Each
+// entry begins with the other fields of its outer row. Returns the entries, which are the new rows.
 Json* flatten(Json& answer, const Json& rows, const std::string& nested) {
   Json flat = Json::array();
   for (const Json& outer : rows) {
@@ -124,8 +124,8 @@ Outcome Console::run(const std::string& input) {
   const Command* command = find_command(outcome.command);
   const bool own = command != nullptr && (command->as<InConsole>() != nullptr ||
                                           command->as<WithoutSession>() != nullptr);
-  // Text of commands that the console itself runs, such as `help`, is neither converted to the
-  // output mode nor written to the output file.
+  // The text of commands of the console, and of commands without a session such as `help`, is
+  // neither converted to the output mode nor written to the output file.
   if (own) return outcome;
   if (mode_ != OutputMode::kTable) outcome.result.text = in_mode(outcome.result.json, mode_);
   if (output_.empty()) {
@@ -147,7 +147,7 @@ Outcome Console::run(const std::string& input) {
   return outcome;
 }
 
-// Runs the command and applies the filters that follow it behind pipes.
+// Runs the command, and applies the filters that follow the command behind pipes.
 Outcome Console::answer(const std::string& input) {
   Outcome outcome;
   try {
@@ -197,7 +197,8 @@ Outcome Console::first_stage(const std::string& input) {
 
 Result Console::dashboard() {
   using Clock = std::chrono::steady_clock;
-  // An update waits up to a second for silent ranks, so a silent rank is shown within two seconds.
+  // An update waits up to a second for silent ranks. With this interval, the dashboard shows a
+  // silent rank within two seconds.
   constexpr auto kInterval = std::chrono::milliseconds(900);
   constexpr int kRows = 24;  // height of the dashboard in the command's answer
   DashboardData data;
@@ -302,8 +303,9 @@ Result Console::source(const std::filesystem::path& path) {
   return result;
 }
 
-// Adds the answers that describe the session's runs to the page: curves of the first run's metrics,
-// the comparison of several runs, and the first run's plan.
+// Adds the answers that describe the session's runs to the report: the comparison of the runs if
+// there are several, the curves of the metrics that change in the first run, and the first run's
+// plan.
 void Console::show_runs() {
   if (options_.runs.empty()) return;
   const run_folder::RunFolder& run = options_.runs.front();
@@ -353,7 +355,7 @@ Result Console::report(const std::filesystem::path& path, bool forced) {
     const Shown& shown = shown_[i];
     const std::string text = cat("<pre>", escaped_lines(shown.text), "</pre>\n");
     page += cat("<h2 id=\"c", i, "\">", draw::escaped(shown.input), "</h2>\n");
-    // An answer with a picture has its text folded below the picture, with the same values.
+    // The text of an answer with a picture is in a folded element below the picture.
     page += shown.svg.empty()
                 ? text
                 : cat(shown.svg, "\n<details><summary>as text</summary>", text, "</details>\n");

@@ -19,7 +19,8 @@
 namespace am::inspect {
 
 enum class OutputMode { kTable, kJson, kCsv, kMarkdown };
-// Returns the mode with this name ("table", "json", "csv" or "md"), or nothing if there is none.
+// Returns the mode with this name: "table", "json", "csv" or "md". Returns nullopt for any other
+// name.
 std::optional<OutputMode> parse_output_mode(std::string_view name);
 
 struct ConsoleOptions {
@@ -29,7 +30,8 @@ struct ConsoleOptions {
   std::shared_ptr<LiveText> live_text = nullptr;  // SessionOptions::live_text of the session
   bool keep_going = false;                        // source() continues after a command that fails
   std::string target = {};  // path or address that the session was opened for, for report()
-  // Returns the user's terminal for dashboard(), or null; may be empty.
+  // Opens the user's terminal for dashboard(). Returns null without a terminal. The function may be
+  // empty.
   std::function<std::unique_ptr<Screen>()> open_screen = {};
 };
 
@@ -51,16 +53,18 @@ class Console : public Interpreter {
   // contains only complete answers at any time. Throws Error(kUsage) if the file exists and
   // `forced` is false.
   void set_output(const std::filesystem::path& path, bool forced);
-  // Runs the commands in the file until `quit` or, without ConsoleOptions::keep_going, until the
-  // first failure; throws the error of this failure, if any. Returns all answers as one result.
+  // Runs the commands in the file until `quit`, and returns all answers as one result. Without
+  // ConsoleOptions::keep_going, the first command that fails ends the run: source() throws the
+  // command's error, or sets Result::failed if a check found a problem.
   Result source(const std::filesystem::path& path);
-  // Shows the dashboard of a job on the user's terminal until the user leaves, and returns its last
-  // state. Without a terminal, returns its current state.
+  // Shows the dashboard of a job on the user's terminal until the user leaves it, and returns the
+  // last state of the dashboard. Without a terminal, in a pipe or in a file that `source` runs,
+  // returns the current state at once.
   Result dashboard();
   // Writes the commands and answers of the session (the last 16 MiB) to an HTML page. Throws
-  // Error(kUsage) if the path exists and `forced` is false. If a session with runs has no answers
-  // yet, the page contains the comparison of several runs, and of the first run the plan and the
-  // curves of the metrics that change.
+  // Error(kUsage) if the path exists and `forced` is false. If the session has run folders but no
+  // answers yet, the page contains the plan of the first run and the curves of its metrics that
+  // change. If there are several run folders, the page also contains their comparison.
   Result report(const std::filesystem::path& path, bool forced);
 
  private:
@@ -88,14 +92,15 @@ class Console : public Interpreter {
   std::vector<Shown> shown_;
   size_t shown_bytes_ = 0;
   int depth_ = 0;             // number of nested `source` commands that are running
-  bool stands_alone_ = true;  // the command runs outside of pipes and of `source`
+  bool stands_alone_ = true;  // the current command is outside of pipes and of `source`
 };
 
-// Returns the first list of objects in an answer; null if there is none. If `key` is not null,
-// stores the key of the list there.
+// Returns the first list of objects in an answer; null if there is none. An empty list counts as a
+// list of objects. If `key` is not null, stores the key of the list in `*key`.
 Json* rows_in(Json& answer, std::string* key = nullptr);
 
-// Returns `text` as a field of a CSV file.
+// Returns `text` as a field of a CSV file: in double quotes if it contains a comma, a double quote
+// or a line break.
 std::string csv_field(std::string_view text);
 // Returns the answer as text in `mode`, which must not be kTable.
 std::string in_mode(const Json& answer, OutputMode mode);

@@ -24,9 +24,9 @@ Json answer_of(Interpreter& interpreter, const std::string& command) {
   return outcome.result.json;
 }
 
-// Returns, for example, "step 812 of 20 000, backward, loss 2.3145, 1.2 s per step, 5:47:51 left",
-// and for a model with experts also the tokens of the idlest and the busiest expert relative to the
-// mean: "experts 0.25x to 1.50x".
+// Returns, for example, "step 812 of 20 000, backward, loss 2.3145, 1.2 s per step, 6:23:46 left".
+// For a model with experts, the text also contains the numbers of tokens of the idlest and of the
+// busiest expert, divided by the mean over all experts: "experts 0.25x to 1.50x".
 std::string summary(const Json& status) {
   const double step = number_in(status, "step");
   const double last = number_in(status, "max_steps");
@@ -135,13 +135,13 @@ void DashboardData::read_losses(const std::filesystem::path& metrics) {
 void DashboardData::update(Interpreter& interpreter) {
   status = answer_of(interpreter, "status");
   title = interpreter.facts().title;  // the answer of `status` has updated the title
-  // The job refuses `ranks` while too many such commands wait for an answer, for example those of
-  // many dashboards. The previous answer is then kept.
+  // The job refuses `ranks` if too many earlier commands still wait for the ranks, for example
+  // because many dashboards are open. The previous answer is then kept.
   const Outcome doing = interpreter.run("ranks");
   if (!doing.error) ranks = doing.result.json;
   if (ranks.is_null()) throw doing.error->as_error();
-  // Silent ranks would delay the answer of `stragglers` too, and no step ends without them, so the
-  // previous answer is kept.
+  // If ranks are missing, `stragglers` is not run and its previous answer is kept. The missing
+  // ranks would delay the answer, and no step ends without these ranks, so there are no new times.
   if (ranks.at("missing").empty()) {
     const Outcome times = interpreter.run("stragglers");
     stragglers = times.error ? Json() : times.result.json;
@@ -177,8 +177,8 @@ std::string dashboard_text(const DashboardData& data, int rows, const term::Styl
   constexpr int kTableHead = 2;
   const int room = rows - lines_of(head) - lines_of(foot) - kTableHead;
   const int wanted = static_cast<int>(all.size());
-  // The plot gets the lines that the table of ranks does not need, but at least kLeastPlot. It is
-  // omitted if it has fewer than two points or if there is too little room.
+  // The plot fills the lines that the table of ranks leaves free, at least kLeastPlot lines. The
+  // plot is omitted if the curve has fewer than two points or if there is too little room.
   const bool plots = data.loss.x.size() > 1 && room >= kLeastPlot + 2;
   const int listed =
       std::max(1, plots ? std::min(wanted, room - kLeastPlot - 1) : std::min(wanted, room));

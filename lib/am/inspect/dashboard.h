@@ -27,7 +27,8 @@ class Screen {
   virtual int columns() const = 0;
   // Shows the text in place of the previous one.
   virtual void draw(const std::string& text) = 0;
-  // Waits; returns false as soon as the user leaves (the keys q, Esc and Ctrl-C).
+  // Waits for `time` and returns true. Returns false as soon as the user leaves with the key q, Esc
+  // or Ctrl-C.
   virtual bool wait(std::chrono::milliseconds time) = 0;
 };
 
@@ -46,9 +47,9 @@ struct DashboardData {
   Json to_json() const;
 };
 
-// Returns the dashboard in at most `rows` lines that fit into style.width; in more lines if not
-// even one rank fits. Ranks that do not fit are counted in one line; silent and slow ranks come
-// first.
+// Returns the dashboard as text of at most `rows` lines that fit into style.width. Ranks that do
+// not answer come first, then slow ranks. The last line of the table counts the ranks that do not
+// fit. The text lists at least one rank, even if it then has more than `rows` lines.
 std::string dashboard_text(const DashboardData& data, int rows, const term::Style& style);
 
 }  // namespace am::inspect

@@ -13,8 +13,7 @@
 
 namespace am::inspect {
 
-// Returns the message of the first error with its location, on one line; empty if there is no
-// error.
+// Returns the location and the message of the first error, on one line; empty if there is no error.
 std::string first_error(const Diagnostics& found);
 
 // Returns the axes with more than one rank, for example "dp_shard 2, tp 2"; empty if there are
@@ -32,8 +31,8 @@ void add_totals(const std::vector<HeldParameter>& parameters, Json& json);
 void add_mesh(const mesh::MeshLayout& mesh, Json& json);
 
 Json name_or_null(const DefaultTokenizer& tokenizer);
-// Returns the tokenizer of a plan: the one that data.tokenizer selects or, if the plan reads no
-// text and selects "bytes" or none, the tokenizer in the folder of the model's config.json.
+// Returns the tokenizer that data.tokenizer of the plan selects. If this tokenizer is "bytes" and
+// the plan reads no text, returns tokenizer_beside() for the folder of model.path instead.
 DefaultTokenizer tokenizer_of(const config::Plan& plan, int64_t vocab_size);
 // Returns the path of the tokenizer file in the folder. If the folder has no files of a tokenizer
 // and `vocab_size` is at most 256, returns "bytes" (one token per byte). Otherwise, only

@@ -22,8 +22,8 @@ struct SessionFacts {
 
 SessionFacts facts_of(const Session& session);
 
-// Thrown when a session ends early, because a rank died, the job ended, or the user interrupted it.
-// `report` describes the reason, in lines that each end with a newline.
+// Thrown when a session ends early: because a rank died, because the job ended, or because the user
+// interrupted the session. `report` describes the reason, in lines that each end with a newline.
 class SessionLost : public Error {
  public:
   explicit SessionLost(const std::string& report);

@@ -28,7 +28,8 @@ std::string layer_of(std::string_view name) {
 
 namespace {
 
-// Returns ascending numbers as ranges: "0-31", or "{0-3,7}" if there are several.
+// Returns ascending numbers as one range, for example "0-31", or as several ranges in braces, for
+// example "{0-3,7}".
 std::string ranges_text(const std::vector<int64_t>& numbers) {
   std::vector<std::string> ranges;
   for (size_t i = 0; i < numbers.size();) {
@@ -40,9 +41,10 @@ std::string ranges_text(const std::vector<int64_t>& numbers) {
   return ranges.size() == 1 ? ranges.front() : cat("{", join(ranges, ","), "}");
 }
 
-// Returns the number with this index among the numbers in a dotted name, or the ranges, for example
-// "0-31", by which an earlier fold_at() has replaced it. Ignores the last component of the name.
-// Returns nothing if there are fewer numbers.
+// Returns a numeric component of a dotted name. `index` counts the numeric components from 0. A
+// component is numeric if it is a number, or ranges such as "0-31" that an earlier fold_at() has
+// put in place of a number. The last component of the name never counts. Returns nullopt if the
+// name has no numeric component with this index.
 std::optional<std::string_view> number_at(std::string_view name, size_t index) {
   for (size_t first = 0;;) {
     const size_t dot = name.find('.', first);
@@ -55,7 +57,8 @@ std::optional<std::string_view> number_at(std::string_view name, size_t index) {
   }
 }
 
-// Like fold_layers(), for rows that differ only in the number with this index in their names.
+// Like fold_layers(), but folds the rows whose names differ only in the numeric component `index`
+// (see number_at()).
 std::vector<NamedRow> fold_at(const std::vector<NamedRow>& rows, size_t index) {
   struct Fold {
     std::string before, behind, text;  // parts of the name around the number; text of the rows

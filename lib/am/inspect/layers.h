@@ -7,9 +7,10 @@
 
 namespace am::inspect {
 
-// Returns the name up to and including the first number, for example "model.layers.3". If the name
-// contains no number, returns the module of the parameter, for example "model.norm", or the whole
-// name if it has no dot.
+// Returns the name up to and including the first component that is a number, for example
+// "model.layers.3". The last component does not count as a number. If the name contains no number,
+// returns the name without its last component, for example "model.norm", or the whole name if it
+// has no dot.
 std::string layer_of(std::string_view name);
 
 struct NamedRow {
@@ -18,11 +19,12 @@ struct NamedRow {
   // In the results of the functions below: the indices of the rows that this row replaces.
   std::vector<size_t> members = {};
 };
-// Replaces rows that have the same text and differ only in the first number of their names by one
-// row, for example "model.layers.0-31.mlp.up_proj.weight", at the position of the first of them.
+// Folds rows that have the same text and whose names differ only in the first number: one row, for
+// example "model.layers.0-31.mlp.up_proj.weight", replaces them at the position of the first of
+// these rows.
 std::vector<NamedRow> fold_layers(const std::vector<NamedRow>& rows);
-// Like fold_layers(), but for rows that differ in any numbers of their names, for example also in
-// those of experts: "model.layers.0-31.mlp.experts.0-7.up_proj.weight".
+// Like fold_layers(), but also folds rows whose names differ in further numbers, for example in the
+// index of the expert: "model.layers.0-31.mlp.experts.0-7.up_proj.weight".
 std::vector<NamedRow> fold_numbers(const std::vector<NamedRow>& rows);
 
 }  // namespace am::inspect

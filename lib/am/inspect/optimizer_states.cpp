@@ -30,9 +30,9 @@ Json group_value(const Session& session, const std::string& parameter, const cha
   return nullptr;
 }
 
-// Returns a setting from param_groups that are stored as a list of dicts, each with the names of
-// its parameters: from the group that contains `parameter`, or from the only group. Returns null if
-// there is no such group, or if it does not have the setting.
+// Returns a setting from param_groups that are stored as a list of dicts. Each dict lists the names
+// of its parameters under "params". The setting comes from the group that contains `parameter`, or
+// from the only group. Returns null if there is no such group, or if this group lacks the setting.
 Json listed_group_value(const Session& session, const std::string& parameter, const char* key) {
   for (const char* name : {"optim.param_groups", "optimizer.param_groups"}) {
     const Json groups = session.view().value(name);

@@ -26,9 +26,12 @@ struct AdamSettings {
   double eps = 1e-8;
 };
 // Returns the settings for this parameter from the param_groups that PyTorch's optimizer has saved.
-// Uses the values under the parameter's name. Without them, uses values that are equal in all
-// numbered groups, or else the values in a list of groups: those of the group that contains the
-// parameter, or of the only group. Returns nullopt if no learning rate is stored.
+// Each setting comes from the first of these places that stores it:
+//   1. the values under the parameter's name,
+//   2. numbered groups, if the setting is equal in all of them,
+//   3. a list of groups: the group that contains the parameter, or the only group.
+// Settings that are not stored keep the defaults of AdamSettings. Returns nullopt if no learning
+// rate is stored.
 std::optional<AdamSettings> adam_settings(const Session& session, const std::string& parameter);
 
 }  // namespace am::inspect

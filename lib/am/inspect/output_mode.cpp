@@ -18,7 +18,7 @@ std::string exact_text(const Json& value) {
       value.is_array() && std::none_of(value.begin(), value.end(),
                                        [](const Json& each) { return each.is_structured(); });
   if (flat) return cell_text(value, RowKind::kText, kAllDigits);
-  return dump_json(value, -1);  // prints a number with as many digits as it needs
+  return dump_json(value, -1);  // prints the shortest digits that identify a number
 }
 
 // Returns one row {"key", "value"} for each field of an answer that has no list of rows.

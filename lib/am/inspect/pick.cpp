@@ -13,8 +13,8 @@ Picked whole_tensor(const HeldParameter& tensor) {
 
 namespace {
 
-// Returns the words, with those that belong to the same slice joined by spaces: `w[0:4,` and `:8]`
-// become one word.
+// Returns the words, after joining the words of each slice: `w[0:4,` and `:8]` become the one word
+// `w[0:4, :8]`.
 std::vector<std::string> joined_brackets(const std::vector<std::string>& words) {
   std::vector<std::string> joined;
   bool open = false;

@@ -17,7 +17,7 @@
 
 namespace am::inspect {
 
-// A tensor, or a slice of one, that an operand names.
+// A tensor, or a slice of a tensor, that an operand names.
 struct Picked {
   const HeldParameter* parameter = nullptr;
   Selection selection;     // elements of the slice, or all elements of the tensor
@@ -29,15 +29,16 @@ struct Picked {
 };
 
 Picked whole_tensor(const HeldParameter& tensor);
-// Returns the tensors that the words name, in the order of the words and without repetition. The
-// name of a module selects all its parameters; no words at all select all parameters. Throws
-// Error(kUsage) if a word matches nothing.
+// Returns the tensors and slices that the words name, in the order of the words and without
+// repetition. The name of a module selects all parameters of the module. If `words` is empty,
+// returns all parameters. Throws Error(kUsage) if a word matches nothing.
 std::vector<Picked> pick_all(const Session& session, const std::vector<std::string>& words);
 // Like pick_all(), but does not accept the name of a module.
 std::vector<Picked> pick_tensors(const Session& session, const std::vector<std::string>& words);
 // Returns the number of bytes of all picked tensors and slices.
 int64_t bytes_of(const std::vector<Picked>& all);
-// Returns the tensor or slice that the words name. Throws Error(kUsage) if they name several.
+// Returns the tensor or slice that the words name. Throws Error(kUsage) if the words name several
+// tensors or slices, or a module.
 Picked pick_one(const Session& session, const std::vector<std::string>& words);
 
 }  // namespace am::inspect

@@ -37,8 +37,8 @@ Json list_json(std::span<const PickleValue> items, PickleBudget& budget) {
   return json;
 }
 
-// Converts an OrderedDict like a dict with the same contents, and any other object to the name of
-// its class with the arguments of the constructor and its state.
+// Converts an OrderedDict like a dict with the same contents. Converts any other object to its
+// class name ("object"), the arguments of its constructor ("arguments") and its state ("state").
 Json object_json(const PickleValue& value, PickleBudget& budget) {
   if (value.is_object("collections", "OrderedDict")) return dict_json(value.contents(), budget);
   Json json = {{"object", cat(value.global().module(), ".", value.global().name())}};

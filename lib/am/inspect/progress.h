@@ -1,4 +1,4 @@
-// Feedback of a command while it runs: the number of bytes that it has read, and its text.
+// Feedback while a command runs: the number of bytes that the command has read, and its text.
 #pragma once
 
 #include <atomic>
@@ -8,8 +8,8 @@
 
 namespace am::inspect {
 
-// Counts the bytes that a command has read. Reading threads update the counts; another thread
-// displays them.
+// Counts the bytes that a command has read. Reading threads update the two counts (bytes to read
+// and bytes read); another thread displays them.
 class Progress {
  public:
   // Sets both counts to zero at the start of a command. The command may call expect() later.

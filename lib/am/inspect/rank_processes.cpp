@@ -41,8 +41,8 @@ constexpr auto kPatience = std::chrono::seconds(2);
 
 using Clock = std::chrono::steady_clock;
 
-// Returns a log for the output of one rank, stored in an in-memory file. Only its last lines are
-// shown, and the kernel frees the file even if am-repl is killed.
+// Returns a log for the output of one rank, stored in an in-memory file. Only the last lines of the
+// log are shown. The kernel frees the in-memory file even if am-repl is killed.
 launch::RankLog make_log() {
   const int fd = open_memory_file("am-repl-rank");
   if (fd < 0) {
@@ -66,7 +66,7 @@ launch::RankEnvironment environment_of(int64_t rank, int64_t ranks, int port) {
 }
 
 // Two ends of a connection to a rank. `ours` closes on exec. The process of the rank inherits
-// `theirs`, which this process then closes.
+// `theirs`; start() then closes `theirs` in this process.
 struct SocketPair {
   int ours = -1;
   int theirs = -1;
@@ -82,8 +82,8 @@ struct SocketPair {
   }
 };
 
-// Returns whether the process has ended, and stores how it ended in `exit`. With `wait`, waits for
-// its end.
+// Returns whether the process has ended, and stores its exit status or signal in `exit`. With
+// `wait`, waits for the end of the process.
 bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
   int status = 0;
   if (::waitpid(pid, &status, wait ? 0 : WNOHANG) != pid) return false;
@@ -97,8 +97,8 @@ bool reap(pid_t pid, launch::RankExit& exit, bool wait) {
   return true;
 }
 
-// Returns a description of the end of a process that has closed its socket. Leaves the process as a
-// zombie, so that reap() can still read its exit status.
+// Describes the end of a process that has closed its socket. Waits up to 200 ms for this end.
+// Leaves the process as a zombie, so that reap() can still read its exit status.
 std::string how_it_ended(pid_t pid) {
   for (int i = 0; i < 20; ++i) {
     siginfo_t info = {};
@@ -241,8 +241,9 @@ std::string RankProcesses::missing_text() const {
   return join(texts, ", ");
 }
 
-// Notifies the user about ranks that are stopped, or that have not answered although others have.
-// Prints nothing while all ranks run the command normally.
+// After kPatience, notifies the user about ranks that are stopped, or that have not answered
+// although other ranks have. Prints nothing if all ranks run the command and none is stopped, or if
+// the previous notice listed the same ranks in the same states.
 void RankProcesses::name_missing() {
   if (!wait_.notice || Clock::now() - pending_->since < kPatience) return;
   const std::vector<size_t> all = missing(false);
@@ -270,8 +271,8 @@ bool RankProcesses::obey_interrupt() {
   return missing(true).empty() && Clock::now() - *pending_->interrupted < kPatience;
 }
 
-// Returns the exit of one rank; kills the rank if it is still running. `reply` is the last message
-// of the rank, if it was received.
+// Returns how one rank ended; kills the rank if it is still running. `reply` is the rank's last
+// message, if receive_all() has received one.
 launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> reply) {
   Rank& rank = ranks_[static_cast<size_t>(index)];
   launch::RankExit exit;
@@ -305,7 +306,7 @@ launch::RankExit RankProcesses::end_rank(int64_t index, std::optional<Json> repl
 }
 
 void RankProcesses::fail() {
-  // A stopped rank is the cause of the failure: the ranks that waited for it may have failed first.
+  // A stopped rank is the cause, even if the ranks that waited for the stopped rank failed earlier.
   if (!missing(true).empty()) {
     const std::string stopped = missing_text();
     end_ranks();

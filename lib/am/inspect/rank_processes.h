@@ -1,9 +1,9 @@
 // Runs the ranks of a plan as local processes, for the duration of an am-repl session.
 //
-// Unlike launch::supervise(), which only starts ranks and watches them, a session exchanges
-// messages with its ranks. Each rank gets the environment variables of torchrun and one end of a
-// socket pair. All ranks run every command, because collectives need all ranks; only the answer of
-// rank 0 is shown. The kernel kills the ranks when this process ends.
+// launch::supervise() only starts ranks and watches them; a session also exchanges messages with
+// its ranks. Each rank receives the environment variables of torchrun and one end of a socket pair.
+// All ranks run every command that needs a session, because collectives need all ranks. Only the
+// answer of rank 0 is shown. The kernel kills the ranks when this process ends.
 #pragma once
 
 #include <sys/types.h>
@@ -34,7 +34,7 @@ struct PendingCommand {
   std::chrono::steady_clock::time_point since;  // start of the wait for replies
   // Time at which the user first interrupted the command.
   std::optional<std::chrono::steady_clock::time_point> interrupted;
-  bool given_up = false;  // set once a later command waits for the replies of this abandoned one
+  bool given_up = false;  // set once a later command waits for these replies
   std::string named;      // ranks listed by the last notice about missing replies
 };
 
@@ -51,11 +51,15 @@ class RankProcesses : public Interpreter {
   ~RankProcesses() override;
 
   const SessionFacts& facts() const override { return facts_; }
-  // Runs a command on all ranks. After two seconds, if some ranks have answered or are stopped, a
-  // notice lists the ranks that have not answered. The first interrupt of the user is forwarded to
-  // the ranks. If they do not end the command within two seconds, or if a rank is stopped, the
-  // command is abandoned: the ranks continue with it in the background, and the next command that
-  // needs the ranks waits for them. A second interrupt ends the session.
+  // Runs a command on all ranks, and returns the outcome on rank 0. If the command succeeds on some
+  // ranks and fails on others, ends the session and throws SessionLost.
+  //
+  // After two seconds, if some ranks have answered or are stopped (for example by SIGSTOP), a
+  // notice lists the ranks that have not answered. The user's first interrupt is forwarded to the
+  // ranks. If the ranks do not end the command within two seconds, or if a rank is stopped, the
+  // command is abandoned: the ranks continue the command in the background, and the next command
+  // that needs the ranks first waits for the end of the abandoned one. A second interrupt ends the
+  // session.
   Outcome run(const std::string& input) override;
   void set_window(int columns, int rows) override {
     style_.width = columns;
@@ -87,8 +91,8 @@ class RankProcesses : public Interpreter {
   // Ends the session. Throws SessionLost with a report about the rank that failed first.
   [[noreturn]] void fail();
   void end_ranks();
-  // Runs in thread keeper_: watches the ranks while no command runs, and reports the first rank
-  // that has exited.
+  // Runs in thread keeper_: watches the ranks while busy_ is false. Calls WaitOptions::notice for
+  // the first rank that has exited, and returns.
   void keep();
   void set_busy(bool busy);
 
@@ -103,7 +107,7 @@ class RankProcesses : public Interpreter {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool leaving_ = false;
-  bool busy_ = false;  // set while run() runs a command, which then detects exited ranks
+  bool busy_ = false;  // set while replies are pending; keep() then reports nothing
   std::thread keeper_;
 };
 

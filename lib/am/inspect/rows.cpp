@@ -26,7 +26,7 @@ bool is_nested(const Json& value) {
                                          [](const Json& each) { return each.is_structured(); });
 }
 
-// Whether any row has a value under `key`: not null, and not an empty text.
+// Returns whether any row has a value under `key` that is neither null nor an empty text.
 bool has_values(const Json& rows, const std::string& key) {
   return std::any_of(rows.begin(), rows.end(), [&](const Json& row) {
     const auto found = row.find(key);

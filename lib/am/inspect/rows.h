@@ -38,11 +38,13 @@ class Rows {
   Json rows_ = Json::array();
 };
 
-// Returns the text of a table cell: "-" for null, a number with `digits` significant digits, a list
-// such as "[2, 3]". A nested value is reduced to its number of entries, for example "3 entries".
+// Returns the text of a table cell: "-" for null, "yes" or "no" for a boolean, a floating-point
+// number with `digits` significant digits, or a list such as "[2, 3]". An integer is a size such as
+// "1.21 KiB" if `kind` is kBytes, otherwise a count such as "8 030". An object, or a list that
+// contains objects or lists, is reduced to its number of entries, for example "3 entries".
 std::string cell_text(const Json& value, RowKind kind, int digits);
-// Returns the rows as a table. In a window, columns without values are left out; elsewhere, for
-// example in a pipe, counts and bytes are plain integers.
+// Returns the rows as a table. In a window (Style::window), columns without values are left out.
+// Elsewhere, for example if a shell pipe reads stdout, counts and bytes are plain integers.
 std::string draw_rows(const Json& rows, const std::vector<RowColumn>& columns,
                       const term::Style& style, int digits);
 // Returns one column per field that occurs in any row, in order of first appearance.

@@ -18,7 +18,8 @@ std::optional<run_folder::RunFolder> run_of(const fs::path& target) {
   std::error_code ignored;
   fs::path folder = fs::weakly_canonical(target, ignored);
   if (ignored) return std::nullopt;
-  // RUN is the target or, for RUN/checkpoints and RUN/checkpoints/step-N, one or two levels above.
+  // RUN is the target itself, or lies one level above the target RUN/checkpoints, or two levels
+  // above the target RUN/checkpoints/step-N.
   for (int up = 0; up < 3 && !folder.empty(); ++up, folder = folder.parent_path()) {
     run_folder::RunFolder run(folder);
     if (fs::exists(run.metrics_file(), ignored)) return run;

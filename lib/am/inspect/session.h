@@ -28,10 +28,10 @@ struct SessionOptions {
   bool force = false;         // set for --force: skip the check of this machine's memory
   std::string tokenizer;  // value of --tokenizer; empty: TensorCatalog::default_tokenizer() is used
   std::filesystem::path folder;  // folder of relative paths; empty: the current folder
-  std::function<launch::MemoryInfo()> memory;  // for tests: replaces the measured memory
+  std::function<launch::MemoryInfo()> memory;  // for tests: replaces memory_of_machine()
   std::function<bool()> interrupted;  // whether the user wants to stop the command; may be empty
   Progress* progress = nullptr;       // counts bytes that a command reads; must outlive the session
-  std::shared_ptr<LiveText> live_text;  // null: the text of a command appears at its end
+  std::shared_ptr<LiveText> live_text;  // null: the text appears when the command ends
 };
 
 struct Arguments;
@@ -68,14 +68,14 @@ class Session {
   // SessionOptions::folder.
   std::filesystem::path path(const std::string& operand) const;
 
-  // Returns the parameter or optimizer state with this name, or the parameter of which `name` is a
-  // unique suffix. If there is none, throws Error(kUsage), for example with the nearest name as the
-  // hint.
+  // Returns the parameter or optimizer state with this name. If there is none, returns the only
+  // parameter whose name ends in "." + name. Throws Error(kUsage) if no parameter or several
+  // parameters end in `name`, for example with the nearest name as the hint.
   const HeldParameter& parameter(std::string_view name) const;
   // Returns the parameters that the pattern matches as a name, a glob, a module or a glob of
-  // modules; "" and "all" match every parameter. If no parameter matches, optimizer states are
-  // searched, then names of parameters and modules that end in the pattern, if there is only one.
-  // Throws Error(kUsage) if nothing matches.
+  // modules; "" and "all" match every parameter. If no parameter matches, searches the optimizer
+  // states in the same way. If no state matches either and the pattern is not a glob, uses the only
+  // parameter or module whose name ends in "." + pattern. Throws Error(kUsage) if nothing matches.
   std::vector<const HeldParameter*> matching(std::string_view pattern) const;
 
   // Returns the names that the user has defined with `let`, and the operands that each name stands
@@ -104,7 +104,7 @@ class Session {
   // Returns whether the user interrupted this rank. If so, the rank can skip local work until its
   // next check_interrupt(), which throws.
   bool is_interrupted() const { return options_.interrupted && options_.interrupted(); }
-  // Returns the function that prints text while the command runs; null if none may be printed.
+  // Returns the function that prints text while the command runs; null if no text may be printed.
   const std::function<void(const std::string&)>* live_text() const {
     return options_.live_text && options_.live_text->on ? &options_.live_text->print : nullptr;
   }

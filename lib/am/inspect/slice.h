@@ -18,8 +18,8 @@ namespace am::inspect {
 // `:`. A negative number counts from the end of the dim.
 struct SliceItem {
   bool is_index = false;
-  std::optional<int64_t> begin;  // begin of the range, or the index if is_index
-  std::optional<int64_t> end;
+  std::optional<int64_t> begin;  // first index of the range; the index itself if is_index
+  std::optional<int64_t> end;    // index after the range; absent: the range ends with the dim
 };
 
 struct Subscript {
@@ -31,7 +31,7 @@ struct Subscript {
 // Error(kUsage) if the brackets contain no valid slice.
 Subscript parse_subscript(std::string_view text);
 
-// The elements of a tensor that a slice selects.
+// The elements of a tensor that a slice selects, as a box of the tensor.
 struct Selection {
   mesh::Box box;  // ranges of indices in the tensor
   Shape shape;    // shape of the result, without the dims for which the slice has an index

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Returns the training state of a checkpoint of am-run as named values, for example
-// "checkpoint.samples", the position in the data.
+// Returns the training state of a checkpoint of am-run as named values. For example,
+// "checkpoint.samples" is the number of sequences that training has read.
 Json info_values(const run_folder::CheckpointInfo& info) {
   Json json = Json::object();
   json["checkpoint.step"] = info.step;
@@ -87,9 +87,9 @@ void StoredCatalog::read_checkpoint_facts() {
   }
 }
 
-// Returns the source of the stored values that are not tensors. A checkpoint of am-run may also be
-// a folder of torch.distributed.checkpoint (DCP); its values are then read by a second source, for
-// DCP folders.
+// Returns the source of the stored values that are not tensors. If the folder of a checkpoint of
+// am-run also contains a checkpoint of torch.distributed.checkpoint (DCP), returns a second source,
+// which reads the DCP files. Otherwise, returns source_.
 const stored::TensorSource& StoredCatalog::values_source() const {
   const fs::path folder = folder_of(source_->path());
   if (source_->format() != "automesh" || !stored::is_dcp_source(folder)) return *source_;
@@ -115,8 +115,8 @@ Json StoredCatalog::value(std::string_view name) const {
   return json;
 }
 
-// Returns whether the mesh is known: am-run's checkpoints record it, and Hugging Face's and
-// torch.save's files count as one rank. Sharded formats of other frameworks do not record a mesh.
+// Returns whether the mesh is known. Checkpoints of am-run record their mesh. Files of Hugging Face
+// and of torch.save count as one rank. Sharded formats of other frameworks do not record a mesh.
 bool StoredCatalog::has_mesh() const {
   const std::string format = source_->format();
   return format == "automesh" || format == "huggingface" || format == "torch";
@@ -165,8 +165,9 @@ std::string StoredCatalog::note() const {
 }
 
 std::vector<HeldBytes> StoredCatalog::held_bytes() {
-  // Begins with one entry per rank of mesh_. The next loop adds entries for further ranks: if the
-  // mesh is not known, as for checkpoints of other frameworks, mesh_ has only one rank.
+  // Contains one entry per rank. The first loop adds the ranks of mesh_, and the second loop adds
+  // further ranks: if the mesh is not known, as for checkpoints of other frameworks, mesh_ has only
+  // one rank.
   std::map<int64_t, HeldBytes> held;
   for (int64_t rank = 0; rank < mesh_.world_size(); ++rank) held[rank].rank = rank;
   for (const HeldParameter& parameter : parameters_) {

@@ -1,7 +1,7 @@
 // Lists the tensors of a checkpoint, or of a folder of weights, by name, from metadata only.
 //
 // A single process opens the catalog, regardless of the number of ranks that wrote the checkpoint.
-// values/stored_view.h adds reading values and computing with them.
+// The class StoredView (values/stored_view.h) also reads the values and computes with them.
 #pragma once
 
 #include <map>
@@ -39,7 +39,7 @@ class StoredCatalog : public TensorCatalog {
   DefaultTokenizer default_tokenizer() const override { return tokenizer_; }
   std::vector<HeldBytes> held_bytes() override;
 
-  // Returns the contents of config.json; nothing if the file is missing or invalid.
+  // Returns the contents of config.json; nullopt if the file is missing or invalid.
   const std::optional<model::ModelConfig>& config() const { return config_; }
   // Returns the reason why the model cannot be run; empty if it can be run.
   const std::string& config_problem() const { return config_problem_; }
@@ -57,8 +57,8 @@ class StoredCatalog : public TensorCatalog {
   HeldParameter held(const stored::StoredTensor& stored) const;
 
   std::unique_ptr<stored::TensorSource> source_;
-  // Source of stored values that are not tensors; null if source_ is used for them. Opened by
-  // values_source().
+  // Second source, for stored values that are not tensors; see values_source(), which opens it.
+  // Null before the first use, or if source_ reads these values.
   mutable std::unique_ptr<stored::TensorSource> values_;
   std::optional<Json> checkpoint_info_;  // training state of a checkpoint of am-run, by name
   std::optional<model::ModelConfig> config_;

@@ -7,8 +7,8 @@
 
 namespace am::inspect {
 
-// Returns the opened checkpoint or weights. Throws Error(kUsage), which names `command`, if the
-// session has no files because its model is in the memory of ranks.
+// Returns the source that reads the opened checkpoint or weights. Throws Error(kUsage), which names
+// `command`, if the session has no files because its model is in the memory of ranks.
 const stored::TensorSource& require_files(const Session& session, std::string_view command);
 
 }  // namespace am::inspect

@@ -29,8 +29,9 @@ constexpr const char* kKinds =
     "checkpoints/step-N (a run folder), "
     "or a plan (*.toml)";
 
-// Returns the newest complete checkpoint in the folder, which am-run would resume from. Newer
-// checkpoints that were skipped because they are incomplete are named in Target::note.
+// Returns the newest complete checkpoint in the folder, which am-run would resume from.
+// Target::note lists newer checkpoints that are incomplete. Returns nullopt if the folder has no
+// checkpoints. Throws Error(kFormat) if all its checkpoints are incomplete.
 std::optional<Target> newest_in(const fs::path& folder) {
   const auto newest = run_folder::newest_complete(folder);
   const std::string skipped = join(newest.skipped, "; ");
@@ -46,7 +47,8 @@ std::optional<Target> newest_in(const fs::path& folder) {
   throw Error(ErrorKind::kFormat, cat(folder.string(), ": no checkpoint is complete: ", skipped));
 }
 
-// Returns the job that is running in the run folder, or nothing if none is.
+// Returns the job that is running in the run folder; nullopt if no job is running. Throws
+// Error(kUsage) if the job runs on another machine and cannot be reached over TCP.
 std::optional<Target> job_in(const fs::path& folder) {
   const auto job = control::find_job(run_folder::RunFolder(folder));
   if (!job) return std::nullopt;
@@ -78,7 +80,8 @@ std::string run_note(const fs::path& plan) {
              newest->path.filename().string());
 }
 
-// Returns whether the path is a run folder, weights or a plan; false if it cannot be read.
+// Returns whether the path is probably a run folder, weights or a plan; false if the path cannot be
+// read.
 bool looks_openable(const fs::path& path) {
   try {
     if (!fs::is_directory(path)) return path.extension() == ".toml";
@@ -88,7 +91,7 @@ bool looks_openable(const fs::path& path) {
   }
 }
 
-// Returns targets_in() as the text of a hint; empty if there are none.
+// Returns a hint that lists the first results of targets_in(); empty if there are no results.
 std::string openable_in(const fs::path& folder) {
   constexpr size_t kShown = 6;
   std::vector<std::string> names;
@@ -100,15 +103,17 @@ std::string openable_in(const fs::path& folder) {
              more == 0 ? "" : cat(" and ", more, " more"));
 }
 
-// Returns the command that opens the state at the failure of a run's job, which am-run --on-failure
-// has saved; empty if there is none.
+// Returns a hint with the command that opens the newest state that was saved after a failed step,
+// in RUN/failure; empty if there is no complete state. `am-run --on-failure dump` and the command
+// `save` of am-repl save these states.
 std::string failure_hint(const run_folder::RunFolder& run) {
   const auto saved = run_folder::newest_complete(run.failure()).found;
   return saved ? cat("am-repl ", saved->path.string(), " opens the state at the failure")
                : std::string();
 }
 
-// Throws Error(kFormat) for the folder of a run that has saved no checkpoint.
+// Throws Error(kFormat) for the folder of a run that has saved no checkpoint. The message contains
+// the reason why the run's job failed, if it is recorded.
 [[noreturn]] void throw_without_checkpoint(const run_folder::RunFolder& run) {
   const std::string root = run.root().string();
   std::string message = cat(root, ": this run has saved no checkpoint");

@@ -25,10 +25,11 @@ struct Target {
   std::optional<control::JobAddress> job;  // address of the job; set for kJob only
 };
 
-// Determines the kind of `path`. `token` is the file with the token of a job at tcp://. Throws
-// Error(kIo) if the path does not exist or cannot be read, and Error(kFormat) if nothing in it can
-// be opened. Throws Error(kUsage), with advice on how to reach the job, if the job runs on another
-// machine and does not accept connections over TCP, or if `token` is missing.
+// Determines the kind of `path`. `token` is the path of the file with the token of the job; it is
+// needed for a target tcp://HOST:PORT only. Throws Error(kIo) if `path` does not exist or cannot be
+// read, and Error(kFormat) if it contains nothing that can be opened. Throws Error(kUsage), with
+// advice on how to reach the job, if the job runs on another machine and does not accept
+// connections over TCP, or if `token` is needed and empty.
 Target find_target(const std::filesystem::path& path, const std::filesystem::path& token = {});
 
 // Returns the plans, checkpoints and run folders in a folder, in natural order; empty if the folder

@@ -1,9 +1,9 @@
 // Declares the interface by which commands of am-repl access tensors: names, shapes, dtypes and the
 // shards of each rank, but not values.
 //
-// values/parameter_view.h adds access to values. There is one object per rank. Members marked
-// "Collective" must be called on every rank at the same points; with one rank they do not
-// communicate. Implementations:
+// The derived interface in values/parameter_view.h adds access to values. Each rank of a session
+// has one TensorCatalog. Members marked "Collective" must be called on every rank at the same
+// points; with one rank they do not communicate. Implementations:
 //
 //   StoredCatalog    stored_catalog.h           tensors of a checkpoint, read by one process
 //   StoredView       values/stored_view.h       tensors of a checkpoint, with their values
@@ -37,7 +37,7 @@ struct HeldParameter {
   Shape shape;  // global shape, before sharding
   formats::Dtype dtype = formats::Dtype::kFloat32;
   std::vector<std::pair<std::string, mesh::Placement>>
-      placements;  // pairs of an axis of the mesh and the placement along it
+      placements;  // pairs of a group, for example "tp" or "dp_shard_cp", and the placement in it
   // Shards of all ranks, ordered by rank. Includes replicas, except for parameters in files
   // (TensorCatalog::at_rest()). A rank may have several shards. The catalog owns the shards.
   std::span<const HeldShard> shards;
@@ -46,8 +46,8 @@ struct HeldParameter {
   int64_t bytes() const { return numel() * formats::dtype_size(dtype); }
 };
 
-// Callback that long work calls repeatedly, on every rank at the same points. It throws if the user
-// has interrupted the command. May be empty.
+// Callback that long work calls repeatedly, on every rank at the same points. The callback throws
+// if the user has interrupted the command. May be empty.
 using Between = std::function<void()>;
 
 // Tokenizer that a session uses until the user selects another one.
@@ -75,7 +75,7 @@ class TensorCatalog {
 
   // Returns the title for the prompt, for example "llama step-300 [dp_shard 2]".
   virtual std::string title() const = 0;
-  // Returns the facts that the command `info` prints, in this order.
+  // Returns the facts that the command `info` prints, in the order of its output.
   virtual Json info() = 0;
   // Returns all parameters in the natural order of their names.
   virtual const std::vector<HeldParameter>& parameters() const = 0;

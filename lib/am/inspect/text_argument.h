@@ -1,5 +1,5 @@
-// Reads the text operand of `tokens`, `loss` and `logprob`, which is either the text or the path of
-// a file.
+// Reads the text operand of `tokens`, `loss` and `logprob`, and the text of the option --of. An
+// operand or option is either the text itself or the path of a file with the text.
 //
 //   loss the whole line             the words are the text
 //   loss notes.txt                  the file's contents; an error if there is no such file
@@ -19,12 +19,12 @@ struct TextArgument {
   std::string file;  // path from which `text` was read; empty if `text` was typed
 };
 
-// Largest size of a text file in bytes.
+// Largest size in bytes of a file that text_or_file() reads.
 inline constexpr int64_t kLongestText = int64_t{64} << 20;
 
 // Returns the text that the operands of a command specify. Throws Error(kIo) for an unquoted word
-// that looks like a file name but is not a file, for an unquoted path that is not a regular file,
-// and for a file that is too long.
+// that looks like a file name but names no file, for an unquoted path that is not a regular file,
+// and for a file that is longer than kLongestText.
 TextArgument text_or_file(const Session& session, const Arguments& arguments);
 // Returns the text that the value of an option specifies. The value is treated as one quoted word:
 // the path of an existing file means the contents of the file.

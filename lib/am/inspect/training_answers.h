@@ -13,15 +13,15 @@
 namespace am::inspect {
 
 // Returns the number of steps in the first word, or 1 if there is no word. Throws Error(kUsage) if
-// the word is not a valid number.
+// the word is not an integer from 1 to 1,000,000,000.
 int64_t steps_in(const Arguments& arguments);
 
 // Returns the answer of the command `step`: the metrics of the last step, followed by the text
 // `then`.
 Result step_result(const observe::StepMetrics& last, std::string_view then = {});
 
-// Returns a table of recent collectives, which RecentCollectives::to_json() returned. `title` names
-// the ranks. If `few` is set, the table has only the newest four.
+// Returns a table of `collectives`, a JSON list from RecentCollectives::to_json(). `title` names
+// the ranks. If `few` is set, the table contains only the four newest collectives.
 std::string draw_collectives(const std::string& title, const Json& collectives, bool few,
                              const term::Style& style);
 

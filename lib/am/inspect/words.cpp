@@ -26,8 +26,8 @@ char escape_in_double_quotes(char c) {
 struct CommandReader::State {
   // State of the parser at a position in the text.
   struct Scanner {
-    char quote = 0;        // the quote character that is open; 0 if none is
-    bool escaped = false;  // the previous character was a backslash that escapes the next
+    char quote = 0;        // the character of the open quote; 0 outside of quotes
+    bool escaped = false;  // whether a backslash before this position escapes the next character
     bool in_word = false;
     bool in_comment = false;
 

@@ -18,12 +18,12 @@ namespace am::inspect {
 
 struct SplitCommands {
   std::vector<std::string> commands;  // complete commands, without comments; none is empty
-  std::string rest;                   // unfinished command, which the next text continues
+  std::string rest;                   // unfinished command at the end of the text
   bool open_quote = false;            // whether the text ends inside quotes
 };
 
-// Splits the text into commands. With `at_end`, the last command needs no newline at its end; if it
-// has an open quote, it remains in `rest`.
+// Splits the text into commands. With `at_end`, the text is the end of the input: the last command
+// needs no newline, but remains in `rest` if it has an open quote.
 SplitCommands split_commands(std::string_view text, bool at_end);
 
 // Splits input that arrives in pieces into commands. Each character is scanned only once.
@@ -42,8 +42,9 @@ class CommandReader {
 
   // Appends a piece to the input and returns the commands that end in this piece.
   std::vector<std::string> add(std::string_view piece);
-  // Must be called at the end of the input. Returns the last command, even if it has no newline at
-  // its end; an empty list if there is none or if it has an open quote.
+  // Must be called at the end of the input. Returns a list of the last command if no newline and no
+  // `;` ends this command. Returns an empty list if there is no unfinished command, or if the
+  // unfinished command has an open quote.
   std::vector<std::string> finish();
   // Returns the unfinished command at the end of the input so far.
   const std::string& rest() const;
@@ -54,11 +55,12 @@ class CommandReader {
   std::unique_ptr<State> state_;
 };
 
-// Splits a command at each ` | ` outside of quotes. Returns the command itself if there is no pipe.
+// Splits a command at each `|` that stands between spaces and outside of quotes. Returns the
+// command itself if there is no pipe.
 std::vector<std::string> split_pipes(std::string_view command);
 
-// Splits a command into words. If `quoted` is not null, stores there for each word whether a part
-// of it was in quotes. Throws Error(kUsage) for an unclosed quote.
+// Splits a command into words. If `quoted` is not null, appends to `*quoted` for each word whether
+// a part of the word was in quotes. Throws Error(kUsage) for an unclosed quote.
 std::vector<std::string> split_words(std::string_view command, std::vector<bool>* quoted = nullptr);
 
 }  // namespace am::inspect

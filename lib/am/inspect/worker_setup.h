@@ -1,4 +1,5 @@
-// Converts to JSON, and back, the first message that am-repl sends to each rank that it starts.
+// The first message that am-repl sends to each rank that it starts, and its conversion to JSON and
+// back.
 #pragma once
 
 #include <filesystem>
@@ -14,7 +15,7 @@ struct WorkerSetup {
   std::filesystem::path plan;
   std::vector<config::Override> overrides;
   config::Plugins plugins = config::Plugins::kRefused;
-  SessionOptions session;  // session options; its callbacks are not sent
+  SessionOptions session;  // options of the session; callbacks and pointers are not sent
 };
 
 Json to_json(const WorkerSetup& setup);

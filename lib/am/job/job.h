@@ -25,9 +25,9 @@ struct Job {
   layout::Layout layout;
 };
 
-// The purpose for which a plan is opened. kInspection is for sessions that only inspect the model:
-// violations of the rules batch.*, seq.*, data.*, train.*, scheduler.*, checkpoint.* and
-// optimizer.* are then ignored.
+// The purpose for which a plan is opened. kInspection is for uses without training. With
+// kInspection, open_job() ignores violations of the rules batch.*, seq.*, data.*, train.*,
+// scheduler.*, checkpoint.* and optimizer.*.
 enum class Purpose { kTraining, kInspection };
 
 struct JobFile {
@@ -46,9 +46,10 @@ struct JobFile {
 // reports the error before a job is started.
 void check_runs(const rules::CheckedFile& file, Diagnostics& found);
 
-// Loads and checks a plan. For training, converts data.eod_token from a name to an id. Adds
-// the errors of the loader, the rules and check_runs() to `found`; returns nullopt if there is any
-// error. Throws Error(kIo) if the file cannot be read.
+// Loads and checks a plan. For training, converts data.eod_token from a name to an id. Adds the
+// errors of the loader, the rules, check_runs() and the check of the backend to `found`; returns
+// nullopt if there is any error. Throws Error(kIo) if the file cannot be read and, for training,
+// the errors of data::eod_token_id().
 std::optional<Job> open_job(const JobFile& from, Diagnostics& found);
 
 // Builds a job of `world_size` ranks from a plan and a model config that were created in memory.

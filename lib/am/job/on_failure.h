@@ -1,5 +1,5 @@
-// The option --on-failure of am-run: the action of all ranks after a step that ends the job because
-// its loss or its gradients are not finite.
+// The option --on-failure of am-run: the action of all ranks after a failed step. A failed step
+// ends the job because the loss or the gradients of the step are not finite.
 #pragma once
 
 #include <cstdint>
@@ -11,15 +11,15 @@ namespace am::job {
 struct OnFailure {
   enum class Action : uint8_t {
     kEnd,   // the job ends at once
-    kHold,  // the ranks first serve am-repl, until it ends the hold or `minutes` have passed
+    kHold,  // the ranks first serve am-repl, until am-repl ends the hold or `minutes` have passed
     kDump,  // the ranks first write the state before the step's update to RUN/failure/step-N
   };
   Action action = Action::kEnd;
   int64_t minutes = 60;
 };
 
-// Parses "end", "hold", "hold=MINUTES" with at least one minute, and "dump". Returns nothing for
-// another text.
+// Parses "end", "hold", "hold=MINUTES" with 1 to 2^20 minutes, and "dump". Returns nullopt for any
+// other text.
 std::optional<OnFailure> parse_on_failure(std::string_view text);
 
 }  // namespace am::job

@@ -59,17 +59,17 @@ bool equal(const Json& a, const Json& b) {
   return a == b;
 }
 
-// Returns the value of a key in a plan (`flat`). If the plan's strategy does not have the key,
-// returns the key's default in the strategy of the other plan (`defaults`); null if neither has the
-// key.
+// Returns the value of a key in the plan `flat`. If this plan's strategy does not have the key,
+// returns the key's value in `defaults`, the default plan of the other plan's strategy. Returns
+// null if neither plan has the key.
 Json value_in(const Flat& flat, const Flat& defaults, const std::string& key) {
   if (const auto at = flat.values.find(key); at != flat.values.end()) return at->second;
   if (const auto at = defaults.values.find(key); at != defaults.values.end()) return at->second;
   return nullptr;
 }
 
-// Replaces `balance` and `split_points` by equivalent split points. Leaves split_points empty if
-// the stages are those of an even split.
+// Replaces pipeline.balance and pipeline.split_points by equivalent split points. Leaves
+// pipeline.split_points empty if the layers are split evenly over the stages.
 void settle_split(Plan& plan, const model::ModelConfig& config, int64_t stages) {
   const std::vector<int> stage_of = layout::stage_of_layers(plan, config, stages);
   plan.pipeline.split_points.clear();
@@ -140,8 +140,8 @@ void settle_strategy(Plan& plan, const mesh::MeshSizes& sizes) {
   }
 }
 
-// Replaces the strategy's default of cluster.implementation by "automesh", so that plans of several
-// strategies do not differ in a key that none of them sets.
+// Replaces the strategy's default of cluster.implementation by "automesh". Thus two plans with
+// different strategies do not differ in this key if neither plan sets it.
 void settle_implementation(Plan& plan) {
   if (plan.cluster.implementation != config::default_implementation(plan.strategy)) return;
   plan.cluster.implementation = config::ClusterSection().implementation;

@@ -21,9 +21,10 @@ struct PlanDifference {
   Json b;
 };
 
-// Returns the differences in the order of the plan's table of fields. Nested tables such as
-// mp_policy are compared member by member. Numbers are equal if they agree to 12 digits. If only
-// one plan's strategy has a key, its value is compared with the key's default.
+// Returns one entry for each key with different values, in the order of the fields of plan `a`;
+// keys that only plan `b` has come last. Nested tables such as mp_policy are compared member by
+// member. Floating-point numbers are equal within a relative difference of 1e-12. If only one
+// plan's strategy has a key, the value in this plan is compared with the key's default.
 std::vector<PlanDifference> differences(const config::Plan& a, const config::Plan& b);
 
 // Returns the plan in canonical form: many values that follow from other keys are set, and many

@@ -68,7 +68,8 @@ class Shrinking {
     config::MeshSection& section = proxy_.plan.mesh;
     section.dp_size = 0;
     change("mesh.pp_size", section.pp_size, mesh.pp);
-    // Without shards, all data-parallel ranks are replicas, and the key must be 1.
+    // If the strategy shards no parameters, all data-parallel ranks are replicas, and the value 1
+    // of dp_replicate_size is always valid.
     const bool shards = layout::shards_parameters(plan_.strategy);
     change("mesh.dp_replicate_size", section.dp_replicate_size, shards ? mesh.dp_replicate : 1);
     change("mesh.cp_size", section.cp_size, mesh.cp);
@@ -79,8 +80,8 @@ class Shrinking {
   }
 
   // Reduces the numbers of heads. The number of query heads stays a multiple of the number of key
-  // heads. If tp (or tp * cp) of the job divides its number of key heads, tp (or tp * cp) of the
-  // proxy divides the proxy's number.
+  // heads. If the job's tp divides its number of key heads, the proxy's tp divides the proxy's
+  // number of key heads. This also holds for tp * cp instead of tp.
   void shrink_heads() {
     const int64_t keys = model_.num_key_value_heads;
     const int64_t each = std::max<int64_t>(1, model_.num_attention_heads / keys);
@@ -95,8 +96,8 @@ class Shrinking {
     change("num_attention_heads", to.num_attention_heads, fewer * of_a_key);
   }
 
-  // Returns the width to which a matrix shrinks: `least`, or a block of NF4 if rows must consist of
-  // whole blocks.
+  // Returns the width to which a matrix shrinks: `least`, or the block size of NF4 if the base
+  // weights are quantized, because the rows must then consist of whole blocks.
   int64_t width(int64_t least) const {
     return plan_.lora.quantize_base == "none" ? least : layout::kNf4Block;
   }
@@ -156,8 +157,9 @@ class Shrinking {
            std::min<int64_t>(moe.shared_width, width(16) * proxy_.mesh.tp));
   }
 
-  // Reduces the number of layers. The proxy has layers of all kinds of the job and at least one
-  // layer per stage. Its stages have unequal numbers of layers if the job's stages have.
+  // Reduces the number of layers. The proxy has at least one layer of each kind that the job's
+  // model has, and at least one layer per stage. If the job's stages cannot have equal numbers of
+  // layers, neither can the proxy's stages.
   void shrink_layers() {
     model::ModelConfig& to = proxy_.model;
     const auto stages_of = [&](int64_t pp) {
@@ -192,8 +194,8 @@ class Shrinking {
     }
   }
 
-  // Returns the number of which a sequence's length must be a multiple, so that cp and sequence
-  // parallelism cut it into equal parts without padding.
+  // Returns a number m: if m divides the length of a sequence, cp and sequence parallelism cut the
+  // sequence into equal parts without padding.
   int64_t sequence_multiple(const mesh::MeshSizes& sizes) const {
     return (sizes.cp > 1 ? 2 * sizes.cp : 1) *
            (config::sequence_parallel(plan_.strategy) ? sizes.tp : 1);
@@ -217,8 +219,9 @@ class Shrinking {
     to.sliding_window = window;
   }
 
-  // Reduces the batch. If the job has several micro-batches per step, or several runs of the
-  // pipeline's schedule per step, so does the proxy.
+  // Reduces the batch. Without a pipeline, the proxy has two micro-batches per step if the job has
+  // several. With a pipeline, the proxy has two rounds (runs of the schedule) per step if the job
+  // has several.
   void shrink_batch() {
     const config::BatchShape before = config::batch_shape(plan_, sizes_.dp());
     config::TrainSection& train = proxy_.plan.train;
@@ -235,9 +238,8 @@ class Shrinking {
            micro_batches * train.micro_batch_size * proxy_.mesh.dp());
   }
 
-  // Returns the proxy's number of micro-batches per run of the pipeline's schedule: the smallest
-  // number that the schedule accepts and that is at least the number of stages plus pp, but at most
-  // `before`, the job's number.
+  // Returns the proxy's number of micro-batches per round: the first number, from the number of
+  // stages plus pp upwards, that the schedule accepts, but at most `before`, the job's number.
   int64_t legal_round(int64_t before) const {
     pipeline::PipelineShape shape = layout::pipeline_shape(proxy_.plan.pipeline, proxy_.mesh.pp);
     const int64_t wanted = std::min(before, shape.stages() + proxy_.mesh.pp);

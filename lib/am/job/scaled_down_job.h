@@ -5,7 +5,7 @@
 //   if (proxy) write_file_atomically("proxy.toml", config::to_short_toml(proxy->plan));
 //
 // The proxy keeps the model family, kinds of layers, grouped queries (several query heads per key
-// head), expert groups, tied heads, attention windows, adapters, the strategy with its keys, the
+// head), expert groups, tied weights, attention windows, adapters, the strategy with its keys, the
 // pipeline schedule, activation checkpointing and gradient accumulation. Widths, vocabulary,
 // sequence length, number of layers and mesh axes are reduced. The split points of the pipeline and
 // the layers for multi-token prediction are left out. If the plan's mesh does not evenly
@@ -44,7 +44,7 @@ struct ScaledDownJob {
 };
 
 // Returns the proxy of a plan that has passed the rules. `sizes`: the sizes of the plan's mesh. If
-// the proxy violates rules, returns nullopt and adds their errors to `found`.
+// the proxy violates a rule, returns nullopt and adds the proxy's errors to `found`.
 std::optional<ScaledDownJob> scaled_down(const config::Plan& plan, const model::ModelConfig& model,
                                          const mesh::MeshSizes& sizes, Diagnostics& found);
 

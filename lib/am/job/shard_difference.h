@@ -18,8 +18,8 @@ namespace am::job {
 // How one layout shards a parameter.
 struct Placed {
   Shape local;  // shape of the shard on the first rank that stores the parameter
-  // Placement on each of the parameter's mesh axes with several ranks, for example "dp_shard_cp:
-  // Shard(0), tp: Shard(0)"; "whole" if there is no such axis.
+  // Placements in the groups with several ranks, as ParameterLayout::placements() returns them, for
+  // example "dp_shard_cp: Shard(0), tp: Shard(0)"; "whole" if no group has several ranks.
   std::string placed;
 };
 
@@ -31,7 +31,7 @@ struct ShardDifference {
   Placed b;
 };
 
-// Whether both layouts have the same parameters with the same shapes.
+// Returns whether both layouts list parameters with the same names and shapes, in the same order.
 bool same_model(const layout::Layout& a, const layout::Layout& b);
 
 // Returns the differences in the layouts' order of parameters. Requires same_model(a, b).

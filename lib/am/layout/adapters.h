@@ -12,6 +12,8 @@ namespace am::layout {
 
 struct Layout;
 
+// Returns the section's LoRA options. LoraConfig::scale is alpha / rank, or with use_rslora
+// alpha / sqrt(rank).
 model::LoraConfig lora_config(const config::LoraSection& section);
 
 // Returns the description of the model that the plan trains, with LoRA adapters if the plan has

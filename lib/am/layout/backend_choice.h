@@ -11,16 +11,16 @@
 
 namespace am::layout {
 
-// Returns why NCCL cannot run on this machine, or nothing if it can. The functions below call the
-// probe only if they need its result, because it may load CUDA's libraries.
+// Returns why NCCL cannot run on this machine, or nothing if NCCL can run. The probe may load
+// CUDA's libraries, so the functions below call the probe only if they need the result.
 using CudaProbe = std::function<std::optional<launch::CudaProblem>()>;
 
-// Returns strategy.backend, or nothing if the plan leaves it out. The values are in
-// config/backend.h.
+// Returns strategy.backend, or nothing if the plan leaves the key out. config/backend.h describes
+// the values.
 std::optional<std::string> asked_backend(const config::Plan& plan);
 
-// Returns strategy.backend. If the plan leaves it out, returns "nccl" if this build can use a GPU
-// of this machine, otherwise "gloo".
+// Returns strategy.backend. If the plan leaves the key out, returns "nccl" if this build can use a
+// GPU of this machine, and "gloo" otherwise.
 std::string backend_of(const config::Plan& plan, const CudaProbe& why_no_cuda);
 
 // Adds a "runtime.backend" error if this machine cannot run the backend that the plan names. If the

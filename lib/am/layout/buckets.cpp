@@ -25,8 +25,8 @@ std::vector<std::vector<int>> gradient_buckets(const config::Plan& plan, const L
   }
   const int64_t element = dtype_size(resolve_precision(plan).reduce);
   std::vector<std::vector<int>> buckets;
-  // A bucket that is being filled: one for dense parameters, one for expert-parallel ones. `bytes`
-  // is initially the largest integer, so that the first parameter opens a bucket.
+  // The bucket that is being filled. Dense parameters and expert-parallel parameters each have an
+  // Open. `bytes` is initially the largest integer, so that the first parameter starts a bucket.
   struct Open {
     size_t bucket = 0;
     int64_t bytes = std::numeric_limits<int64_t>::max();

@@ -1,4 +1,4 @@
-// Context parallelism of a plan: how sequences are sharded, and the bytes that attention sends.
+// Context parallelism of a plan: how cp shards sequences, and how many bytes attention sends.
 // am-plan predicts with the functions that the runtime uses.
 #pragma once
 
@@ -11,18 +11,22 @@
 
 namespace am::layout {
 
+// Returns the order in which cp divides a sequence: kContiguous under "ulysses", otherwise
+// kHeadTail (mesh/sequence_cut.h).
 mesh::SequenceOrder sequence_order(const config::Plan& plan);
 
-// Returns how a sequence of train.seq_len tokens is sharded over cp. If `sequence_parallel`, tp can
-// divide each rank's part further.
+// Returns how a sequence of train.seq_len tokens is sharded over cp. If `sequence_parallel`, the
+// parts of the cp ranks are padded so that tp divides each part evenly.
 mesh::SequenceCut sequence_cut(const config::Plan& plan, const mesh::MeshSizes& sizes,
                                bool sequence_parallel);
 
 // Returns the number of ranks that hold a copy of each KV head under Ulysses: the smallest `copies`
-// for which copies * key_heads is a multiple of `ranks`.
+// for which copies * key_heads is a multiple of `ranks`. `ranks` is the size of cp, and `key_heads`
+// the number of KV heads after tp sharding.
 int64_t key_head_copies(int64_t ranks, int64_t key_heads);
 
-// Attention of one layer on one cp rank: heads after tp sharding, and their widths.
+// Sizes of one layer's attention on one cp rank, after tp sharding: number of sequences, numbers of
+// query heads and KV heads, and elements of a head's keys and values per token.
 struct ContextAttention {
   double batch = 1.0;
   double heads = 1.0, key_heads = 1.0;
@@ -32,7 +36,7 @@ struct ContextAttention {
 };
 
 // Bytes that a cp rank sends in the forward and in the backward of one layer's attention. Partial
-// gradients are sent in float32.
+// gradients of keys and values are sent in float32.
 struct ContextBytes {
   double forward = 0.0, backward = 0.0;
 };

@@ -44,8 +44,8 @@ std::vector<mesh::DimSlice> dim_slices(const model::TpParameter& tp, int64_t ran
   return slices;
 }
 
-// Returns the dim of a routed expert's parameter along the expert's width; nothing for the bias of
-// its second matrix, and for a matrix of all experts, whose rows of one expert are not a dim.
+// Returns the dim of a routed expert's parameter that has the expert's intermediate size; nothing
+// for the bias of the down projection, which has only the hidden size.
 std::optional<int> width_dim(const model::Inventory& inventory, const model::ParameterSpec& spec) {
   const std::vector<model::ModuleSpec>& modules = inventory.spec.layer(spec.layer).modules;
   const auto module =
@@ -59,9 +59,10 @@ std::optional<int> width_dim(const model::Inventory& inventory, const model::Par
   return first + (of_output == module->in_out ? 1 : 0);
 }
 
-// Distributes a parameter of routed experts over the grid (ep_shard, ep, etp): the first ceil(E /
-// ep) experts belong to ep rank 0, and so on. A tensor that stacks all experts is sharded on dim 0.
-// etp cuts every expert along its width; with etp = 1 an expert is whole on its ep rank.
+// Distributes a parameter of routed experts over the grid (ep_shard, ep, etp). With E experts, the
+// first ceil(E / ep) experts belong to ep rank 0, the next to ep rank 1, and so on. A tensor that
+// stacks all experts is sharded on dim 0. If etp > 1, etp cuts every expert along its intermediate
+// size.
 void place_expert(const model::ParameterSpec& spec, const model::ModelConfig& config,
                   const mesh::MeshSizes& sizes, const model::Inventory& inventory,
                   ParameterLayout& parameter) {
@@ -77,8 +78,9 @@ void place_expert(const model::ParameterSpec& spec, const model::ModelConfig& co
   if (sizes.etp > 1) parameter.tp_dim = width_dim(inventory, spec);
 }
 
-// Whether routed experts are distributed over the expert groups. Otherwise they are distributed
-// like all other parameters. The strategy megatron has expert groups even with ep = 1 if tp > 1.
+// Whether routed experts are distributed over the grid (ep_shard, ep, etp) instead of like all
+// other parameters. The strategy megatron uses the grid even with ep = 1, if tp or etp is greater
+// than 1.
 bool has_expert_groups(const config::Plan& plan, const mesh::MeshSizes& sizes) {
   const bool megatron = std::holds_alternative<config::MegatronConfig>(plan.strategy);
   return sizes.ep > 1 || (megatron && (sizes.tp > 1 || sizes.etp > 1));
@@ -106,8 +108,8 @@ void place_parameters(const config::Plan& plan, const model::ModelConfig& config
       place_expert(spec, config, sizes, layout.inventory, parameter);
     }
     parameter.fsdp = fsdp && layout.mesh.group_size(parameter.shard_group) > 1;
-    // Correction biases are set by load balancing, not trained. Under LoRA only adapters and
-    // lora.modules_to_save are trained.
+    // Load balancing sets the router's correction biases, which are not trained. Under LoRA, only
+    // adapters and lora.modules_to_save are trained.
     parameter.trainable = spec.role != model::Role::kRouterCorrection;
     if (plan.lora.rank > 0 && spec.adapter == model::AdapterPart::kNone) {
       parameter.trainable =
@@ -251,8 +253,8 @@ int64_t Layout::copies_at(int64_t pp, int64_t ep, const ParameterLayout& paramet
          (parameter.tied_stage && owns(*parameter.tied_stage) ? 1 : 0);
 }
 
-// A stage's grid is (ep_shard, ep, etp): the first rank with index i along ep comes i * etp ranks
-// after the stage's first rank.
+// The ranks of a stage form a grid (ep_shard, ep, etp). The first rank with index i along ep
+// therefore has the number of the stage's first rank plus i * etp.
 int64_t Layout::first_holder(const ParameterLayout& parameter) const {
   const int64_t pp = stage_owners[static_cast<size_t>(parameter.stage)];
   return mesh.rank({pp, 0, 0, 0, 0}) + parameter.ep_owner.value_or(0) * mesh.sizes().etp;

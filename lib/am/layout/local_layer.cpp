@@ -10,8 +10,8 @@ namespace {
 using model::Role;
 using model::Space;
 
-// Output and input width of a local weight, which is stored as [out, in] or [in, out]. Stacked
-// experts have the number of experts as their first dim.
+// Output and input width of a local weight, which is stored as [out, in] or [in, out]. In a tensor
+// of stacked experts, these dims follow the dim of the experts. A vector has no input width (0).
 struct LocalWidths {
   double out = 0.0;
   double in = 0.0;
@@ -58,8 +58,7 @@ LocalLayer::LocalLayer(const Layout& layout, int64_t rank, const model::Unit& un
       module.adapts = module.adapts || placed.trainable;
       continue;
     }
-    // All experts of a layer have equal sizes, so that the first one determines the module's
-    // widths.
+    // All experts of a layer have equal sizes, so the first expert determines the module's widths.
     if (parameter.bias || module.spec != nullptr) continue;
     module.spec = spec_.find(parameter.role);
     module.trains = placed.trainable;

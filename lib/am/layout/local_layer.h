@@ -13,13 +13,16 @@ namespace am::layout {
 
 struct LocalModule {
   const model::ModuleSpec* spec = nullptr;  // null if the layer has no module in this role
-  double out = 0.0;  // elements of the local output per token; full width if tp gathers it
+  double out = 0.0;  // elements of the local output per token; all if tp gathers the output
   double in = 0.0;   // elements of the input per token
   std::vector<double> slices = {};  // elements of `out` per slice of a fused matrix
-  // Whether the module reads the full hidden state on every tp rank, even where the hidden state is
-  // sharded between modules.
+  // Whether the module reads the full hidden state on every tp rank, even if sequence parallelism
+  // shards the hidden state between modules. True if tp shards the module's weight in any style
+  // except rowwise.
   bool gathers = false;
-  double numel = 0.0;   // elements of the module's matrices on this rank, over all local experts
+  // Elements of the module's matrices on this rank before FSDP shards them, including the matrices
+  // of adapters and of all local experts.
+  double numel = 0.0;
   bool trains = false;  // the weight is trained
   double rank = 0.0;    // rank of the module's LoRA adapter; 0: no adapter
   bool adapts = false;  // the adapter is trained
@@ -30,7 +33,8 @@ struct LocalModule {
 
 class LocalLayer {
  public:
-  // `unit` must be the unit of a decoder layer. The layout must outlive the object.
+  // Describes the part of global rank `rank`. `unit` must be the unit of a decoder layer. The
+  // layout must outlive the object.
   LocalLayer(const Layout& layout, int64_t rank, const model::Unit& unit);
 
   const model::LayerSpec& spec() const { return spec_; }
@@ -42,17 +46,21 @@ class LocalLayer {
   // Returns the sum of `numel` over the modules in these roles, or over all modules.
   double numel(std::initializer_list<model::Role> roles) const;
   double numel() const;
-  // Returns the number of trained matrices (or matrices with a trained adapter) of attention or of
-  // the feed-forward that read the hidden state. If `gathering`, counts matrices that read it after
-  // a gather over tp, otherwise those that read the shard that is stored between modules.
+  // Returns the number of modules that read the hidden state and whose weight or adapter is
+  // trained. Counts the modules of attention or, if `attention` is false, those of the
+  // feed-forward. If `gathering`, counts only modules that read the hidden state after a gather
+  // over tp; otherwise only those that read the shard that is stored between modules
+  // (LocalModule::gathers).
   double trained_readers(bool attention, bool gathering) const;
   double trained_readers(bool attention) const {
     return trained_readers(attention, true) + trained_readers(attention, false);
   }
-  // Returns the number of elements per token that these modules' trained adapters keep beside the
-  // modules' inputs: the LoRA ranks, and with DoRA the outputs before the magnitudes.
+  // Returns the number of elements per token that these modules' trained adapters save for
+  // backward, in addition to the modules' inputs: the LoRA ranks, and with DoRA the outputs before
+  // the magnitudes.
   double adapter_widths(std::initializer_list<model::Role> roles) const;
-  // Whether any parameter before attention's output projection is trained, norms included.
+  // Whether any norm or projection before attention's output projection is trained, or the adapter
+  // of any of these projections.
   bool trains_in_attention() const;
 
  private:

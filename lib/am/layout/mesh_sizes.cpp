@@ -1,4 +1,5 @@
-// Implements draft_mesh and resolve_mesh, which derive and check the mesh sizes from [mesh].
+// Implements draft_mesh and resolve_mesh, which derive the mesh sizes from [mesh] and check them,
+// and ranks_of_node.
 #include <algorithm>
 #include <utility>
 
@@ -84,8 +85,8 @@ class Resolver {
     }
   }
 
-  // Sets world_. If the launcher started another number of ranks than world_size, reports an error
-  // and uses world_size.
+  // Sets world_ from launched_, world_size or dp_size, or reports an error. If launched_ differs
+  // from world_size, also reports an error, and uses world_size.
   void find_world() {
     world_ = launched_ > 0 ? launched_ : mesh_.world_size;
     if (launched_ > 0 && mesh_.world_size > 0 && launched_ != mesh_.world_size) {
@@ -106,8 +107,8 @@ class Resolver {
             replica()));
   }
 
-  // Sets dp_, which stays 0 if it cannot be determined. A dp_size that contradicts the world size
-  // is used as written, so that the rules about batches can run.
+  // Sets dp_, which stays 0 if the data-parallel size cannot be determined. A dp_size that
+  // contradicts the world size is used as written, so that the rules about batches can run.
   void find_dp() {
     if (world_ == 0) return;
     dp_ = mesh_.dp_size;
@@ -135,8 +136,8 @@ class Resolver {
                mesh_.pp_size, " = ", replica());
   }
 
-  // Returns the values of `key` nearest to the written one for which tp_size * cp_size * pp_size
-  // divides the world size, with the other two sizes unchanged.
+  // Returns the legal values of `key` nearest to the written value. With a legal value and the
+  // other two sizes unchanged, tp_size * cp_size * pp_size divides the world size.
   std::vector<int64_t> legal_for(const SizeKey& key) const {
     const int64_t others = replica() / key.value;
     if (world_ % others != 0) return {};
@@ -176,14 +177,14 @@ class Resolver {
         assignment("ep_size", nearest_values(divisors(stage), mesh_.ep_size)));
   }
 
-  // Returns the number of tensor-parallel ranks of each expert in the grid of the expert groups.
-  // The number is 1 except under the strategy megatron, which alone cuts experts in this grid.
+  // Returns etp, the number of ranks over which tensor parallelism cuts each routed expert: 1
+  // except under the strategy megatron.
   int64_t expert_tp() const {
     const auto* megatron = std::get_if<config::MegatronConfig>(&plan_.strategy);
     return megatron != nullptr ? megatron->expert_tp(mesh_.tp_size) : 1;
   }
 
-  // Must be called only if ep_size divides the ranks of a stage.
+  // Must be called only if ep_size divides the number of ranks of a stage.
   void check_expert_tp() {
     const int64_t etp = expert_tp();
     const int64_t each = dp_ * mesh_.cp_size * mesh_.tp_size / mesh_.ep_size;

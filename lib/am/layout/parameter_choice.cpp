@@ -57,8 +57,8 @@ class Choice {
     }
   }
 
-  // Returns the parameter's entry in the inventory; null if the layout has no inventory, because a
-  // torch module of the user is sharded.
+  // Returns the parameter's entry in the inventory. Returns null if the layout has no inventory:
+  // the layout then describes a torch module of the user.
   const model::ParameterSpec* spec_of(const ParameterLayout& parameter) const {
     const auto i = static_cast<size_t>(&parameter - layout_.parameters.data());
     const auto& specs = layout_.inventory.parameters;
@@ -104,8 +104,9 @@ class Choice {
     check_dimensions();
   }
 
-  // Quantizes the frozen matrices of linear layers and routed experts in the decoder layers.
-  // Matrices that FSDP ignores, and those that only am-plan knows (Role::kOther), stay unquantized.
+  // Sets `quantized` for the frozen matrices of linear layers and routed experts in the decoder
+  // layers, except matrices that FSDP ignores and matrices of the role kOther, which am-run cannot
+  // compute.
   void quantize() {
     for (ParameterLayout& parameter : layout_.parameters) {
       const model::ParameterSpec* spec = spec_of(parameter);
@@ -145,8 +146,8 @@ class Choice {
     return by_name_;
   }
 
-  // Reports each of the first 20 patterns that match no parameter, and all further ones in one
-  // error, because a plan for another model has many.
+  // Reports each of the first 20 patterns that match no parameter, and all further patterns in one
+  // error: if a plan was written for another model, many patterns match no parameter.
   void refuse(const char* key, const std::string& pattern) {
     constexpr int kMostNamed = 20;
     if (++refused_ > kMostNamed + 1) return;
@@ -163,7 +164,8 @@ class Choice {
                       : "globs match whole names, as in \"model.layers.0.*\"");
   }
 
-  // Reports all mistakes in one error, because one wrong glob can match many parameters.
+  // Reports all wrong dims of shard_placement in one error, because one glob can match many
+  // parameters.
   void check_dimensions() {
     std::vector<std::string> wrong;
     for (const ParameterLayout& parameter : layout_.parameters) {
@@ -196,7 +198,8 @@ class Choice {
     return std::nullopt;
   }
 
-  // Reports the first matrix whose rows, as ranks store them, do not consist of whole blocks.
+  // Reports the first matrix whose rows, as ranks store them, do not consist of whole NF4 blocks
+  // (quantization.h).
   void check_blocks() {
     const char* key = "lora.quantize_base";
     for (const ParameterLayout& parameter : layout_.parameters) {

@@ -15,12 +15,13 @@ namespace am::layout {
 // Whether one of model.freeze_params matches the parameter's name.
 bool is_frozen(const config::Plan& plan, std::string_view parameter);
 
-// Sets `trainable`, `quantized`, `optimizer` and `orthogonalized` of the layout's parameters. Under
-// fsdp2, changes `fsdp_dim` of the parameters that strategy.shard_placement selects; of those that
-// strategy.ignored_params selects, sets `ignored` and clears `fsdp`. Requires that the tp sharding
-// and the default FSDP sharding are set. `*` in a glob also matches dots.
+// Sets `quantized`, `optimizer` and `orthogonalized` of the layout's parameters, and clears
+// `trainable` of frozen parameters. Under fsdp2, sets `fsdp_dim` of the parameters that
+// strategy.shard_placement selects. Also under fsdp2, sets `ignored` and clears `fsdp` of the
+// parameters that strategy.ignored_params selects. The layout must already contain the tp sharding
+// and the default FSDP sharding. `*` in a glob also matches dots.
 // Adds errors "model.freeze_params", "optimizer.no_decay", "optimizer.group",
-// "strategy.ignored_params", "strategy.shard_placement" and "lora.quantize_base".
+// "strategy.ignored_params", "strategy.shard_placement" and "lora.quantize_base" to `found`.
 void choose_parameters(const config::Plan& plan, Layout& layout, Diagnostics& found);
 
 }  // namespace am::layout

@@ -17,7 +17,7 @@ StepPrecision resolve_precision(const config::Plan& plan) {
     if (megatron->preserve_fp32_weights) precision.storage = "float32";
     if (megatron->grad_reduce_in_fp32) precision.reduce = "float32";
   } else if (const auto* own = std::get_if<config::MegatronConfig>(&plan.strategy)) {
-    // dtype of the copy that the optimizer updates
+    // `storage` is the dtype of the copy that the optimizer updates.
     precision.storage = own->params_dtype == "float64" ? own->params_dtype : "float32";
     precision.compute = own->params_dtype;
     precision.reduce = own->grad_reduce_in_fp32 ? "float32" : own->params_dtype;

@@ -5,10 +5,10 @@
 
 namespace am::layout {
 
-// Number of neighbouring values, in the order of a row-major matrix, with a common float32
-// magnitude: bitsandbytes' default.
+// Number of values in a block, as by default in bitsandbytes. The values of a block are neighbours
+// in a row-major matrix and share one float32 magnitude.
 inline constexpr int64_t kNf4Block = 64;
-// Number of values that are dequantized at a time.
+// Number of values in a chunk. Dequantization processes one chunk at a time.
 inline constexpr int64_t kNf4Chunk = 1 << 22;
 
 // Returns the bytes that store `numel` values: half a byte per value, and a magnitude per block.
@@ -18,8 +18,8 @@ constexpr int64_t nf4_bytes(int64_t numel) { return numel / 2 + numel / kNf4Bloc
 // Bytes per value, magnitudes included.
 inline constexpr double kNf4Bytes = static_cast<double>(nf4_bytes(kNf4Block)) / kNf4Block;
 
-// Returns the bytes of temporary memory for dequantizing `numel` values: per value of a chunk, two
-// bytes of indices and a float32 product.
+// Returns the bytes of temporary memory for dequantizing `numel` values: 6 bytes per value of a
+// chunk, two for indices and four for a float32 product.
 constexpr int64_t nf4_scratch(int64_t numel) { return 6 * (numel < kNf4Chunk ? numel : kNf4Chunk); }
 
 }  // namespace am::layout

@@ -1,4 +1,4 @@
-// Mesh axes along which ranks hold replicas of a parameter.
+// Groups of ranks (mesh/layout.h) that hold replicas of a parameter.
 #pragma once
 
 #include <string_view>
@@ -11,14 +11,16 @@ namespace am::layout {
 // megatron shard them at every level except 0.
 bool shards_parameters(const config::DistributedConfig& strategy);
 
-// Axes along which ranks hold the same boxes of a parameter, in addition to the tp ranks that
-// LocalShard counts. An empty name means that no other rank holds the boxes.
+// Names of the groups whose ranks hold the same boxes of a parameter. The tp ranks that hold the
+// same boxes are not included; LocalShard::copies counts them. Empty: no other rank holds the
+// boxes.
 struct ReplicaAxes {
   std::string_view dense;
   std::string_view experts;  // experts under expert parallelism
 };
-// Returns the axes for the parameters that FSDP ignores (`ignored`) or for all other parameters. If
-// the strategy shards nothing over data parallelism, cp ranks hold replicas too.
+// Returns the groups for the parameters that FSDP ignores (`ignored`) or for all other parameters.
+// cp ranks hold replicas of parameters that FSDP ignores, and of all parameters if nothing is
+// sharded over data parallelism.
 ReplicaAxes replica_axes(const Layout& layout, bool ignored);
 
 }  // namespace am::layout

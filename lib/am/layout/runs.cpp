@@ -53,7 +53,7 @@ class PlanLimits {
   }
   std::vector<Limit> take() { return std::move(limits_); }
   const config::Plan& plan() const { return plan_; }
-  // Whether the plan's model has experts; false if the model is not known.
+  // Whether the plan's model has experts; false if the model is unknown.
   bool has_experts() const { return model_ != nullptr && model_->moe.has_value(); }
 
  private:

@@ -1,5 +1,5 @@
-// Features of a plan or model that this version of am-run cannot run. am-plan can plan them and
-// reports the limits; am-run refuses them.
+// Limits: features of a plan or model that this version of am-run cannot run. am-plan plans jobs
+// with such features and reports the limits; am-run refuses these jobs.
 //
 //   for (const Limit& limit : limits_of(plan, model)) std::cerr << limit.what << "\n";
 #pragma once
@@ -23,8 +23,8 @@ struct Limit {
 
 // Returns the features of a model that am-run cannot compute.
 std::vector<Limit> limits_of_model(const model::ModelConfig& config);
-// Returns the features of a plan that am-run cannot run. `model` is the plan's model; null: it is
-// not known, and features that depend on it are not returned.
+// Returns the features of a plan that am-run cannot run. `model` is the config of the plan's model.
+// Null: the model is unknown, and features that depend on the model are not returned.
 std::vector<Limit> limits_of_plan(const config::Plan& plan,
                                   const model::ModelConfig* model = nullptr);
 // Returns the limits of the model and of the plan.
@@ -34,8 +34,8 @@ std::vector<Limit> limits_of(const config::Plan& plan, const model::ModelConfig&
 // feature's name, for example "can be planned".
 void refuse(const std::vector<Limit>& limits, std::string_view subject, Diagnostics& found);
 
-// Adds an error, with its line in the config, for every feature of a valid config that the decoder
-// cannot compute.
+// Adds a "runtime.unsupported" error for every feature of a valid config that am-run cannot
+// compute. Each error contains the line in the config.
 void check_runnable(const model::ModelConfig& config, Diagnostics& found);
 
 }  // namespace am::layout

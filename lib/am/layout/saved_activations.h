@@ -1,7 +1,7 @@
-// Tensors that a decoder layer saves for its backward, as a set that depends on activation
+// The set of tensors that a decoder layer saves for its backward under each mode of activation
 // checkpointing.
 //
-// nn/decoder_layer.cpp recomputes the tensors outside a mode's set, and
+// nn/decoder_layer.cpp recomputes the tensors outside the set, and
 // predict/memory/layer_activations.h counts the bytes of the tensors in the set.
 //
 //   const auto mode = config::ActivationCheckpointing::kSelective;
@@ -30,7 +30,7 @@ enum class Saved : uint8_t {
   kSumAfterAttention,
   kFeedForwardNormOutput,
   kFeedForwardInput,  // input of gate and up
-  kRouting,       // experts of each token; every mode keeps them, so that routing is not repeated
+  kRouting,       // experts of each token; every mode keeps kRouting, so routing is not repeated
   kRoutedTokens,  // inputs of the experts' matmuls (a row per token and expert), routing weights
   kGate,
   kUp,
@@ -58,24 +58,27 @@ class SavedSet {
 };
 static_assert(kSavedKinds <= 32);
 
-// Returns the tensors of a layer that a mode keeps for backward. Off keeps everything that autograd
-// saves.
+// Returns the tensors of a layer that a mode keeps for backward. Every mode keeps the routing of
+// experts.
 //
-// Full keeps the layer's input. Backward recomputes everything except the down projection, whose
-// output backward does not need. In Gemma 2 and 3 and OLMo 2 a norm reads that output, so that
-// the down projection is recomputed too.
+// kOff keeps everything that autograd saves.
 //
-// Selective keeps the layer's input; queries, keys and values as attention reads them (and before
-// their norms, in families that have those); attention's output and statistics; the residual stream
+// kFull keeps the layer's input. Backward recomputes everything except the down projection, whose
+// output backward does not need. In Gemma 2 and 3 and OLMo 2, a norm reads this output, so backward
+// recomputes the down projection too.
+//
+// kSelective keeps the layer's input; queries, keys and values as attention reads them (and before
+// their norms, in families with such norms); attention's output and statistics; the residual stream
 // after attention; and the gate projection. Backward recomputes the norms, the rotation if it
-// follows a norm, the up projection and the activation, but not attention. It recomputes one matmul
-// in seven, or three in seven if norms read the outputs of projections. PyTorch's per-operator
-// policies keep every second matmul instead, with about equal bytes. In a layer whose attention and
-// feed-forward share one input norm (Falcon, Phi), the norm is not recomputed: its output is kept
-// instead of the layer's input and the residual stream after attention.
+// follows a norm, the up projection and the activation, but not attention. Backward thus recomputes
+// one of a layer's seven matmuls, or three if norms read the outputs of projections. PyTorch's
+// per-operator policies keep every second matmul instead, with about equal bytes. In a layer whose
+// attention and feed-forward share one input norm (Falcon, Phi), backward does not recompute the
+// norm: the norm's output is kept instead of the layer's input and the residual stream after
+// attention.
 //
-// Mlp recomputes the feed-forward, the module that NeMo AutoModel's first releases wrapped. It
-// keeps the feed-forward's input, and everything that autograd saves outside the feed-forward.
+// kMlp keeps the feed-forward's input and everything that autograd saves outside the feed-forward.
+// Backward recomputes the feed-forward, the module that NeMo AutoModel's first releases wrapped.
 SavedSet kept_under(config::ActivationCheckpointing mode, model::Residual residual);
 
 }  // namespace am::layout

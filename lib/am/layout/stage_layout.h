@@ -1,5 +1,5 @@
-// One pipeline stage: its range of layers, and a layout with only the stage's parameters. The
-// runtime builds a stage from this layout as it builds a model from the layout of the whole model.
+// One pipeline stage: its range of layers, and a layout with only the stage's parameters. From this
+// layout, the runtime builds the stage with the same code that builds a whole model.
 //
 //   const Layout stage = stage_layout(layout, 1);
 //   const StageRange range = stage_range(layout, 1);   // layers of the stage, for nn::Decoder
@@ -28,8 +28,8 @@ struct StageRange {
 // stages.
 StageRange stage_range(const Layout& layout, int stage);
 
-// Returns the layout of a stage's parameters and their units. If the head is tied to the embedding,
-// the last stage includes a copy of the embedding's weight.
+// Returns a layout with only the parameters of a stage and with their units. If the head is tied to
+// the embedding, the last stage's layout includes a copy of the embedding's weight.
 Layout stage_layout(const Layout& layout, int stage);
 
 // Returns the units that have parameters in `inventory`, the inventory of a stage.

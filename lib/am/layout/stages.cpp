@@ -82,11 +82,11 @@ class Runs {
 constexpr double kRounding = 1.0 + 1e-12;
 constexpr double kNever = std::numeric_limits<double>::infinity();
 
-// Best split of the layers [first, layers) into `count` runs, none of which costs more than `most`:
-// the least sum of squared costs, and the latest possible end of the first run.
+// The best split of the layers [first, layers) into `count` runs that cost at most `most` each. The
+// best split has the least sum of squared costs and, among equal sums, the longest first run.
 struct Best {
-  double squares = kNever;
-  size_t end = 0;
+  double squares = kNever;  // sum of squared costs; kNever: no split is possible
+  size_t end = 0;           // end of the first run
 };
 
 // Returns the best split of the layers [first, layers) into `count` runs at index [count][first].
@@ -108,9 +108,9 @@ std::vector<std::vector<Best>> best_runs(const Runs& runs, double most, size_t s
   return best;
 }
 
-// Returns the lowest possible cost of the most expensive stage. A cost is possible if the layers
-// can be divided into at most `stages` runs that do not exceed it, because runs can be split
-// further.
+// Returns the lowest possible cost of the most expensive stage, by bisection. A cost is possible if
+// the layers can be divided into at most `stages` runs that do not cost more. Fewer runs than
+// stages are enough, because runs can be split further.
 double least_of_fullest(const Runs& runs, size_t stages) {
   const auto needed = [&runs](double most) {
     size_t count = 1;
@@ -149,8 +149,8 @@ std::vector<int> stages_of_even_costs(const std::vector<double>& costs, double l
 
 namespace {
 
-// Parses the plan's schedule file, and caches the result, because the shape is requested many
-// times.
+// Returns the schedule of the plan's schedule file; null without a file, or if the file is invalid.
+// Caches the parsed schedule, because the shape is requested many times.
 std::shared_ptr<const pipeline::Schedule> custom_schedule(const config::PipelineSection& pipeline) {
   if (!pipeline.csv || !config::is_schedule_file(pipeline.schedule)) return nullptr;
   thread_local std::shared_ptr<const std::string> text;
@@ -184,8 +184,8 @@ pipeline::PipelineShape pipeline_shape(const config::Plan& plan, int64_t pp, int
 
 namespace {
 
-// Number of micro-batches per stage that determines the live memory. Later micro-batches repeat the
-// pattern, except in schedules that run all forward passes first.
+// Number of micro-batches per stage that suffices to determine the live memory. Further
+// micro-batches repeat the pattern, except in schedules that run all forward passes first.
 constexpr int64_t kRoundsThatMatter = 2;
 
 std::shared_ptr<const pipeline::ExecutionLists> make_lists(pipeline::PipelineShape shape) {

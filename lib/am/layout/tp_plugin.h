@@ -1,5 +1,5 @@
-// Tensor-parallel plans from a shared library: "libmine.so:symbol" in a plan. tp_plan_abi.h
-// describes what the library must export.
+// Gets a tensor-parallel plan from a function of a shared library. The job's plan names the library
+// and the function, as "libmine.so:symbol"; tp_plan_abi.h describes the function.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 namespace am::layout {
 
 // Loads the library, calls its function `symbol` and returns the text that the function returns.
-// Throws Error(kIo) if the library or the function is missing, or if the function returns null. The
-// library stays loaded.
+// Throws Error(kIo) if the library cannot be loaded, if it has no function `symbol`, or if the
+// function returns null. The library stays loaded.
 std::string call_tp_plugin(const std::filesystem::path& library, const std::string& symbol);
 
 }  // namespace am::layout

@@ -1,4 +1,5 @@
-// Implements select_tp_plan, which turns the strategy's `tp_plan` key into rules.
+// Implements select_tp_plan() (layout.h), which returns the TP plan that the strategy's `tp_plan`
+// key selects.
 #include <filesystem>
 #include <utility>
 #include <variant>

@@ -92,8 +92,8 @@ PrefetchDepths prefetch_depths(const config::DistributedConfig& strategy) {
     return {own->zero > 0 && own->overlap_param_gather ? 1 : 0, 0};
   }
   const auto* megatron = std::get_if<config::MegatronFSDPConfig>(&strategy);
-  // Under ddp and at level 0 of megatron_fsdp, every rank stores whole parameters, so that no unit
-  // is gathered.
+  // Under ddp and at level 0 of megatron_fsdp, no parameter is sharded over data-parallel ranks, so
+  // no unit is gathered.
   if (megatron == nullptr || megatron->zero_dp_strategy == 0) return {};
   if (megatron->zero_dp_strategy == 3) return {1, 1};
   return {megatron->overlap_param_gather ? 1 : 0, 0};

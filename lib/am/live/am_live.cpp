@@ -32,8 +32,8 @@ thread_local std::string t_error;
 
 std::string text_of(const char* text) { return text == nullptr ? std::string() : text; }
 
-// Returns the device for the member `device` of a C struct: GPU `index`, or the host if `index` is
-// negative.
+// Returns the device that the member `device` of a C struct selects: GPU `index`, or the host if
+// `index` is negative.
 c10::Device device_of(int32_t index) {
   return index < 0 ? c10::Device(c10::kCPU) : c10::Device(c10::kCUDA, static_cast<int8_t>(index));
 }
@@ -121,9 +121,9 @@ std::vector<values::ProgramTensor> tensors_of(const am_live_tensor* tensors, siz
   return list;
 }
 
-// Returns the world of a program's ranks. Each connection of a process has its own key prefix in
-// the group's store. The prefix contains the connection's number, which is equal on all ranks,
-// because all ranks open their connections in the same order.
+// Returns the world of a program's ranks. Each connection of a process uses its own key prefix in
+// the group's store. The prefix contains the number of the connection. This number is equal on all
+// ranks, because all ranks open their connections in the same order.
 runtime::World world_of(const am_live_options& options) {
   static std::atomic<int> connections{0};
   launch::RankEnvironment here;
@@ -159,8 +159,8 @@ runtime::World world_of(const am_live_options& options) {
   return runtime::World::meet_in(here, std::move(store), {}, runtime::engines_of(group, device));
 }
 
-// Calls `action` and returns its result. If it throws, records the message for am_live_error() and
-// returns `failure`.
+// Calls `action` and returns its result. If `action` throws, records the message for
+// am_live_error() and returns `failure`.
 template <typename Result, typename Action>
 Result guarded(Result failure, const Action& action) {
   try {

@@ -27,7 +27,7 @@ using namespace std::chrono_literals;
 
 // Longest time for which an ending job waits until clients have received its last message.
 constexpr auto kClientsFarewell = 1s;
-// Time after which no further stacks of stopped processes are read.
+// Time after which add_stopped() reads no further stacks.
 constexpr auto kOutsideStacks = 5s;
 
 int64_t ticks_now() { return Pause::Clock::now().time_since_epoch().count(); }
@@ -129,9 +129,9 @@ AttachServer::AttachServer(const runtime::World& world, const run_folder::RunFol
 }
 
 AttachServer::~AttachServer() {
-  dumps_.reset();                // its thread uses the other members
-  if (server_) server_->stop();  // so does the listening thread
-  helpers_.reset();              // afterwards no answers of other ranks are sent to clients
+  dumps_.reset();                // the thread of StateDumps uses the other members
+  if (server_) server_->stop();  // the listening thread uses them too
+  helpers_.reset();              // afterwards clients receive no answers of other ranks
   world_.context()->on_collective = nullptr;
   self_->set_probe(nullptr);
   self_->set_complete(nullptr);
@@ -161,7 +161,7 @@ void AttachServer::close(const std::string& last_words) {
     while (const auto request = server_->take(0ms)) refuse(*request);
     server_->end({{"event", "ended"}, {"text", last_words}}, kClientsFarewell);
   }
-  // Stops the listening thread before reset(), because the thread reads server_, and reset() clears
+  // Stops the listening thread before server_.reset(): the thread reads server_, and reset() clears
   // this pointer before it destroys the server.
   if (server_) server_->stop();
   server_.reset();
@@ -249,7 +249,8 @@ inspect::Result AttachServer::tell_status(const term::Style& style) const {
   return result;
 }
 
-// Adds the stacks of ranks on this machine whose processes are stopped.
+// Reads the stacks of stopped processes on this machine. Moves each rank whose stack was read from
+// answers.silent to answers.said.
 void AttachServer::add_stopped(Answers& answers) const {
   if (!options_.stack_of) return;
   const auto until = std::chrono::steady_clock::now() + kOutsideStacks;
@@ -286,7 +287,8 @@ void AttachServer::report_ranks(const std::function<void(const std::string& text
 }
 
 // Runs the commands `ranks`, `collectives`, `stragglers` and `stack`: requests reports from the
-// ranks. The thread that collects the reports later sends the answer to the client.
+// ranks and returns. The thread of RankAgents sends the result to the client after it has collected
+// the reports.
 void AttachServer::ask_ranks(const control::Request& request, const std::string& input,
                              const term::Style& style) {
   const auto refused = inspect::answer(

@@ -7,11 +7,13 @@
 //   trainer.run(stop, &server);                 // see Note [Visits], train/inspection_hook.h
 //   server.close("finished at step 20");
 //
-// Rank 0 owns the socket (control/server.h) and decides what all ranks do next. During a visit, the
-// time between two steps in which commands run, rank 0 broadcasts one action after another: wait,
-// run a command, save, set the learning rate, or continue training. Such an action is called a
-// turn. While no client is attached, a step costs a few atomic reads on rank 0, and each rank
-// records its collectives. Other threads (rank_agents.h) report on ranks that hang.
+// Rank 0 owns the socket (control/server.h) and decides what all ranks do next. A visit is a time
+// between two steps in which commands run. During a visit, rank 0 chooses one action after another,
+// which all ranks then perform: wait, run a command, save, set the learning rate, or continue
+// training. Turn stores one action.
+//
+// While no client is attached, a step costs a few atomic reads on rank 0, and each rank records its
+// collectives. Other threads (rank_agents.h) report on ranks that hang.
 #pragma once
 
 #include <sys/types.h>
@@ -49,8 +51,8 @@ namespace am::live {
 
 struct AttachServerOptions {
   std::function<void(const std::string& line)> log;  // called on rank 0 with lines for the user
-  // Returns whether this rank was asked to stop, which also ends a pause. Called by the training
-  // thread several times a second during a pause; may be empty.
+  // Returns whether this rank was asked to stop. A request to stop also ends a pause. Called by the
+  // training thread during visits, several times a second while the job is paused. May be empty.
   std::function<bool()> stop_requested;
   PauseLimits pause;
   RankStatus::Complete complete;       // see RankStatus::set_complete; may be empty
@@ -59,9 +61,11 @@ struct AttachServerOptions {
   // an empty text. Called, by another thread, for processes that are stopped and therefore cannot
   // write their own stacks. May be empty.
   std::function<std::string(pid_t process)> stack_of;
-  // Time between two files in RUN/states (state_dumps.h); 0: none.
+  // Time between two files in the folder `states` of the run folder (state_dumps.h); 0: no files
+  // are written.
   std::chrono::duration<double> dump_interval{0.0};
-  // Mesh of the job's ranks, by which commands select ranks. Absent: all ranks are data-parallel.
+  // Mesh by which commands select ranks, for example `tp=0`. Absent: all ranks are data-parallel
+  // replicas.
   std::optional<mesh::MeshLayout> mesh;
   std::optional<control::TcpAddress> tcp;  // address at which clients with the job's token attach
 };
@@ -74,7 +78,8 @@ term::Style style_of(const control::ClientInfo& who);
 
 class AttachServer : public train::InspectionHook {
  public:
-  // Creates the socket on rank 0. If that fails, no client can attach, and the reason is logged.
+  // Creates the socket on rank 0. If the creation fails, logs the reason; clients then cannot
+  // attach.
   AttachServer(const runtime::World& world, const run_folder::RunFolder& run,
                AttachServerOptions options);
   AttachServer(const AttachServer&) = delete;
@@ -96,12 +101,14 @@ class AttachServer : public train::InspectionHook {
 
   // Sets the number of finished steps, for a job that does not call stepped() after every step.
   void set_step(int64_t steps) { self_->status.set_step(steps); }
-  // Requests reports of all ranks, as RankAgents::ask() does, even if many requests are queued.
+  // On rank 0: requests reports from all ranks, as RankAgents::ask() does, even if many requests
+  // are queued.
   void ask_all(const Json& question, std::function<void(const Answers&)> use) {
     helpers_->ask(question, std::nullopt, std::move(use), /*urgent=*/true);
   }
-  // Returns the next number of finished steps at which all ranks must visit, as far as it was known
-  // at the end of the last visit; 0: none. Equal on all ranks.
+  // Returns the next number of finished steps at which all ranks must visit even if no client sends
+  // a further request; 0: none. The last visit has computed the number, which is equal on all
+  // ranks.
   int64_t next_visit() const { return next_visit_; }
 
   bool wants_visit(int64_t steps) override;
@@ -139,8 +146,8 @@ class AttachServer : public train::InspectionHook {
   void answer_step(const train::Boundary& boundary);
   std::set<std::pair<uint64_t, int64_t>> take_cancelled();
   void begin_pause(uint64_t client, int64_t steps);
-  // Ends the pause. If `asked` is false, the client that owns the pause did not request its end,
-  // and receives a message.
+  // Ends the pause, and sends a message about the end to the clients. If `asked` is true, the owner
+  // of the pause has requested the end, and receives no message.
   void end_pause(const std::string& why, int64_t steps, bool asked);
   void tell_others(std::optional<uint64_t> but, const Json& event);
   void require_mine(uint64_t client) const;
@@ -159,8 +166,8 @@ class AttachServer : public train::InspectionHook {
   void start_watch(const inspect::Arguments& arguments, const control::Request& request);
   void probe_failed(const Probe& probe, inspect::Outcome outcome);
   void probed(size_t index, const inspect::Outcome& outcome, const train::Boundary& boundary);
-  // Answers the request of a `watch` command with the samples that its probe has collected, and
-  // with the message of the error that ended the watch, if there is one.
+  // Answers the request of a `watch` command with the samples that its probe has collected.
+  // `failure` is the message of the error that ended the watch; empty if no error occurred.
   void end_watch(const Probe& probe, const std::string& failure = {});
   void end_watches_if(const std::function<bool(const Probe&)>& over);
 
@@ -169,12 +176,14 @@ class AttachServer : public train::InspectionHook {
   void reply(const control::Request& request, const inspect::Outcome& outcome);
   void log(const std::string& line) const;
 
-  // Returns whether the ranks wait for commands, because of a pause or a hold.
+  // Returns whether the ranks wait for commands, because a client has paused the job or hold() runs
+  // after a failure.
   bool stands() const { return pause_.active() || held_until_; }
-  // Throws if the ranks are held after a failure, because no further step runs then.
+  // Throws Error(kUsage) if hold() runs, because no further step runs then.
   void require_running(std::string_view command) const;
 
   // The next functions run on every rank.
+
   // Performs the actions that rank 0 chooses, until rank 0 chooses to continue (returns true) or a
   // rank is asked to stop (returns false).
   bool serve(const train::Boundary& boundary);
@@ -208,8 +217,8 @@ class AttachServer : public train::InspectionHook {
   std::atomic<uint64_t> running_client_{0};
   std::atomic<int64_t> running_id_{0};
   std::atomic<bool> interrupted_{false};
-  // Clients and ids of cancelled requests that are neither queued nor running, for example of a
-  // `step` or a `watch` in progress. Guarded by mutex_.
+  // Clients and ids of cancelled requests that are no longer queued and run no command at present,
+  // for example of a `step N` or a `watch` that waits for further steps. Guarded by mutex_.
   std::set<std::pair<uint64_t, int64_t>> cancelled_;
   std::atomic<bool> any_cancelled_{false};
   // Time of the last keep-alive message from the owner of the pause, in ticks of Pause::Clock.
@@ -217,7 +226,7 @@ class AttachServer : public train::InspectionHook {
   std::atomic<uint64_t> owner_{0};  // client that owns the pause; 0 without a pause
 
   Pause pause_;
-  std::optional<Pause::Clock::time_point> held_until_;  // end of a hold; only on rank 0
+  std::optional<Pause::Clock::time_point> held_until_;  // latest end of hold(); only on rank 0
   std::optional<control::Request> stepping_;            // request `step N` that has no answer yet
   int64_t next_visit_ = 0;                              // see next_visit()
   int64_t pause_at_ = 0;  // number of finished steps at which `step N` ends; 0: no `step`

@@ -18,7 +18,7 @@ class TrainerModel final : public AttachedModel {
         values::LiveJob{run_, std::move(steps), &trainer_, text_gradients_});
   }
 
-  // Reshards all FSDP units, including those that a session gathered before it ended.
+  // Reshards all FSDP units, including units that a session gathered before the session ended.
   void release() override {
     for (parallel::ParamGroup* group : trainer_.model().groups()) group->reshard();
   }
@@ -36,8 +36,8 @@ class TrainerModel final : public AttachedModel {
  private:
   train::Trainer& trainer_;
   std::string run_;
-  // Step whose gradients `grad --of` has overwritten: see values::LiveJob::text_gradients. Shared
-  // by the views of all clients.
+  // Step whose gradients `grad --of` has overwritten: see values::LiveJob::text_gradients. All
+  // clients' views share this value.
   std::shared_ptr<std::optional<int64_t>> text_gradients_ =
       std::make_shared<std::optional<int64_t>>();
 };

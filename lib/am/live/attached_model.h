@@ -1,8 +1,8 @@
-// The model of a running job, as the attach server accesses it.
+// Interface through which the attach server accesses the model of a running job.
 //
 //   server.open(live::model_of(trainer, run));   // a job that automesh trains
 //
-// A program that trains with another framework describes its tensors itself: see program.h.
+// A program that trains with another framework describes its own tensors instead: see program.h.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -24,20 +24,21 @@ class AttachedModel {
   // Returns a view of the model for one client. `steps` returns the number of finished steps.
   // Collective.
   virtual std::unique_ptr<values::ParameterView> view(std::function<int64_t()> steps) = 0;
-  // Frees all parameters that commands have gathered. Must be called before each step, which
-  // changes their values.
+  // Frees all parameters that commands have gathered. Must be called before the next step, because
+  // a step changes the values of parameters.
   virtual void release() = 0;
   // Returns the compute device.
   virtual c10::Device device() const = 0;
   // Returns the number of steps that were finished when the job started or resumed.
   virtual int64_t first_step() const = 0;
-  // Returns the number of steps after which the job ends; 0 if it is unknown.
+  // Returns the number of steps after which the job ends; 0 if the number is unknown.
   virtual int64_t max_steps() const = 0;
   // Returns the name of the phase with which a step begins; a string literal.
   virtual const char* first_phase() const { return "forward"; }
   // Throws Error(kUsage) if commands cannot save checkpoints or set the learning rate.
   virtual void require_changeable() const {}
-  // Sets the learning rate of the next steps, and returns the previous one.
+  // Sets optimizer.lr, the peak of the learning-rate schedule, for the next steps. Returns the
+  // previous value.
   virtual double set_learning_rate(double lr) = 0;
 };
 

@@ -1,5 +1,6 @@
-// Parses and evaluates conditions, which compare named numbers: for example `loss > 4.5` in the
-// command `break when loss > 4.5`, or `max > 100` in `tripwire max > 100`.
+// Parses and evaluates conditions, which compare named numbers with constants or with each other.
+// Examples are `loss > 4.5` in the command `break when loss > 4.5`, and `max > 100` in the command
+// `tripwire max > 100`.
 #pragma once
 
 #include <functional>
@@ -24,8 +25,8 @@ struct Numbers {
 // Returns the names of the metrics of a training step, for example "loss", "grad_norm" and
 // "step_seconds".
 const Numbers& step_numbers();
-// Returns the metric `name` of a step; nullopt if the step does not have the metric, for example no
-// validation loss.
+// Returns the metric `name` of a step; nullopt if the step does not have this metric, for example
+// if no validation ran.
 std::optional<double> step_number(const observe::StepMetrics& metrics, std::string_view name);
 
 class Condition {
@@ -36,8 +37,9 @@ class Condition {
 
   // Returns whether `word` is a comparison operator: "<", "<=", ">", ">=", "==" or "!=".
   static bool compares(std::string_view word);
-  // Returns whether the condition is true. `number` must return the current value of the number
-  // with the given name. A condition on a number that is absent does not hold.
+  // Returns whether the condition is true; false if a number of the condition is absent. `number`
+  // must return the current value of the number with the given name, or nothing if that number is
+  // absent.
   using Lookup = std::function<std::optional<double>(std::string_view name)>;
   bool holds(const Lookup& number) const;
   const std::string& text() const { return text_; }

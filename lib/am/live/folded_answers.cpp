@@ -1,5 +1,5 @@
-// Formats the ranks' answers for the commands `collectives` and `stack`. Equal stacks are shown
-// once. If more than 16 ranks are shown, those that issued the same collectives share a table.
+// Implements a part of hang.h: formats the ranks' answers for the commands `collectives` and
+// `stack`.
 #include <algorithm>
 #include <compare>
 #include <map>
@@ -32,8 +32,8 @@ struct Issued {
   Json collectives;  // "seconds_ago" of each collective is the largest of these ranks
 };
 
-// Returns a key that identifies the list of collectives without their ages: two ranks that issued
-// the same collectives have the same key.
+// Returns a key that identifies a list of collectives, regardless of their ages. Two ranks that
+// issued the same collectives and wait in the same ones have the same key.
 std::string kind_of(const Json& collectives) {
   std::string kind;
   for (const Json& each : collectives) {
@@ -51,7 +51,7 @@ inspect::Result describe_collectives(const Answers& answers, const term::Style& 
   inspect::Result result;
   Json ranks = Json::array();
   std::vector<Issued> rows;
-  std::map<std::string, size_t> places;  // indices in `rows`, by kind_of() or, for few ranks, rank
+  std::map<std::string, size_t> places;  // indices in `rows`, by kind_of() if folded, else by rank
   for (const auto& [rank, said] : answers.said) {
     const Json& collectives = said.at("collectives");
     ranks.push_back({{"rank", rank}, {"collectives", collectives}});
@@ -69,8 +69,7 @@ inspect::Result describe_collectives(const Answers& answers, const term::Style& 
       age = std::max(age.get<double>(), collectives[i].at("seconds_ago").get<double>());
     }
   }
-  // For several ranks, shows only the newest collectives; for a single rank, all that it has
-  // recorded.
+  // For several ranks, shows only the newest collectives; for a single rank, all recorded ones.
   for (const Issued& row : rows) {
     result.text +=
         inspect::draw_collectives(ranks_text(row.ranks), row.collectives, size > 1, style);
@@ -94,8 +93,8 @@ std::string stack_text(const std::vector<std::string>& frames) {
   return text;
 }
 
-// Returns a title and the stack of the thread that runs backward on a GPU; empty if the rank has no
-// such thread.
+// Returns a title and the stack of the thread that runs backward on a GPU; empty if there are no
+// frames.
 std::string backward_text(const std::vector<std::string>& frames) {
   return frames.empty() ? std::string() : cat("thread of the GPU's backward\n", stack_text(frames));
 }
@@ -143,7 +142,7 @@ inspect::Result describe_stack(int64_t rank, const Answers& answers) {
 }
 
 inspect::Result describe_stacks(const Answers& answers) {
-  // Distinct stacks and the ranks of each, ordered by the lowest rank.
+  // The distinct stacks, each with its ranks, ordered by the lowest rank.
   std::vector<std::pair<Stacks, std::vector<int64_t>>> stacks;
   std::map<Stacks, size_t> places;  // indices in `stacks`
   for (const auto& [rank, said] : answers.said) {

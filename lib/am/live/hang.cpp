@@ -24,7 +24,7 @@ namespace am::live {
 
 namespace {
 
-// A rank that has waited in a collective for fewer seconds than this counts as working.
+// In seconds. A rank that has waited in a collective for a shorter time counts as working.
 constexpr double kLongWait = 1.0;
 
 std::optional<launch::RankState> state_in(const Json& json) {
@@ -35,8 +35,8 @@ std::optional<launch::RankState> state_in(const Json& json) {
   }
 }
 
-// Returns the state of every rank. A rank that did not answer is marked as silent and has the last
-// state that its watchdog published.
+// Returns the state of every rank. For a rank that did not answer, returns the last state that its
+// watchdog published, with silent_seconds > 0.
 std::map<int64_t, runtime::PeerView> views_of(const Answers& answers) {
   std::map<int64_t, runtime::PeerView> views;
   for (const auto& [rank, json] : answers.said) views[rank] = {state_in(json.at("state")), 0.0};
@@ -60,8 +60,9 @@ runtime::Stall stall_of(const launch::RankState& waiter,
   return runtime::find_stall(collective, waiter.rank, views, kLongWait / 2);
 }
 
-// Returns the rank that has waited longest in a collective, and the ranks that it waits for. Skips
-// a collective in which all ranks have arrived, because then no rank waits for another one.
+// Returns the rank that has waited longest in a collective, and the reason why the collective does
+// not end; nothing if no rank waits for another rank. Skips a collective in which all ranks have
+// arrived, because its ranks wait for no other rank.
 std::optional<std::pair<int64_t, runtime::Stall>> longest_stall(
     const std::map<int64_t, runtime::PeerView>& views) {
   std::vector<const launch::RankState*> waiting;
@@ -81,8 +82,8 @@ std::optional<std::pair<int64_t, runtime::Stall>> longest_stall(
   return std::nullopt;
 }
 
-// Returns the lines below the table: the ranks that do not answer, and the ranks that the others
-// wait for.
+// Returns the lines below the table of the command `ranks`: the ranks that do not answer, and the
+// ranks that the others wait for.
 std::string verdict(const Answers& answers,
                     const std::optional<std::pair<int64_t, runtime::Stall>>& stall,
                     const std::vector<int64_t>& missing) {
@@ -125,12 +126,14 @@ struct Doing {
   std::vector<int64_t> ranks;
   std::string step;
   std::string phase;
-  // The collective that the ranks are in, for example "all_reduce world #6"; empty if in none.
+  // The collective that the ranks wait in, for example "all_reduce world #6"; empty if there is
+  // none.
   std::string collective;
-  std::optional<Span> waiting;   // time that the ranks have spent in the collective, in seconds
-  std::optional<Span> memory;    // resident memory in bytes; empty if the ranks do not answer
-  std::optional<Silent> silent;  // set, without last_state, if the ranks do not answer
-  // Seconds since the last state of ranks that do not answer was published; empty if there is none.
+  std::optional<Span> waiting;   // seconds that the ranks have waited in the collective
+  std::optional<Span> memory;    // resident host memory in bytes; empty if the ranks are silent
+  std::optional<Silent> silent;  // process state of ranks that do not answer, else empty
+  // For ranks that do not answer: seconds since their watchdogs last published a state; empty if no
+  // state was published.
   std::optional<Span> silent_seconds;
 
   auto kind() const {

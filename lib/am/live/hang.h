@@ -1,4 +1,4 @@
-// Formats the reports of all ranks for the user: what each rank is doing, and which ranks hold up
+// Formats the answers of all ranks for the user: what each rank is doing, and which ranks hold up
 // the others.
 #pragma once
 

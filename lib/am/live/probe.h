@@ -1,8 +1,10 @@
-// Implements the commands `watch` and `tripwire`, which read a number every few steps: for example
-// `watch rms lm_head.weight every 10`, or `tripwire nan`.
+// Implements the commands `watch` and `tripwire`, which read numbers every few steps: for example
+// `watch rms lm_head.weight every 10`, or `tripwire nan`. A watch sends samples of one number to
+// the client; a tripwire pauses the job when its condition is true for a tensor.
 //
-// A probe is one `watch` or `tripwire` command of a client. It reads either the metrics of a step
-// or tensors. To read tensors, the command `norms` runs on all ranks in the session of the client.
+// A probe is one `watch` or `tripwire` command of a client. A watch reads either a metric of the
+// step or tensors; a tripwire reads tensors. To read tensors, all ranks run the command `norms` in
+// the session of the client.
 #pragma once
 
 #include <cstdint>
@@ -38,20 +40,20 @@ class Probe {
   int64_t next_due(int64_t steps) const {
     return begun() ? (steps / every_ + 1) * every_ : steps + 1;
   }
-  // Returns whether the probe has run at least once. A new probe runs immediately, even if `every
-  // N` excludes the current step.
+  // Returns whether the probe has run at least once. A new probe runs at the current step, even if
+  // this step is not a multiple of N in `every N`.
   bool begun() const { return last_ >= 0; }
   // Returns the command whose result add() needs; empty if the metrics of the step suffice.
   std::string input() const;
 
-  // Processes a step. Returns a message for the client, with the sample of a watch or the reason
-  // why a tripwire was triggered; nothing if there is neither. `norms`: the answer of the command
-  // that input() returns.
+  // Processes a step. Returns a message for the client: the sample of a watch, or the reason why a
+  // tripwire was triggered. Returns nothing if the step yields no sample and does not trigger the
+  // tripwire. `norms` is the answer of the command that input() returns.
   std::optional<std::string> add(int64_t step, const observe::StepMetrics& metrics,
                                  const Json& norms);
   // Returns whether the probe has ended: a watch has all its samples, or a tripwire was triggered.
   bool is_over() const { return over_; }
-  // Returns the samples of a watch.
+  // Returns the samples of a watch, with a plot.
   inspect::Result result() const;
   // Returns a description of the probe for the user.
   std::string text() const;

@@ -29,9 +29,9 @@ bool AttachServer::probe_is_due(int64_t steps) const {
                      [&](const Probe& probe) { return probe.is_due(steps); });
 }
 
-// Returns the action that runs the next due probe (`watch` or `tripwire`) that reads tensors;
-// nothing if no such probe is due. Runs the due probes before it in the list, which need only the
-// metrics of the step. During a pause, only probes that have not run yet are due.
+// Goes through the due probes in order. Runs those that read only the metrics of the step, up to
+// the first probe that reads tensors, and returns the action that runs this probe. Returns nothing
+// if no due probe reads tensors. During a pause, only probes that have not run yet are due.
 std::optional<AttachServer::Turn> AttachServer::next_probe(const train::Boundary& boundary) {
   for (size_t i = 0; i < probes_.size();) {
     const Probe& probe = probes_[i];
@@ -47,7 +47,7 @@ std::optional<AttachServer::Turn> AttachServer::next_probe(const train::Boundary
 }
 
 // Returns whether the client waits for the result of this action. If the action runs a probe, the
-// client waits only for the first run of a `tripwire`: a `watch` is answered when it ends.
+// client waits only for the first run of a `tripwire`, because a `watch` is answered when it ends.
 bool AttachServer::waits(const Turn& turn) const {
   if (!turn.probe) return true;
   const Probe& probe = probes_[*turn.probe];
@@ -114,8 +114,9 @@ void AttachServer::end_watches_if(const std::function<bool(const Probe&)>& over)
   });
 }
 
-// Sends the client the reason why a probe failed, for example that its names match no tensor; for a
-// `watch`, after its samples so far. The caller must have removed the probe from probes_.
+// Sends the error of a failed probe to its client, for example that no tensor has the given name.
+// If the probe is a `watch` that has run before, the answer also contains its samples. The caller
+// must have removed the probe from probes_.
 void AttachServer::probe_failed(const Probe& probe, inspect::Outcome outcome) {
   if (!probe.begun()) {
     outcome.input = control::text_in(probe.request().body, "input");

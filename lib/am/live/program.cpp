@@ -25,11 +25,11 @@ namespace {
 
 using namespace std::chrono_literals;
 
-// Longest time from the current step to a step that rank 0 proposes for a visit. Ranks answer a
-// proposal within milliseconds.
+// Longest time from the current step to a step that rank 0 proposes for a visit, except that a
+// proposal may always be kSomeSteps steps ahead. Ranks answer a proposal within milliseconds.
 constexpr auto kLongestAhead = std::chrono::duration<double>(1s);
 constexpr auto kShortestStep = std::chrono::duration<double>(1us);
-constexpr int64_t kSomeSteps = 4;  // a proposal may always be this many steps ahead
+constexpr int64_t kSomeSteps = 4;
 constexpr int64_t kLargestMargin = int64_t{1} << 20;  // in steps
 
 class ProgramModel final : public AttachedModel {
@@ -62,8 +62,8 @@ class ProgramModel final : public AttachedModel {
   const ProgramOptions& options_;
 };
 
-// Adds to a rank's state the collectives that the rank's program has issued, as Progress::state()
-// adds the collectives of automesh's own groups. `collectives` is the list that
+// Adds the collectives that the rank's program has issued to the rank's state. (Progress::state()
+// adds only the collectives of automesh's own groups.) `collectives` is the list that
 // am_live_options::collectives describes.
 void add_collectives(const Json& collectives, Json& state_json) {
   launch::RankState state = launch::RankState::from_json(state_json);
@@ -72,7 +72,8 @@ void add_collectives(const Json& collectives, Json& state_json) {
     const auto sequence = each.at("sequence").get<uint64_t>();
     uint64_t& issued = state.issued[communicator];
     issued = std::max(issued, sequence);
-    // The list is newest first, so the last waiting entry is the one that has waited longest.
+    // The list is newest first, so the last waiting entry has waited longest, and its values
+    // remain.
     if (!each.at("waiting").get<bool>()) continue;
     state.waiting_op = each.at("op").get<std::string>();
     state.waiting_group = each.at("group").get<std::string>();
@@ -135,8 +136,8 @@ bool Program::step(int64_t steps) {
   return agreement_->arrive(steps);
 }
 
-// Asks all ranks to visit at a later step, and then lets them know whether all have accepted. The
-// questions are sent, and the answers read, by another thread.
+// Asks all ranks to visit at a later step, and then sends them the decision: all visit if all have
+// accepted. Another thread sends the questions and reads the answers.
 void Program::propose(int64_t steps) {
   proposing_ = true;
   const auto most = static_cast<int64_t>(kLongestAhead / std::max(step_time_, kShortestStep));
@@ -189,7 +190,7 @@ void Program::close(const std::string& last_words) {
   server_->close(last_words);
 }
 
-// Completes this rank's answer to a question of rank 0. Runs in another thread.
+// Completes this rank's answer to a question of rank 0. Runs on the thread of RankAgents.
 void Program::complete(const std::string& what, const Json& question, Json& answer) {
   if (what == "propose") answer = {{"accepted", agreement_->propose(question.at("at"))}};
   if (what == "decide") agreement_->decide(question.at("at"), question.at("visit"));
@@ -209,7 +210,7 @@ void Program::complete(const std::string& what, const Json& question, Json& answ
     }
   }
   if (what == "stack") {
-    // Frames of native code that the interpreter called, and then the interpreter's frames.
+    // First the frames of native code that the interpreter called, then the interpreter's frames.
     std::vector<std::string> frames;
     for (const std::string& frame : split(answer["frames"].get<std::string>(), '\n')) {
       if (is_of_interpreter(frame)) break;
@@ -222,9 +223,9 @@ void Program::complete(const std::string& what, const Json& question, Json& answ
   }
 }
 
-// Returns the interpreter's frames of the training thread, innermost first, for example
-// "train_step  (train.py:42)"; empty if the handler of the signal writes nothing in time. The
-// handler writes the text of Python's faulthandler.
+// Returns the interpreter's frames of the training thread, innermost first; empty if the signal
+// handler writes nothing in time. An example of a frame is "train_step  (train.py:42)". The handler
+// must write the format of Python's faulthandler.
 std::vector<std::string> Program::interpreter_frames() {
   constexpr auto kPatience = 500ms;
   constexpr auto kPause = 30ms;  // the text is complete if nothing follows for this time
@@ -245,7 +246,7 @@ std::vector<std::string> Program::interpreter_frames() {
   std::string text;
   while (read_more(0ms, text)) {
   }
-  text.clear();  // drops late stacks, for which earlier calls no longer waited
+  text.clear();  // drops late answers to earlier calls
   if (::pthread_kill(thread_, stack.signal) != 0) return {};
   if (read_more(kPatience, text)) {
     while (read_more(kPause, text)) {

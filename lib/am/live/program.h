@@ -1,5 +1,5 @@
-// Lets am-repl attach to a program that trains with another framework, as it attaches to a job of
-// am-run. Programs call this class through the C interface am_live.h.
+// Lets am-repl attach to a program that trains with another framework, in the same way as to a job
+// of am-run. Programs in C and Python call this class through the C interface am_live.h.
 //
 //   Program program(world, options, tensors);   // every rank
 //   if (program.step(steps)) program.visit(tensors, numbers);
@@ -45,8 +45,8 @@ struct ProgramOptions {
   int64_t first_step = 0;
   int64_t max_steps = 0;  // 0: unknown
   InterpreterStack stack;
-  // Returns the recent collectives as a JSON text, or null. Called by another thread. The function
-  // may be empty.
+  // Returns the recent collectives as a JSON text, or null: see am_live_options::collectives.
+  // Called by another thread. May be empty.
   std::function<const char*()> collectives;
   std::function<void(const std::string& line)> log;  // may be empty
   std::function<bool()> waiting;                     // see am_live_options::waiting; may be empty
@@ -65,8 +65,8 @@ struct ProgramNumbers {
 
 class Program {
  public:
-  // Collective. Throws Error(kUsage) for tensors that ProgramTensors refuses, and Error(kIo) on all
-  // ranks if rank 0 cannot use the run folder.
+  // Collective. Throws Error(kUsage) on all ranks if ProgramTensors::set() refuses the tensors, and
+  // Error(kIo) on all ranks if rank 0 cannot use the run folder.
   Program(const runtime::World& world, ProgramOptions options,
           std::vector<values::ProgramTensor> tensors);
   Program(const Program&) = delete;
@@ -77,7 +77,7 @@ class Program {
   bool step(int64_t steps);
   // Works like am_live_visit(). Collective.
   void visit(std::vector<values::ProgramTensor> tensors, const ProgramNumbers& numbers = {});
-  // Sends `last_words` to the clients.
+  // Sends `last_words` to the clients and disconnects them.
   void close(const std::string& last_words);
 
  private:
@@ -92,8 +92,8 @@ class Program {
   std::optional<run_folder::RunLock> lock_;  // lock of the run folder, on rank 0
   std::shared_ptr<VisitAgreement> agreement_ = std::make_shared<VisitAgreement>();
   std::atomic<bool> proposing_{false};
-  // Number of steps from the current one to the step that rank 0 proposes; grows while other ranks
-  // are further ahead.
+  // Number of steps from the current step to the step that rank 0 proposes for a visit. Doubled
+  // when a rank refuses, because the rank is further ahead; halved when all ranks accept.
   std::atomic<int64_t> margin_{1};
   std::chrono::steady_clock::time_point last_step_{};  // end of the last step, on rank 0
   std::chrono::duration<double> step_time_{1.0};       // duration of the last step, on rank 0

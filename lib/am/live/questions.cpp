@@ -19,8 +19,8 @@ namespace {
 
 using QuestionClock = std::chrono::steady_clock;
 
-// Timeout of one wait in the store, after which the wait is repeated. The timeout is long, because
-// c10d prints a warning to stderr each time, but it must fit into an int of milliseconds.
+// Timeout of one wait for a question, after which the wait is repeated. The timeout is long because
+// c10d prints a warning to stderr at each timeout. In milliseconds, it must fit into an int.
 constexpr auto kStoreWait = std::chrono::hours(24 * 20);
 // Time between two checks for answers in the store, doubled after each check up to kLongestLook.
 constexpr auto kFirstLook = std::chrono::milliseconds(1);
@@ -35,7 +35,7 @@ std::string answer_key(int64_t number, int64_t rank) {
 }
 
 // Waits until rank 0 has stored the question with this number, and returns the question; nothing if
-// it cannot be parsed.
+// the stored text cannot be parsed.
 std::optional<Json> await_question(c10d::Store& store, int64_t number) {
   const std::string key = question_key(number);
   for (;;) {
@@ -51,8 +51,8 @@ std::optional<Json> await_question(c10d::Store& store, int64_t number) {
   return control::parse_message(runtime::store_get(store, key).value_or(""));
 }
 
-// Returns the messages stored under the keys; nothing for a key that does not exist. If all keys
-// exist, this costs only two requests to the store.
+// Returns the messages stored under the keys; nothing for a key that does not exist. Sends only two
+// requests to the store if all keys exist.
 std::vector<std::optional<Json>> read_messages(c10d::Store& store,
                                                const std::vector<std::string>& keys) {
   std::vector<std::optional<Json>> messages;
@@ -75,7 +75,7 @@ std::vector<std::string> keys_of(const std::vector<int64_t>& ranks, const KeyOf&
   return keys;
 }
 
-// Returns the process of a rank; 0 if the rank is not known to be on this machine.
+// Returns the process id of a rank; 0 if the rank is not known to be on this machine.
 pid_t process_here(const std::optional<Json>& who) {
   const bool here = who && !boot_id().empty() && control::text_in(*who, "boot_id") == boot_id() &&
                     control::text_in(*who, "host") == host_name();
@@ -162,8 +162,8 @@ void answer_questions(c10d::Store& store, int64_t rank, const Json& who,
     }
     const std::string key = answer_key(number, rank);
     runtime::store_set(store, key, dump_json(answer(*question), -1));
-    // Deletes the previous answer: rank 0 has sent another question, so it does not need that
-    // answer any more.
+    // Deletes the previous answer. Rank 0 no longer needs it, because rank 0 has sent another
+    // question.
     if (!answered.empty()) store.deleteKey(answered);
     answered = key;
   }

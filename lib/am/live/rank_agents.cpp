@@ -20,8 +20,8 @@ constexpr auto kHelpersFarewell = std::chrono::milliseconds(1500);
 
 }  // namespace
 
-// State shared by the thread and the RankAgents object. A thread that is blocked in an unresponsive
-// store may outlive the object, so the state is not a member.
+// State that the thread and the RankAgents object share. A thread that is blocked in an
+// unresponsive store may outlive the object, so both hold the state by a shared_ptr.
 struct RankAgents::Shared {
   Shared(const runtime::World& world, std::shared_ptr<RankStatus> of, std::function<void()> at_end)
       : rank(world.rank()), size(world.size()), self(std::move(of)), ended(std::move(at_end)) {
@@ -38,7 +38,7 @@ struct RankAgents::Shared {
   const int64_t size;
   const std::shared_ptr<RankStatus> self;
   const std::function<void()> ended;
-  c10::intrusive_ptr<c10d::Store> store;  // only this rank's thread uses it; null for one rank
+  c10::intrusive_ptr<c10d::Store> store;  // used by this rank's thread only; null if size is 1
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -66,7 +66,7 @@ struct RankAgents::Shared {
     std::unique_lock lock(mutex);
     for (;;) {
       changed.wait(lock, [&] { return ending || !questions.empty(); });
-      if (ending) break;  // the clients that sent further questions are gone
+      if (ending) break;  // drops further questions: their clients are gone
       const Question question = std::move(questions.front());
       questions.pop_front();
       lock.unlock();

@@ -1,5 +1,5 @@
-// Threads that report the state of ranks even while the training threads hang. Each rank has one
-// such thread; the thread of rank 0 also requests reports from the other ranks.
+// Threads that report the state of ranks even while the training threads hang. Each rank runs one
+// of these threads. The thread of rank 0 also requests reports from the other ranks.
 #pragma once
 
 #include <cstdint>
@@ -24,13 +24,13 @@ class RankAgents {
   RankAgents(const RankAgents&) = delete;
   RankAgents& operator=(const RankAgents&) = delete;
   // On rank 0, ends the threads of all ranks. On every rank, waits up to 1.5 s for this rank's
-  // thread; if the thread ends later, it no longer accesses objects of the caller.
+  // thread to end. A thread that ends later no longer accesses objects of the caller.
   ~RankAgents();
 
-  // Requests RankStatus::answer(what) from `ranks`, which are in ascending order; nullopt: from
-  // all. When the answers have arrived, or the time for them is over, calls `use` with them, on the
-  // thread of this class. Returns false if too many requests are queued, unless the request is
-  // `urgent`. May be called on rank 0, by any thread.
+  // Must be called on rank 0, by any thread. Requests RankStatus::answer(what) from `ranks`, which
+  // must be in ascending order and not empty; nullopt: from all ranks. Calls `use` with the
+  // answers, on the thread of this class, when all answers have arrived or the time for them is
+  // over. Returns false if too many requests are queued. An `urgent` request is always accepted.
   bool ask(const Json& what, std::optional<std::vector<int64_t>> ranks,
            std::function<void(const Answers&)> use, bool urgent = false);
   // Prevents further calls of the `use` functions. After close() returns, none of them is running

@@ -51,7 +51,7 @@ Json RankStatus::answer(const Json& question) {
   try {
     complete_(what, question, json);
   } catch (const std::exception&) {
-    // The function has read data of the program in an unexpected form. The answer keeps the entries
+    // `complete_` has read data of the program in an unexpected form. The answer keeps the entries
     // above.
   }
   return json;

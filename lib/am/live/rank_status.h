@@ -24,18 +24,19 @@ class RankStatus {
   Status status;
   runtime::RecentCollectives collectives;
   RecentTimes times;
-  std::atomic<int64_t> stage{0};  // index of the rank in its pipeline
+  std::atomic<int64_t> stage{0};  // index of the rank along pp
 
-  // Returns an object with "rank", "state", "phase" and "memory_bytes". The value of
-  // question["what"] is "ranks", "collectives", "stragglers" or "stack". For "stragglers", the
-  // object also has "host", "stage" and "times". For "collectives", the object also has
-  // "collectives", limited to the newest question["newest"] ones if that key exists. For "stack",
-  // it also has "frames" with one frame per line, and "backward_frames" if the backward of a GPU
-  // runs in a thread of its own.
+  // Returns this rank's answer to a question of rank 0 (questions.h): an object with "rank",
+  // "state", "phase" and "memory_bytes" (resident host memory). question["what"] is the name of the
+  // command: "ranks", "collectives", "stragglers" or "stack". For "stragglers", the object also has
+  // "host", "stage" and "times". For "collectives", the object also has "collectives", limited to
+  // the newest question["newest"] ones if this key exists. For "stack", the object also has
+  // "frames" with one frame per line, and "backward_frames" if the backward of a GPU runs in a
+  // thread of its own.
   Json answer(const Json& question);
   // Sets a function that completes every answer: the function may change or add entries of `json`,
-  // and must answer questions whose "what" this class does not know. Null removes the function. The
-  // previous function no longer runs after set_complete() has returned.
+  // and must answer questions with a "what" that this class does not know. Null removes the
+  // function. After set_complete() has returned, the previous function does not run.
   using Complete = std::function<void(const std::string& what, const Json& question, Json& json)>;
   void set_complete(Complete complete);
   // Sets the probe that captures stack traces of the training thread. The training thread must set

@@ -14,8 +14,8 @@ namespace am::live {
 
 namespace {
 
-// Saves the states of the random generators in the constructor and restores them in the destructor,
-// so that commands that draw random numbers do not affect training.
+// Saves the states of the random generators in the constructor and restores them in the destructor.
+// Commands that draw random numbers therefore do not affect training.
 class KeptGenerators {
  public:
   explicit KeptGenerators(c10::Device device) {

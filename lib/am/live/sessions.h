@@ -22,18 +22,21 @@ class Sessions {
   Sessions(std::unique_ptr<AttachedModel> model, std::function<int64_t()> current_step);
 
   // Runs the command line `input` of a client; `steps` is the number of finished steps. A command
-  // that draws random numbers does not change the generators that training uses. `options`
-  // configure the session, which is created at a client's first command. Throws Error(kPeer) if a
-  // collective failed, because the job cannot continue after that. Collective.
+  // that draws random numbers does not change the generators that training uses. The first command
+  // of a client creates its session with `options`; later commands use only the terminal size
+  // in `options`. Throws Error(kPeer) if a collective failed, because the job cannot continue then.
+  // Collective.
   inspect::Outcome execute(uint64_t client, inspect::SessionOptions options,
                            const std::string& input, int64_t steps);
-  // Frees all unsharded parameters. Must be called before each step, which changes their values.
+  // Frees all unsharded parameters. Must be called before the next step, because a step changes the
+  // values of parameters.
   void release();
-  // Destroys the sessions of all clients except `clients`.
+  // Destroys the sessions of all clients whose numbers are not in `clients`.
   void keep_only(const std::vector<uint64_t>& clients);
 
   AttachedModel& model() { return *model_; }
-  // Returns an object with the names of parameters and modules, for the first message to a client.
+  // Returns an object with the names of all parameters and modules, for the first message to a
+  // client.
   Json facts() const;
   // Returns the title of a session, with the current step. Thread-safe.
   std::string title() const { return own_->title(); }

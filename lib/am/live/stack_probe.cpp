@@ -30,8 +30,8 @@ constexpr int kMostFrames = 64;
 // handler returns.
 constexpr int kOwnFrames = 2;
 
-// A stack trace, which the handler writes to the pipe. Its size is at most PIPE_BUF, so that the
-// write is atomic.
+// A stack trace, which the signal handler writes to the pipe. The size of a Record is at most
+// PIPE_BUF, so that the write is atomic.
 struct Record {
   int64_t question = 0;
   int32_t count = 0;
@@ -52,7 +52,7 @@ void write_stack(int) {
     record.question = g_question;
     record.count = ::backtrace(record.frames, kMostFrames);
     if (::write(fd, &record, sizeof record) < 0) {
-      // The pipe is full of earlier stack traces that nobody has read. This one is dropped.
+      // The pipe is full of earlier stack traces that no thread has read. This trace is dropped.
     }
   }
   errno = before;
@@ -92,8 +92,9 @@ sigset_t let_probe_in() {
   return before;
 }
 
-// Returns the autograd thread of a device, which exists until the process ends. Finds it by running
-// the backward of one scalar, whose hook also unblocks the signal in that thread.
+// Returns the autograd thread of a device, which exists until the process ends; nothing for the
+// CPU. Runs the backward of one scalar with a hook, which finds the thread and unblocks the signal
+// in it.
 std::optional<pthread_t> prepare_device_thread(c10::Device device) {
   if (!tensor::is_asynchronous(device)) return std::nullopt;
   std::optional<pthread_t> found;

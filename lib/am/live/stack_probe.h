@@ -3,10 +3,10 @@
 //
 //   StackProbe probe(world.device());         // on the thread to be probed
 //   probe.take(1s);                           // on another thread: the probed thread's stack
-//   probe.take_of_device(1s);                 // the stack of a GPU's backward
+//   probe.take_of_device(1s);                 // the stack of the GPU's autograd thread
 //
-// autograd runs the backward of GPU tensors in a thread of its own, for which the calling thread
-// waits. The backward of CPU tensors runs in the calling thread.
+// autograd runs the backward of GPU tensors in a separate thread, and the thread that called
+// backward() waits for it. The backward of CPU tensors runs in the calling thread.
 //
 // The probed thread receives a signal, whose handler calls backtrace() and writes the addresses to
 // a pipe. The requesting thread then looks up the functions' names. The handler runs on an
@@ -30,20 +30,20 @@ namespace am::live {
 
 class StackProbe {
  public:
-  // Creates a probe of the calling thread, and of the autograd thread of the device if there is
-  // one. In a process, only one probe is active at a time; further probes return empty stacks.
+  // Creates a probe of the calling thread and, if the device is a GPU, of the GPU's autograd
+  // thread. Only one probe of a process is active at a time; other probes return empty stacks.
   // Throws Error(kRuntime) if no file descriptor is free.
   explicit StackProbe(c10::Device device = c10::Device(c10::kCPU));
   StackProbe(const StackProbe&) = delete;
   StackProbe& operator=(const StackProbe&) = delete;
-  // Must run on the thread that constructed the probe.
+  // Must run on the thread that called the constructor.
   ~StackProbe();
 
   // Returns the frames of the probed thread, innermost first; empty if the thread did not answer
   // within `patience`.
   std::vector<std::string> take(std::chrono::milliseconds patience);
-  // Returns the frames of the autograd thread for the device; empty if there is no such thread or
-  // it did not answer within `patience`.
+  // Returns the frames of the device's autograd thread, innermost first; empty if the device has no
+  // autograd thread, or if this thread did not answer within `patience`.
   std::vector<std::string> take_of_device(std::chrono::milliseconds patience);
 
  private:

@@ -25,8 +25,8 @@ bool is_dump(const std::string& name) {
   return name.size() == 20 && name[8] == 'T' && ends_with(name, "Z.txt");
 }
 
-// Writes a file with the current time as its name. Deletes the oldest files if there are more than
-// kKept.
+// Writes a file that has the current time as its name. Deletes the oldest files, so that kKept
+// remain.
 void write_dump(const fs::path& folder, const std::string& text) {
   fs::create_directory(behind_own_links(folder));
   write_own_file(folder / utc_date("%Y%m%dT%H%M%SZ.txt"), text);
@@ -42,14 +42,14 @@ void write_dump(const fs::path& folder, const std::string& text) {
 
 }  // namespace
 
-// Writes the reports to files. Outlives StateDumps while a report is under way.
+// Writes the reports to files. Outlives StateDumps while a report is not complete.
 struct StateDumps::Writer {
   fs::path folder;
   std::function<void(const std::string& line)> log;
   std::mutex mutex;
   bool failed = false;
   bool closed = false;
-  bool waiting = false;  // whether a report is under way
+  bool waiting = false;  // whether a report is not complete yet
 
   void write(const std::string& text) {
     const std::lock_guard lock(mutex);
@@ -76,7 +76,7 @@ struct StateDumps::Shared {
     const auto time = std::chrono::duration_cast<std::chrono::steady_clock::duration>(interval);
     std::unique_lock lock(mutex);
     while (!changed.wait_for(lock, time, [&] { return ending; })) {
-      // Reports on ranks that do not answer take seconds; they must not queue up.
+      // A report takes seconds if ranks do not answer. Reports must not queue up.
       {
         const std::lock_guard writing(writer->mutex);
         if (std::exchange(writer->waiting, true)) continue;

@@ -2,7 +2,7 @@
 // it. Locks are held only while values are copied.
 //
 // A GPU executes work later than the host enqueues it. A phase therefore ends when the GPU has
-// finished the work of the phase, which an event in the compute stream signals.
+// finished the work of the phase. An event in the compute stream signals this end.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -29,22 +29,22 @@ class Status {
   // from TrainerCallbacks::step.
   void phase_over(const char* phase);
   void stepped(const observe::StepMetrics& metrics);
-  // Sets the phase immediately and drops the ends of phases that the device has not reached. The
-  // device must be idle. `phase` must be a string literal, for example "between steps", because
-  // only the pointer is stored.
+  // Sets the phase immediately, and drops the recorded ends of earlier phases. The device must be
+  // idle. `phase` must be a string literal, for example "between steps", because only the pointer
+  // is stored.
   void set_phase(const char* phase);
   void set_total(int64_t first_step, int64_t max_steps);
   // Sets the number of finished steps, for a job that does not call stepped() after every step.
   void set_step(int64_t step) { step_ = step; }
   // Returns the number of finished steps.
   int64_t step() const;
-  // Sets the description of the client that has paused the job; empty if the job is not paused.
+  // Sets the text that describes who has paused the job; empty if the job is not paused.
   void set_paused(const std::string& by);
 
   const char* phase() const;
   // Returns an object with step, max_steps, phase, loss, step_seconds, seconds_left (until the last
-  // step, validation and saving included), tokens_per_second, goodput, expert_load and paused.
-  // Values that are not known are null, except that an unknown max_steps is 0.
+  // step, including validation and saving), tokens_per_second, goodput, expert_load and paused. An
+  // unknown max_steps is 0; any other unknown value is null.
   Json to_json() const;
 
  private:
@@ -63,7 +63,7 @@ class Status {
   int64_t first_step_ = 0;
   int64_t max_steps_ = 0;
   std::string paused_;
-  std::atomic<int64_t> step_{-1};  // -1: not set, step() uses last_
+  std::atomic<int64_t> step_{-1};  // argument of set_step(); -1 before its first call
 };
 
 }  // namespace am::live

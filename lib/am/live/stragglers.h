@@ -21,10 +21,12 @@ class RecentTimes {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // Records the rank's total times over all steps of the job so far. `steps`: number of steps.
+  // Records the rank's times, summed over all steps of this job so far. `steps` is the number of
+  // these steps, and `now` is the current time.
   void add(const observe::RankTimes& times, int64_t steps, Clock::time_point now);
-  // Returns an object with "steps", the number of steps, and the seconds per step of each kind of
-  // time; null before the second step.
+  // Returns an object with "steps", the number of steps in the period, and the seconds per step of
+  // each kind of time: "compute", "data", "saving" and "waiting". Returns null before the second
+  // step.
   Json to_json() const;
 
  private:

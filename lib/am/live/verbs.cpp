@@ -1,5 +1,5 @@
-// Part of AttachServer: commands that control a job (pause, step, continue, break, save). They run
-// on rank 0's training thread, between two steps.
+// Part of AttachServer: commands that control a job (pause, step, continue, break, save, and set
+// for the learning rate). They run on rank 0's training thread, between two steps.
 #include <cmath>
 #include <string_view>
 #include <utility>
@@ -43,8 +43,7 @@ bool holds(const Condition& when, const observe::StepMetrics& metrics) {
 
 constexpr std::string_view kLearningRateKey = "optimizer.lr";
 
-// Returns whether a `set` command changes the learning rate of the job instead of a setting of the
-// session.
+// Returns whether a `set` command sets the job's learning rate instead of a setting of the session.
 bool names_the_job(const std::string& input) {
   const std::vector<std::string> words = inspect::split_words(input);
   return words.size() > 1 && words[1] == kLearningRateKey;
@@ -141,7 +140,7 @@ void AttachServer::arrive(const train::Boundary& boundary) {
   if (hit || reached || (stepping_ && is_cancelled(*stepping_))) answer_step(boundary);
 }
 
-// If a `step N` is pending, pauses the job and answers the command.
+// If a `step N` is pending, pauses the job and answers the `step N`.
 void AttachServer::answer_step(const train::Boundary& boundary) {
   pause_at_ = 0;
   if (!stepping_) return;
@@ -217,8 +216,8 @@ Result AttachServer::perform(const Command& command, const Arguments& arguments,
   return result;
 }
 
-// Returns the action that all ranks must perform for a request. Returns nothing if there is no such
-// action: the request is answered already, or will be answered later.
+// Returns the action that all ranks must perform for a request. Returns nothing if no action is
+// needed, because the request is answered already or will be answered later.
 std::optional<AttachServer::Turn> AttachServer::turn_of(const control::Request& request,
                                                         const train::Boundary& boundary) {
   if (pause_.active() && pause_.owner() == request.client) pause_.used(Pause::Clock::now());
@@ -226,7 +225,7 @@ std::optional<AttachServer::Turn> AttachServer::turn_of(const control::Request& 
   const Command* command = inspect::command_of(input);
   const bool sets_job = command != nullptr && command->name == "set" && names_the_job(input);
   const bool exports = command != nullptr && command->name == "export";
-  // Whether the command may have an option that writes a file.
+  // Whether the text of the command may contain an option that writes a file.
   const bool draws = command != nullptr && (input.find("--svg") != std::string::npos ||
                                             input.find("--to") != std::string::npos);
   const bool in_job = command != nullptr && command->as<inspect::InJob>() != nullptr;

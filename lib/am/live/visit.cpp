@@ -1,5 +1,5 @@
-// Part of AttachServer: visit(), in which all ranks perform the actions that rank 0 chooses,
-// between two steps.
+// Part of AttachServer: visit() and hold(), in which all ranks perform the actions that rank 0
+// chooses, between two steps.
 #include <ATen/ATen.h>
 
 #include <utility>
@@ -15,8 +15,8 @@ namespace am::live {
 
 namespace {
 
-// Largest number of commands that run between two steps while the job is not paused, so that a busy
-// client cannot stop the training.
+// Largest number of commands that run between two steps while the job is not paused. The limit
+// prevents a busy client from stopping the training.
 constexpr int64_t kMostCommands = 32;
 
 }  // namespace
@@ -41,8 +41,8 @@ AttachServer::Agreed AttachServer::agree(Kind kind, int64_t steps) {
   return {static_cast<Kind>(values[0]), values[1] > 0};
 }
 
-// Returns the next number of finished steps, after `steps`, at which wants_visit() will be true if
-// no client sends a request; 0 if there is none. Runs on rank 0.
+// Runs on rank 0. Returns the smallest number of finished steps above `steps` at which
+// wants_visit() will return true even if no client sends a request; 0 if there is none.
 int64_t AttachServer::next_wanted(int64_t steps) const {
   if (break_) return steps + 1;
   int64_t next = pause_at_ > steps ? pause_at_ : 0;

@@ -2,8 +2,8 @@
 
 namespace am::live {
 
-// Both arrive() and propose() write before they read, with sequential consistency. Of two calls
-// that run at the same time, at least one therefore sees the value that the other has written: the
+// Both arrive() and propose() write before they read, with sequential consistency. If both run at
+// the same time, at least one call therefore sees the value that the other call has written: the
 // training thread waits, or the proposal is refused.
 bool VisitAgreement::arrive(int64_t steps) {
   steps_.store(steps);

@@ -1,18 +1,19 @@
-// Agrees with the other ranks at which step all of them visit (run the commands of clients), in a
-// job whose steps exchange no message of automesh.
+// Lets all ranks agree on a step after which they visit, that is, run the commands of clients. Used
+// in jobs whose training loop is not automesh's. The steps of these jobs send no message of
+// automesh in which a rank could request a visit.
 //
 //   VisitAgreement agreement;
 //   const bool visits = agreement.arrive(steps) && agreement.decided();   // training thread
 //   agreement.propose(steps + 2);         // another thread: rank 0 proposes a step
 //   agreement.decide(steps + 2, true);    // another thread: rank 0 has the answers of all ranks
 //
-// Note [Visits of programs]: ranks of a program may be some steps apart, and none of them may stop
-// before a collective that another rank waits in. Rank 0 therefore proposes a later step. A rank
-// accepts if its training thread has not reached this step; the thread then waits at this step for
-// rank 0's decision. If all ranks accept, all visit at this step. Otherwise all continue, and rank
-// 0 proposes a step that lies further ahead. Threads that do not train answer (rank_agents.h), so
-// the answers need not wait until a step ends. While nothing is proposed, arrive() costs a store
-// and a load.
+// Note [Visits of programs]: ranks of a program may be some steps apart. No rank may stop before a
+// collective in which another rank waits. Rank 0 therefore proposes a later step. A rank accepts if
+// its training thread has not reached this step. The thread then waits at this step for rank 0's
+// decision. If all ranks accept, all visit at this step. Otherwise all continue, and rank 0
+// proposes a step that lies further ahead. Threads that do not train send the answers
+// (rank_agents.h), so answers need not wait until a step ends. While no step is proposed, arrive()
+// costs one atomic store and one atomic load.
 #pragma once
 
 #include <atomic>
@@ -25,11 +26,11 @@ namespace am::live {
 
 class VisitAgreement {
  public:
-  // Returns whether this rank may have to visit after `steps` finished steps: the caller must then
-  // call decided() before it continues. Never waits. Runs on the training thread.
+  // Returns whether this rank may have to visit after `steps` finished steps. If true, the caller
+  // must call decided() before it continues. Never waits. Runs on the training thread.
   bool arrive(int64_t steps);
-  // Waits for the decision on a proposal of the current step, if there is one, and returns whether
-  // this rank must visit. Runs on the training thread.
+  // If the current step was proposed, waits for the decision. Returns whether this rank must visit.
+  // Runs on the training thread.
   bool decided();
   // Sets the next step at which this rank visits without a proposal; 0: none. All ranks must set
   // the same step. Runs on the training thread.
@@ -38,11 +39,12 @@ class VisitAgreement {
   // Returns the number of finished steps at the last arrive().
   int64_t steps() const { return steps_; }
 
-  // Returns whether the training thread will wait at `steps`. False if the thread has reached that
-  // step already, if a visit that was decided earlier is still to come, and after close(). Runs on
-  // any thread, as do the next functions.
+  // Proposes the step `steps`. Returns whether the training thread will wait at this step: false if
+  // the thread has reached this step already, if the visit of an earlier decision is still to come,
+  // and after close(). Runs on any thread, as do the next functions.
   bool propose(int64_t steps);
-  // Ends the wait at `steps`: the rank visits, or it continues.
+  // Decides on the proposal of `steps`, and ends the wait at this step. `visit`: whether this rank
+  // visits at this step.
   void decide(int64_t steps, bool visit);
   // Ends all waits, so that the rank continues, and refuses later proposals.
   void close();

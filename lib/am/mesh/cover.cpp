@@ -43,8 +43,8 @@ std::string box_text(const Box& box) {
 }
 
 // Returns a description of two overlapping boxes, or nothing if no boxes overlap. Sorts the boxes
-// by their offset in `dim` and sweeps along it. The choice of `dim` affects the time, but every
-// overlap is found.
+// by their offset in `dim` and sweeps along `dim`. The result is right for every `dim`, but the
+// time depends on it.
 std::optional<std::string> overlap(std::vector<const Box*>& boxes, size_t dim) {
   std::sort(boxes.begin(), boxes.end(),
             [&](const Box* a, const Box* b) { return a->offset[dim] < b->offset[dim]; });
@@ -82,7 +82,7 @@ std::optional<std::string> why_not_covered(std::span<const int64_t> shape,
     }
     if (box->numel() == 0) continue;
     filled.push_back(box);
-    // A sum that overflows an int64 means that boxes overlap; overlap() below finds two of them.
+    // If the sum overflows an int64, boxes overlap, and the call of overlap() finds two of them.
     if (__builtin_add_overflow(covered, box->numel(), &covered)) covered = volume;
   }
   if (filled.size() > 1) {

@@ -10,10 +10,11 @@
 
 namespace am::mesh {
 
-// Returns the row-major index of an element in a tensor of `shape`. `local` is the element's
-// row-major index in `box`, a part of the tensor.
+// Returns the row-major number of an element in a tensor of `shape`. `box` is a part of the tensor,
+// and `local` is the row-major number of the element in `box`.
 int64_t flat_index(const Box& box, std::span<const int64_t> shape, int64_t local);
-// Returns the multi-dimensional index of the element with this row-major index.
+// Returns the multi-dimensional index of the element with row-major number `index` in a tensor of
+// `shape`.
 std::vector<int64_t> coordinates_of(int64_t index, std::span<const int64_t> shape);
 
 }  // namespace am::mesh

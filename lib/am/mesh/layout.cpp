@@ -11,10 +11,10 @@ namespace am::mesh {
 namespace {
 
 // Name of a process group, and the axes along which its ranks differ. The expert groups etp, ep and
-// ep_shard have no NamedAxes, because they are not combinations of these axes.
+// ep_shard have no NamedAxes, because they are not combinations of mesh axes.
 struct NamedAxes {
   std::string_view name;
-  std::array<bool, 5> varies;  // one flag for each axis: pp, dp_replicate, dp_shard, cp, tp
+  std::array<bool, 5> varies;  // a flag for each of kAxes: whether the axis is in the group
 };
 
 constexpr std::array<NamedAxes, 9> kNamedAxes = {{
@@ -32,16 +32,17 @@ constexpr std::array<NamedAxes, 9> kNamedAxes = {{
 // Returns the axes of the process group with this name, or null for an expert group or an unknown
 // name.
 //
-// All process groups are computed from the coordinates of ranks: the ranks of one group differ in
-// the group's axes only. For expert groups, a rank has the three coordinates (ep_shard, ep, etp) in
-// its pipeline stage instead, and the ranks of one group differ in one of them.
+// All process groups are computed from the coordinates of ranks: the coordinates of two ranks of a
+// group differ only along the axes of the group. For expert groups, the coordinates are the three
+// indices (ep_shard, ep, etp) of a rank in its pipeline stage, and each group has one of these
+// axes.
 const NamedAxes* find_axes(std::string_view name) {
   const auto found = std::find_if(kNamedAxes.begin(), kNamedAxes.end(),
                                   [&](const NamedAxes& axes) { return axes.name == name; });
   return found == kNamedAxes.end() ? nullptr : &*found;
 }
 
-// An expert group: its size, and the distance of its ranks in the job's numbering.
+// Size of an expert group, and the difference between the numbers of neighbouring ranks in it.
 struct ExpertGroup {
   int64_t size = 1, stride = 1;
 };

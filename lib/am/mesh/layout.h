@@ -26,7 +26,7 @@ inline constexpr std::array<Axis, 5> kAxes = {Axis::kPp, Axis::kDpReplicate, Axi
 const char* to_string(Axis axis);
 
 // Number of ranks along each axis, at least 1. `ep` and `etp` are not axes, because expert
-// parallelism divides the ranks of a pipeline stage in its own way: ep * etp must divide
+// parallelism divides the ranks of a pipeline stage in its own way. ep * etp must divide
 // dp_replicate * dp_shard * cp * tp.
 struct MeshSizes {
   int64_t pp = 1;
@@ -43,15 +43,15 @@ struct MeshSizes {
   bool operator==(const MeshSizes&) const = default;
 };
 
-// Names of process groups: the five axes, three combinations of axes that AutoModel users know, the
+// Names of process groups: the five axes, three combinations of axes (named as in AutoModel), the
 // two expert groups, and "world".
 //   dp = (dp_replicate, dp_shard)          ranks that read different samples
 //   dp_shard_cp = (dp_shard, cp)           ranks over which FSDP shards a parameter
 //   dp_cp = (dp_replicate, dp_shard, cp)   ranks over which gradients of unsharded parameters are
 //                                          summed
-//   ep, ep_shard                           axes of a grid (ep_shard, ep, etp) that has all ranks of a
-//                                          pipeline stage
-// MeshLayout also accepts "etp", the innermost axis of this grid; jobs do not create its groups.
+//   ep, ep_shard                           axes of a grid (ep_shard, ep, etp) that contains all
+//                                          ranks of a pipeline stage
+// MeshLayout also accepts "etp", the innermost axis of this grid. Jobs create no groups along etp.
 inline constexpr std::array<std::string_view, 11> kGroupNames = {
     "pp",          "dp_replicate", "dp_shard", "cp",       "tp",   "dp",
     "dp_shard_cp", "dp_cp",        "ep",       "ep_shard", "world"};
@@ -71,11 +71,11 @@ class MeshLayout {
   // Returns the number of ranks in each group with this name. Throws Error(kInternal) for an
   // unknown name.
   int64_t group_size(std::string_view name) const;
-  // Returns the rank's index within the group with this name that contains it, row-major over the
-  // group's axes.
+  // Returns the index of `rank` in its group with this name. Ranks of a group are numbered
+  // row-major over the group's axes.
   int64_t index(int64_t rank, std::string_view name) const;
-  // Returns the ranks of the group with this name that contains `rank`, in the order of their
-  // index.
+  // Returns all ranks of the group with this name to which `rank` belongs, in the order of their
+  // indices in the group.
   std::vector<int64_t> group(int64_t rank, std::string_view name) const;
   // Returns all groups with this name, ordered by their first rank. Each rank is in exactly one
   // group.

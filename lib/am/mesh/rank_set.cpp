@@ -10,8 +10,8 @@
 namespace am::mesh {
 namespace {
 
-// Returns, for each number below `count`, whether a list such as "1,3-5" contains it. `what`
-// describes the numbers in messages, for example "rank".
+// Returns a flag for each number below `count`: whether a list such as "1,3-5" contains the number.
+// `what` describes the numbers in messages, for example "rank".
 std::vector<bool> read_list(std::string_view list, int64_t count, const std::string& what) {
   std::vector<bool> selected(static_cast<size_t>(count), false);
   for (const std::string& part : split(list, ',')) {

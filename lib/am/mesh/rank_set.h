@@ -15,11 +15,13 @@
 
 namespace am::mesh {
 
-// Returns the selected ranks in ascending order; nullopt, which means all ranks, for no words and
-// for "all". A word is a list of ranks, or NAME=LIST with the name of a group (kGroupNames) and a
-// list of indices in this group. A rank is selected if at least one list of ranks contains it (or
-// there is no such list), and if it satisfies all words NAME=LIST. Lists consist of numbers and of
-// ranges such as 0-3. Throws Error(kUsage) for other words, and if no rank is selected.
+// Returns the selected ranks in ascending order. Returns nullopt, which means all ranks, if `words`
+// is empty or contains only "all". Any other word is LIST, a list of ranks, or NAME=LIST, the name
+// of a group (kGroupNames) and a list of indices in this group. A list consists of numbers and of
+// ranges such as 0-3, separated by commas. A rank is selected if it is in at least one list of
+// ranks, or no list of ranks is given, and if its indices are in the lists of all words NAME=LIST.
+// Throws Error(kUsage) for any other word, for a number that is out of range, and if no rank is
+// selected.
 std::optional<std::vector<int64_t>> select_ranks(const MeshLayout& mesh,
                                                  const std::vector<std::string>& words);
 

@@ -1,13 +1,14 @@
-// Shards the positions of a sequence over context-parallel ranks, and determines which ranks' keys
-// the queries of each rank attend to. am-plan's predictions and training call the same functions.
+// Shards the positions of a sequence over context-parallel ranks. Determines which ranks' keys the
+// queries of each rank attend to. Predictions of am-plan and training call the same functions.
 //
 //   const SequenceCut cut = cut_sequence({.length = 30, .ranks = 4});   // 32 positions, 4 a chunk
 //   cut.parts(1);                // {4, 4} and {24, 4}: the second chunk and the last but one
-//   ring_steps(cut, 4);          // {0, 1, 3}: rank r needs no keys of rank (r - 2) mod 4
+//   ring_steps(cut, 4);          // {0, 1, 3}: no rank r needs keys of rank (r - 2) mod 4
 //
 // Under a causal mask, late positions cost more than early ones. kHeadTail therefore cuts the
 // sequence into 2 * ranks chunks, and assigns two of them to rank r: chunk r, which is early, and
-// chunk 2 * ranks - 1 - r, which is late. All ranks then have equal work.
+// chunk 2 * ranks - 1 - r, which is late. All ranks then have equal work. kContiguous assigns one
+// range of positions to each rank.
 #pragma once
 
 #include <cstdint>
@@ -39,19 +40,21 @@ struct CutRequest {
   int64_t ranks = 1;   // number of context-parallel ranks
   SequenceOrder order = SequenceOrder::kHeadTail;
   // Number of tp ranks over which sequence parallelism shards the positions of each
-  // context-parallel rank. The sequence is padded so that equal shards result.
+  // context-parallel rank; 1 without sequence parallelism. Padding makes these shards equal.
   int64_t pieces = 1;
 };
-// Returns the division of a sequence among context-parallel ranks. The sequence is padded only if
+// Returns the division of a sequence among context-parallel ranks. Pads the sequence only if
 // `ranks` is more than 1.
 SequenceCut cut_sequence(const CutRequest& request);
 
-// Whether a query at any of the positions `queries` attends to a key at any of the positions
-// `keys`. Position t attends to position s if s <= t and, in case of window > 0, t - s < window.
+// Returns whether a query at any of the positions `queries` attends to a key at any of the
+// positions `keys`. Position t attends to position s if s <= t and, if window > 0, also t - s <
+// window.
 bool sees(const Extent& queries, const Extent& keys, int64_t window);
 
 // Returns the steps of ring attention that at least one rank needs, ascending from 0. In step i,
-// rank r reads the keys of rank (r - i) mod ranks.
+// rank r reads the keys of rank (r - i) mod ranks. `window` is the sliding window of attention in
+// positions; 0: none.
 std::vector<int64_t> ring_steps(const SequenceCut& cut, int64_t window);
 
 }  // namespace am::mesh

@@ -1,4 +1,5 @@
-// DTensor placements, and the chunking of torch.chunk, by which all tensors are sharded.
+// DTensor placements, and the division of a dim into chunks as by torch.chunk. All tensors are
+// sharded by this division.
 //
 // am-plan and training call the same functions, so predicted and real shards are equal.
 #pragma once
@@ -45,18 +46,18 @@ int64_t chunk_length(int64_t size, int64_t parts);
 Extent chunk(int64_t size, int64_t parts, int64_t index);
 
 // A range of one dim that is sharded separately: a slice of a fused matrix, such as K of QKV, or
-// the entire dim of any other tensor. Each shard of the range is stored by `copies` neighbouring
-// ranks, more than one if there are fewer KV heads than ranks.
+// the entire dim of any other tensor. `copies` neighbouring ranks store each shard of the range.
+// `copies` is more than 1 if there are fewer KV heads than ranks.
 struct DimSlice {
   Extent extent;
   int64_t copies = 1;
   bool operator==(const DimSlice&) const = default;
 };
-// Returns the range that rank `index` stores when the slice is sharded over `ranks` ranks.
-// `slice.copies` must divide `ranks`.
+// Returns the range that rank `index` stores when the slice is sharded over `ranks` ranks. The
+// range is relative to the whole dim. `slice.copies` must divide `ranks`.
 Extent piece_of(const DimSlice& slice, int64_t ranks, int64_t index);
 
-// A box of elements of a global tensor: one range of indices per dim.
+// A part of a global tensor: one range of indices per dim.
 struct Box {
   Shape offset;
   Shape shape;
@@ -69,16 +70,16 @@ struct Box {
 // Returns the intersection of the boxes, or nothing if they are disjoint.
 std::optional<Box> intersect(const Box& a, const Box& b);
 
-// One sharding step of a tensor: `dim` is cut into `parts` chunks, of which chunk `index` remains.
+// One sharding step of a tensor: cuts `dim` into `parts` chunks and keeps chunk `index`.
 struct Cut {
   int dim = 0;
   int64_t parts = 1;
   int64_t index = 0;
 };
 
-// Returns the box of a tensor of this shape that remains after the cuts. Each cut is applied to the
-// result of the previous one. Tensor parallelism must come before FSDP, as in DTensor's placements
-// (_StridedShard, Shard).
+// Returns the box of a tensor of this shape that remains after all cuts. Each cut is applied to the
+// result of the previous cut. Cuts of tensor parallelism must come before those of FSDP, as in
+// DTensor's placements (_StridedShard, Shard).
 Box cut_box(std::span<const int64_t> shape, std::span<const Cut> cuts);
 
 }  // namespace am::mesh

@@ -17,8 +17,8 @@
 namespace am::model {
 namespace {
 
-// A kind of multimodal config whose `text_config` can be read. `text_type` is the model_type that
-// is assumed if text_config does not state one.
+// A kind of multimodal config whose `text_config` can be read. `text_type` is the model_type of the
+// text part if text_config contains no model_type.
 struct Wrapper {
   std::string_view model_type;
   std::string_view text_type;
@@ -49,7 +49,9 @@ std::string family_help(const std::string& model_type) {
                           : known_families();
 }
 
-// Returns the model family whose functions read the config, or null after an error.
+// Sets config.model_type, and returns the family whose functions read the config; null after an
+// error. A config without a model_type gets `fallback`; if `fallback` is empty, a missing
+// model_type is an error.
 const Family* read_family(ConfigReader& reader, std::string_view fallback, ModelConfig& config) {
   const std::string model_type(fallback);
   if (reader.raw("model_type").is_null() && fallback.empty()) {
@@ -82,8 +84,9 @@ const Family* read_family(ConfigReader& reader, std::string_view fallback, Model
   return &family_of(config);
 }
 
-// Reads the sliding window of a model of unknown model_type that is planned as Llama. The window
-// applies to all layers, or to the layers that layer_types marks "sliding_attention".
+// Reads the sliding window of a model that is planned as Llama because its model_type is unknown.
+// The window applies to the layers that layer_types marks "sliding_attention" or, without
+// layer_types, to all layers.
 void read_unknown_window(ConfigReader& reader, ModelConfig& config) {
   if (!reader.boolean("use_sliding_window").value_or(true)) return;
   read_window(reader, config, 0);
@@ -99,8 +102,8 @@ void read_model(ConfigReader& reader, std::string_view fallback, ModelConfig& co
   if (find_family(config.model_type) == nullptr) read_unknown_window(reader, config);
 }
 
-// Reads the text part of a multimodal config. tie_word_embeddings is read from the outer config if
-// text_config does not have it.
+// Reads the text part of a multimodal config. Reads tie_word_embeddings from the outer config if
+// text_config does not contain this key.
 void read_text_part(ConfigReader& reader, const Wrapper& wrapper, ModelConfig& config) {
   if (!reader.raw("text_config").is_object()) {
     reader.error(

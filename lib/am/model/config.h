@@ -1,5 +1,5 @@
-// Reads a Hugging Face config.json into a typed value, ModelConfig. Everything that am-plan and
-// am-run know about a model is derived from this value.
+// Reads a Hugging Face config.json into a typed value, ModelConfig. am-plan and am-run derive a
+// model's layers and parameters from this value.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,11 @@
 
 namespace am::model {
 
-// Value of RopeConfig::type for a config with a separate rotary embedding for each layer type.
+// Value of RopeConfig::type for a config with separate rotary embeddings for layers with full
+// attention and for layers with a sliding window.
 inline constexpr const char* kRopePerLayerType = "per layer type";
 
-// Rotary embedding. `type` is rope_type of the config. am-run can run the types "default",
+// Rotary embedding (RoPE). `type` is the config's rope_type. am-run can run the types "default",
 // "linear", "llama3", "yarn" and "longrope"; models with other types ("dynamic", ...) can only be
 // planned.
 struct RopeConfig {
@@ -25,21 +26,23 @@ struct RopeConfig {
   double low_freq_factor = 1.0;
   double high_freq_factor = 4.0;
   int64_t original_max_position_embeddings = 0;
-  // With yarn, frequencies with more than beta_fast rotations over the original length are
-  // unchanged. Frequencies with fewer than beta_slow rotations are divided by `factor`, and
-  // frequencies in between are interpolated.
+  // With yarn, a frequency with more than beta_fast rotations within
+  // original_max_position_embeddings positions is unchanged. A frequency with fewer than beta_slow
+  // rotations is divided by `factor`. Between these bounds, the result is a weighted mean of both
+  // values.
   double beta_fast = 32.0;
   double beta_slow = 1.0;
-  bool truncate = true;  // with yarn, bounds of the interpolated range are rounded to whole dims
+  bool truncate = true;  // with yarn, the range between both bounds is widened to whole pairs
   // With yarn, the values of the config's keys mscale and mscale_all_dim; 0: the key is absent.
-  // Factors of the attention scores and of cosine and sine are computed from these values.
+  // attention_factor() (rope_config.h) computes a factor of cosine and sine from both values.
+  // Latent attention also computes a factor of its scores from mscale_all_dim.
   double mscale = 0.0;
   double mscale_all_dim = 0.0;
-  // Factor of cosine and sine with yarn and longrope. If absent, the function attention_factor()
-  // computes a default.
+  // Factor of cosine and sine with yarn and longrope. If absent, attention_factor() computes a
+  // default.
   std::optional<double> attention_factor = {};
   // With longrope, the divisors of the frequencies. short_factor is used for sequences of at most
-  // the original length, long_factor for longer sequences.
+  // original_max_position_embeddings tokens, long_factor for longer sequences.
   std::vector<double> short_factor = {};
   std::vector<double> long_factor = {};
   double rotated_part = 1.0;  // fraction of the head dim that is rotated (partial_rotary_factor)
@@ -71,27 +74,29 @@ struct MoeConfig {
   int64_t latent_width = 0;
   int64_t shared_width = 0;  // total width of all shared experts; 0: no shared experts
   bool shared_gate = false;  // whether a scalar gate per token scales the shared experts' output
-  bool corrects = true;      // whether a correction bias is added to the scores (LFM2-MoE)
+  bool corrects = true;      // whether LFM2-MoE's router has a correction bias; others ignore it
   bool normalise = false;    // whether the routing weights of a token are normalised to sum to 1
   double scale = 1.0;        // factor of the routing weights, after normalisation
   // Number of groups into which the experts are divided. A token is routed only to experts in the
   // `topk_groups` groups with the best scores.
   int64_t groups = 1;
   int64_t topk_groups = 1;
-  // Training multiplies the router's input by uniform noise in [1 - jitter, 1 + jitter].
+  // transformers multiplies the router's input in training by uniform noise between 1 - jitter and
+  // 1 + jitter. am-run supports only 0.
   double jitter = 0.0;
   // For each decoder layer: whether it has experts instead of a dense MLP.
   std::vector<bool> layers;
 };
 
 // Mixer of tokens other than attention: linear attention with a short convolution, a gated
-// convolution, or Mamba. Sizes that a mixer does not have are 0.
+// convolution, or Mamba. For DeepSeek V3.2, these are the sizes of the indexer. Sizes that a mixer
+// does not have are 0.
 struct MixerConfig {
   int64_t key_heads = 0;
-  int64_t heads = 0;      // heads of values (linear attention), or of Mamba 2
+  int64_t heads = 0;      // heads of values (linear attention), of Mamba 2, or of the indexer
   int64_t key_width = 0;  // width of a head's keys
-  int64_t width = 0;      // width of a head's values (linear attention), or of a head (Mamba 2)
-  int64_t groups = 0;     // groups of heads that share their state's projections (Mamba 2)
+  int64_t width = 0;      // width of a head's values (linear attention), or of the indexer's heads
+  int64_t groups = 0;     // groups of heads that share the projections B and C (Mamba 2)
   int64_t state = 0;      // size of a channel's state (Mamba)
   int64_t inner = 0;      // number of channels of Mamba
   int64_t rank = 0;       // rank of the projection to Mamba's time steps
@@ -99,8 +104,9 @@ struct MixerConfig {
   bool conv_bias = false;
   bool bias_in = false;   // the input projection has a bias
   bool bias_out = false;  // the output projection has a bias
-  bool norm = false;      // the output is normalised before its projection (Mamba 2)
-  // For each decoder layer: whether it has this mixer instead of attention.
+  bool norm = false;      // a norm precedes the output projection (Mamba 2)
+  // For each decoder layer: whether it has this mixer instead of attention. Empty if all layers
+  // have attention: in Falcon-H1, whose layers have both, and in DeepSeek V3.2.
   std::vector<bool> layers;
 };
 
@@ -131,36 +137,40 @@ struct ModelConfig {
   bool parallel_block = false;        // attention and MLP read the same input; outputs are added
   int hidden_norms = 2;               // number of norms over hidden_size per layer
   std::string hidden_act = "silu";
-  // Name and value of the first of the config's dropout keys whose value is above 0.
+  // Name and value of the first dropout key whose value is above 0; empty and 0 without dropout. In
+  // Seed-OSS, a missing key has the class's default, which is above 0.
   std::string dropout_key;
   double dropout = 0.0;
   // Token whose embedding row has no gradient (padding_idx of nn.Embedding). Set only for model
   // families whose class in transformers passes pad_token_id to nn.Embedding.
   std::optional<int64_t> padding_id;
-  // ALiBi's last slope is 2^-alibi (BLOOM, MPT); absent: no ALiBi, or Falcon's (rounds_alibi).
+  // ALiBi's smallest slope is 2^-alibi (BLOOM, MPT). Absent: the model has no ALiBi, or Falcon's
+  // (rounds_alibi).
   std::optional<double> alibi;
   bool rounds_alibi = false;   // the model has ALiBi, with biases in bfloat16 (Falcon RW)
   bool bidirectional = false;  // attention is not causal (Gemma's embedding models)
   RopeConfig rope;
-  // RoPE of layers with a sliding window; absent: same as `rope`
+  // RoPE of layers with a sliding window. Absent: these layers use `rope`.
   std::optional<RopeConfig> local_rope;
   std::vector<bool> rotated_layers;  // for each layer: whether it uses RoPE; empty: all do
   bool rope_interleaved = false;     // RoPE pairs element 2i with 2i + 1, not i with i + width/2
-  std::optional<double> attention_scale;  // factor of the attention scores, if the config states it
-  // If present, the attention scale is 1 / sqrt(query_scalar) instead of 1 / sqrt(head_dim).
+  // Factor of the attention scores. Absent: 1 / sqrt(query_scalar).
+  std::optional<double> attention_scale;
+  // query_pre_attn_scalar of Gemma's configs. Absent: head_dim.
   std::optional<double> query_scalar;
-  bool scales_attention = true;  // attention scores are scaled
+  bool scales_attention = true;  // false: the factor of the attention scores is 1 (GPT-2)
   bool scales_by_layer = false;  // attention scores are also divided by 1 + layer index
   // Softcaps of the attention scores and of the logits. With a softcap c, each value is replaced by
   // c * tanh(value / c).
   std::optional<double> attention_softcap;
   std::optional<double> logit_softcap;
   double logit_scale = 1.0;      // factor of the logits
-  double embedding_scale = 1.0;  // factor of the embeddings (Granite)
-  double residual_scale = 1.0;   // factor of the outputs of attention and feed-forward (Granite)
+  double embedding_scale = 1.0;  // factor of the embeddings, unless Family::scales_embedding is set
+  double residual_scale = 1.0;   // factor of the outputs of attention and feed-forward
   // Largest absolute value of elements of queries, keys and values; absent: no limit.
   std::optional<double> qkv_limit;
-  // Constants of gpt-oss's clamped SwiGLU.
+  // Constants of gpt-oss's clamped SwiGLU; the formula is in spec.h, at
+  // LayerSpec::activation_alpha.
   std::optional<double> activation_limit;
   double activation_alpha = 1.0;
   // Number of positions that a token attends to in layers with a sliding window, itself included.
@@ -170,7 +180,7 @@ struct ModelConfig {
   // if window_layers is not empty.
   int64_t window_first_layer = 0;
   // For each layer: whether it has the sliding window. Set only for patterns that
-  // window_first_layer cannot express, such as alternating layers (Gemma 2, Gemma 3, gpt-oss);
+  // window_first_layer cannot express, for example alternating layers (Gemma 2, Gemma 3, gpt-oss);
   // otherwise empty.
   std::vector<bool> window_layers;
   std::optional<MlaConfig> mla;
@@ -186,7 +196,7 @@ struct ModelConfig {
   // model_type of the multimodal config whose text part this config is; empty for other configs.
   std::string wrapped_in;
   std::string file;  // path from which the config was read
-  std::string text;  // contents of the file, which exports copy and diagnostics cite
+  std::string text;  // contents of `file`; exports copy this text, and diagnostics cite it
 };
 
 // Returns the sliding window of the layer, or nothing if the layer has full causal attention.
@@ -196,12 +206,12 @@ bool has_experts(const ModelConfig& config, int64_t layer);
 
 // Reads a config.json, or the config.json in a folder. Accepts both spellings of the rotary
 // embedding (`rope_theta` + `rope_scaling`, or `rope_parameters`) and both `dtype` and
-// `torch_dtype`. A config of unknown model_type with only Llama's keys is read as Llama, with a
-// warning. A known multimodal config also adds a warning, because only its text part is read. Adds
-// an error with file, line and column for every violation of a rule "model.*" that concerns the
-// config alone. Returns nothing if there is an error.
+// `torch_dtype`. Reads a config with an unknown model_type as Llama, with a warning, if its keys
+// fit a Llama decoder. Reads only the text part of a known multimodal config, also with a warning.
+// Adds an error with file, line and column for every violation of a rule "model.*" that concerns
+// the config alone, and then returns nothing. Throws Error(kIo) if the file cannot be read.
 std::optional<ModelConfig> load_config(const std::filesystem::path& path, Diagnostics& found);
-// Like load_config(), but parses `text`. Messages cite `file`.
+// Like load_config(), but parses `text`, the contents of a config.json. Messages cite `file`.
 std::optional<ModelConfig> parse_config(const std::string& text, const std::string& file,
                                         Diagnostics& found);
 

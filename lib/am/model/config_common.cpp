@@ -26,8 +26,8 @@ constexpr double kMaxParameters = 1e17;
 void read_key_value_heads(ConfigReader& reader, const Family& family, ModelConfig& config) {
   const int64_t heads = config.num_attention_heads;
   const std::string_view key = family.keys.key_value_heads;
-  // If the key is null, every configuration class of transformers uses the number of query heads;
-  // if the key is missing, the class's default applies.
+  // transformers' configuration classes use the number of query heads if the key is null, and the
+  // default of the class if the key is missing.
   const bool missing = !reader.has(key);
   const int64_t fallback = missing ? family.defaults.key_value_heads.value_or(heads) : heads;
   config.num_key_value_heads = reader.integer(key, 1, kMaxHeads).value_or(fallback);
@@ -69,8 +69,9 @@ void read_head_dim(ConfigReader& reader, const Family& family, ModelConfig& conf
   }
 }
 
-// Returns the padding token, or nothing if the embedding has none. As in nn.Embedding, a negative
-// id counts from the end of the vocabulary. An id outside the vocabulary means no padding.
+// Returns the id of the padding token, or nothing if the embedding has no padding token. As in
+// nn.Embedding, a negative id counts from the end of the vocabulary. An id outside the vocabulary
+// means no padding.
 std::optional<int64_t> read_padding(ConfigReader& reader, const Family& family,
                                     int64_t vocab_size) {
   constexpr std::string_view kKey = "pad_token_id";
@@ -81,8 +82,8 @@ std::optional<int64_t> read_padding(ConfigReader& reader, const Family& family,
   return *id >= 0 && *id < vocab_size ? id : std::nullopt;
 }
 
-// Reads the dtype that the config states for the stored weights. This dtype is only displayed:
-// weights are loaded with the dtype that is stored with each tensor.
+// Reads the dtype that the config states for the stored weights. This dtype affects no plan: the
+// files of the weights state each tensor's dtype, and a plan states its own in model.dtype.
 void read_dtype(ConfigReader& reader, ModelConfig& config) {
   const std::string_view key = reader.raw("dtype").is_null() ? "torch_dtype" : "dtype";
   std::string dtype = reader.text(key).value_or("float32");

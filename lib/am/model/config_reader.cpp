@@ -32,8 +32,8 @@ std::string kind_name(const Json& value) {
   }
 }
 
-// Returns the value as an int64. A value that does not fit is clamped to the nearest int64, which
-// callers report as out of range, because no caller allows such large numbers.
+// Returns the integer as an int64. A larger value becomes the largest int64; callers report it as
+// out of range, because all their limits are smaller.
 int64_t clamped_integer(const Json& value) {
   if (value.is_number_unsigned() &&
       value.get<uint64_t>() > static_cast<uint64_t>(std::numeric_limits<int64_t>::max())) {

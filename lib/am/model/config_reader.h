@@ -1,8 +1,8 @@
 // Reads the keys of a config.json as typed values. Each wrong value adds a diagnostic that points
 // at its key.
 //
-// Returns nothing for a key that is absent or null, so that the caller states the default at the
-// call:
+// integer(), number(), boolean() and text() return nothing for a key that is absent or null. The
+// caller adds the default:
 //
 //   config.rms_norm_eps = reader.number("rms_norm_eps", 0.0, 1.0).value_or(1e-6);
 #pragma once
@@ -32,8 +32,8 @@ class ConfigReader {
   std::optional<bool> boolean(std::string_view key);
   std::optional<std::string> text(std::string_view key);
   // Returns the integer under the key. Adds the errors of integer(), and an error of rule
-  // "model.key" if the key is absent. Returns 0 after an error, which callers recognise because no
-  // size may be 0.
+  // "model.key" if the key is absent or null. Returns 0 after an error. Callers recognise this
+  // value, because no size may be 0.
   int64_t required_integer(std::string_view key, int64_t low, int64_t high);
 
   // Whether the key is present, even if null.
@@ -41,15 +41,17 @@ class ConfigReader {
   // Returns the value under the key as JSON, or a JSON null if the key is absent.
   const Json& raw(std::string_view key) const;
   auto items() const { return json_.items(); }
-  // Returns a reader of the object under `key`. Its diagnostics point at the top-level key around
-  // the object, and name the key "inner" of the object as "key.inner".
+  // Returns a reader of the object under `key`; the value under `key` must be an object. The
+  // returned reader's diagnostics point at `key`, and name the key "inner" of the object as
+  // "key.inner".
   ConfigReader nested(std::string_view key) const;
   // Like nested(), but the key may be absent or null, which is like an empty object. A value of
   // another type adds an error of rule "model.type".
   ConfigReader nested_or_empty(std::string_view key);
 
+  // Returns the location of the key in the file or, in a nested reader, the location of the object.
   Span span(std::string_view key) const;
-  // Adds an error that points at `key`.
+  // error() and warning() add a diagnostic that points at span(key).
   void error(std::string_view rule, std::string_view key, std::string message,
              std::string help = {});
   void warning(std::string_view rule, std::string_view key, std::string message,
@@ -63,9 +65,7 @@ class ConfigReader {
   const std::string& text_;
   const std::string& file_;
   Diagnostics& found_;
-  // Full name of the nested object that this reader reads, for example "text_config.rope_scaling";
-  // empty for the top level.
-  std::string parent_;
+  std::string parent_;  // key of the object that a nested reader reads; empty for the top level
 };
 
 }  // namespace am::model

@@ -1,10 +1,10 @@
 // Describes a model family, for example Llama or Gemma 2: how its config is read, and which modules
 // its layers have.
 //
-// A family is one file in families/: a `Family` value whose layers are composed of the blocks of
-// families/blocks.h. To add a family, write its file, declare the value in families/families.h and
-// list it in families/registry.cpp. Everything else (parameters, shards, operations, memory) is
-// derived from the family's LayerSpecs.
+// A family is a `Family` value in a file of families/. The family's layers are composed of the
+// blocks of families/blocks.h. To add a family, write its file, declare the value in
+// families/families.h and list it in families/registry.cpp. Everything else (parameters, shards,
+// operations, memory) is derived from the family's LayerSpecs.
 #pragma once
 
 #include <array>
@@ -23,18 +23,19 @@
 
 namespace am::model {
 
-// Spellings of the config.json keys that every family has; the defaults are Llama's.
+// Names of config.json keys that most families have; the defaults are Llama's. An empty name means
+// that configs of the family have no such key.
 struct ConfigKeys {
   std::string_view hidden_size = "hidden_size";
   std::string_view intermediate_size = "intermediate_size";
-  std::string_view layers = "num_hidden_layers";   // empty string: read_config counts the layers
-  std::string_view heads = "num_attention_heads";  // empty string: no layer has attention
+  std::string_view layers = "num_hidden_layers";
+  std::string_view heads = "num_attention_heads";  // empty: no layer has attention
   std::string_view key_value_heads = "num_key_value_heads";
-  std::string_view head_dim = "head_dim";  // empty string: configs of the family have no such key
+  std::string_view head_dim = "head_dim";
   std::string_view positions = "max_position_embeddings";
   std::string_view norm_eps = "rms_norm_eps";
   std::string_view activation = "hidden_act";
-  // Other spellings of the keys for sizes, which transformers reads too: {key, other spelling}.
+  // Other spellings of keys for sizes, as {key, other spelling}. transformers reads both spellings.
   std::array<std::pair<std::string_view, std::string_view>, 3> spellings = {};
 };
 
@@ -52,9 +53,9 @@ struct ConfigDefaults {
   // Default intermediate_size as a multiple of hidden_size. 0: the default is `intermediate_size`
   // below.
   int64_t intermediate_ratio = 0;
-  // Defaults of the configuration class for the five sizes. They apply only to the text part of a
-  // multimodal config; 0: the size has no default. Other configs must state their sizes, because
-  // the defaults, which are those of a 7B model, are rarely intended.
+  // Defaults of the configuration class for the five sizes; 0: the size has no default. They apply
+  // only to the text part of a multimodal config. Other configs must state their sizes, because the
+  // default sizes are rarely intended.
   int64_t vocab_size = 0;
   int64_t hidden_size = 0;
   int64_t intermediate_size = 0;
@@ -89,7 +90,9 @@ struct Family {
   LayerSpec (*describe_layer)(const ModelConfig& config, int64_t layer) = nullptr;
 };
 
+// Returns all families, in the order of families/registry.cpp.
 std::span<const Family* const> families();
+// Returns the family with this model_type, or null if there is none.
 const Family* find_family(std::string_view model_type);
 // Returns the model_type of each family, in the order of families(), for example "llama".
 std::vector<std::string> family_names();

@@ -8,13 +8,14 @@ namespace {
 // Sums over all layers of the model.
 struct LayerSums {
   double weights = 0.0;    // number of weights that a token is multiplied with
-  double attention = 0.0;  // query heads * head dim * min(window, sequence length)
+  double attention = 0.0;  // sum of attended()
 };
 
 enum class Windows { kCounted, kIgnored };
 
 // Returns query heads * head dim * min(window, sequence length) of a layer; the head dim is the
-// mean of the key and value widths. kIgnored: the sequence length is not limited by the window.
+// mean of the key and value widths. With Windows::kIgnored, returns query heads * head dim *
+// sequence length.
 double attended(const AttentionSpec& attention, int64_t seq_len, Windows windows) {
   const int64_t reach = windows == Windows::kCounted ? attention.window.value_or(seq_len) : seq_len;
   const double width = static_cast<double>(attention.heads) *

@@ -6,9 +6,9 @@
 
 namespace am::model {
 
-// Number of logits that the loss on a GPU processes at a time if no kernel can read them in place,
-// as with float16, label smoothing and z-loss (nn/fused/cross_entropy_rows.cpp). The loss copies
-// one such chunk at a time to float32, so this limits the size of the copy.
+// Number of logits that the loss on a GPU processes at a time if no GPU kernel reads them in place,
+// for example float16 logits (nn/fused/cross_entropy_rows.cpp). The loss copies one chunk of this
+// size at a time to float32.
 inline constexpr int64_t kLossElements = int64_t{256} << 20;
 
 // Bytes of cuBLAS's workspaces: 32 MiB for the handle of the forward thread and 32 MiB for that of

@@ -44,9 +44,9 @@ bool gradient_sum(const ModuleSpec& module, bool bias, const TpUse& use) {
   if (is_forgotten(module)) return false;
   if (use.style == TpStyle::kSequenceParallel) return true;
   if (use.style == TpStyle::kReplicatedWithGradAllreduce) return true;
-  // The gradient of a vector with one value per head needs no sum. Each shard of the vector belongs
-  // to one rank, as the heads do, and is applied to all tokens, because the projections gather the
-  // tokens.
+  // A vector with one value per head (attention sinks) is sharded like the heads. Its gradient
+  // needs no sum: each rank applies its shard of the vector to all tokens, because the projections
+  // before attention gather the tokens.
   if (module.kind == ModuleKind::kHeadVector) return false;
   const bool routes = module.role == Role::kRouter || module.role == Role::kRouterCorrection ||
                       module.kind == ModuleKind::kExpert;

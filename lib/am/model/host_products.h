@@ -10,9 +10,10 @@ namespace am::model {
 // memory at a time (nn/fused/product.cpp).
 inline constexpr int64_t kMostTransposed = 1 << 19;
 
-// Whether float32 matmuls on this CPU use oneDNN, which requires a contiguous left operand, so that
-// a transposed one is copied first. ATen uses oneDNN on processors with AVX-512 that are not
-// Intel's. On Intel's processors ATen uses MKL, which has kernels for any memory layout.
+// Whether automesh's float32 matmuls on this CPU use oneDNN instead of at::mm, which calls MKL.
+// True on processors with AVX-512 from other vendors than Intel, where MKL does not use AVX-512.
+// oneDNN requires a contiguous left operand, so a transposed left operand is copied first. MKL
+// needs no copy.
 bool products_are_onednns();
 
 }  // namespace am::model

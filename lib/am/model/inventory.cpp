@@ -70,9 +70,9 @@ class Flattening {
     if (module.adapter) add_adapter(module, name);
   }
 
-  // Adds the matrices A and B of a LoRA adapter, initialised as in PEFT: B is zero, so that the
-  // adapter has no effect at first. DoRA's magnitudes are the norms of W's rows at first
-  // (checkpoint/weights.h).
+  // Adds the matrices A and B of a LoRA adapter, and DoRA's magnitudes. As in PEFT, B is
+  // initialised to zero, and the adapter then has no effect. initialize_magnitudes()
+  // (checkpoint/peft.h) replaces the magnitudes' ones by the norms of W's rows.
   void add_adapter(const ModuleSpec& module, const std::string& name) {
     const int64_t rank = module.adapter->rank;
     push(module, cat(name, "lora_A.weight"), {rank, module.in}, Init::kFanIn);
@@ -98,8 +98,8 @@ class Flattening {
   int layer_ = -1;
 };
 
-// Returns the expert's number in a parameter's name: the digits after ".experts.", or an empty text
-// if the name has none.
+// Returns the expert's number in a parameter's name: the digits after ".experts.". Returns an empty
+// text if the name has no ".experts." or no digits after it.
 std::string_view expert_number(std::string_view name) {
   constexpr std::string_view kExperts = ".experts.";
   const size_t experts = name.find(kExperts);

@@ -13,16 +13,16 @@
 
 namespace am::model {
 
-// Whether a parameter belongs to a LoRA adapter: as its matrix A [rank, in] or B [out, rank], or as
-// DoRA's magnitudes [out].
+// Part of a LoRA adapter that a parameter is: the matrix A [rank, in], the matrix B [out, rank], or
+// DoRA's magnitudes [out]. kNone: the parameter does not belong to an adapter.
 enum class AdapterPart : uint8_t { kNone, kA, kB, kMagnitude };
 
 struct ParameterSpec {
   // Name in the hub's safetensors files, for example "model.layers.0.self_attn.q_proj.weight".
   std::string name;
   Shape shape;                                   // global shape, before any sharding
-  ModuleKind module_kind = ModuleKind::kLinear;  // kind of the module that has the parameter
-  Role role = Role::kHead;                       // role of the module that has the parameter
+  ModuleKind module_kind = ModuleKind::kLinear;  // kind of the parameter's module
+  Role role = Role::kHead;                       // role of the parameter's module
   bool bias = false;
   Init init = Init::kNormal;
   int layer = -1;           // index of the decoder layer; -1 for parameters outside the layers
@@ -43,10 +43,10 @@ struct ParameterSpec {
 };
 
 struct Inventory {
-  // All parameters, in the order of transformers' named_parameters().
+  // Parameters, in the order of transformers' named_parameters().
   std::vector<ParameterSpec> parameters;
-  // Whether the head uses the embedding's weight. `parameters` then has no lm_head.weight, but
-  // still the bias of the head if there is one.
+  // Whether the head uses the embedding's weight. `parameters` then contains the head's bias (if
+  // any), but no lm_head.weight.
   bool tied_lm_head = false;
   ModuleNames names;
   DecoderSpec spec;  // description of the model from which `parameters` was made
@@ -71,9 +71,9 @@ Inventory sample_inventory(DecoderSpec spec);
 std::string any_layer_name(std::string_view name, int layer);
 
 // An FSDP unit is a set of parameters that FSDP gathers and frees together. The units of a model
-// are the embedding (with learned positions, if any), each decoder layer, the head, and last the
-// root, which has all other parameters (the final norm). A tied head belongs to the embedding's
-// unit. A unit has the name of its module; the root's name is "".
+// are the embedding (with learned positions and the embedding's norm, if any), each decoder layer,
+// the head, and last the root, which contains all other parameters (the final norm). A tied head
+// belongs to the embedding's unit. A unit has the name of its module; the root's name is "".
 enum class UnitKind : uint8_t { kEmbedding, kLayer, kHead, kRoot };
 struct Unit {
   UnitKind kind = UnitKind::kRoot;
@@ -81,7 +81,8 @@ struct Unit {
   std::vector<int> parameters;  // indices into Inventory::parameters
   int layer = -1;               // index of the decoder layer; -1 for other kinds
 };
-// Returns the FSDP units of the model: the embedding, the layers in order, the head, the root.
+// Returns the FSDP units of the model: the embedding, the layers in order, the head, the root. A
+// tied head has no unit of its own.
 std::vector<Unit> shard_units(const Inventory& inventory);
 
 }  // namespace am::model

@@ -10,7 +10,7 @@ bool names_layer_of(const Family& family, std::string_view name) {
 }  // namespace
 
 std::string_view bare_class_name(std::string_view path) {
-  return path.substr(path.rfind('.') + 1);  // without a dot, npos + 1 is 0: the entire path
+  return path.substr(path.rfind('.') + 1);  // if there is no dot, npos + 1 is 0
 }
 
 const Family* find_layer_class(std::string_view name) {

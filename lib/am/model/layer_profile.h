@@ -24,24 +24,25 @@ struct AttentionProfile {
   int64_t key_value_heads = 0;  // number of key/value heads; equal to `heads` under MLA
   int64_t qk_head_dim = 0;
   int64_t v_head_dim = 0;
-  bool gated = false;  // the query matrix also returns a gate for each element of the output
+  bool gated = false;  // the query matrix also returns a gate per element of attention's output
   // The next three sizes are 0 without MLA. q_lora_rank is also 0 if an MLA model projects queries
   // directly from the hidden state.
   int64_t q_lora_rank = 0;
   int64_t kv_lora_rank = 0;
   // Width of the rotated part of qk_head_dim. The keys of all heads share this part.
   int64_t rope_head_dim = 0;
-  // Number of elements per token that norms between projections and attention read: those of all
-  // queries and keys, or of the low-rank vectors under MLA; 0: there are no such norms.
+  // Number of elements per token that the norms between the projections and attention read: the
+  // elements of all queries and keys or, under MLA, of the low-rank vectors. 0 without these norms.
   int64_t norm_width = 0;
-  // Number of positions that a token attends to, itself included; absent: all earlier positions.
+  // Number of positions that a token attends to, itself included; absent: itself and all earlier
+  // positions.
   std::optional<int64_t> window;
 
   bool operator==(const AttentionProfile&) const = default;
 };
 
 struct FeedForwardProfile {
-  bool gated = true;        // the MLP has gate, up and down; otherwise only up and down
+  bool gated = true;        // the MLP has gate, up and down matrices; otherwise only up and down
   int64_t dense_width = 0;  // width of the dense MLP that every token passes; 0: no dense MLP
   int64_t experts = 0;      // number of routed experts; 0: none
   int64_t experts_per_token = 0;
@@ -63,13 +64,13 @@ struct LayerProfile {
   FeedForwardProfile feed_forward;
   int hidden_norms = 2;         // number of norms over the hidden size, for example 4 in Gemma 2
   bool parallel_block = false;  // attention and MLP run in parallel on the residual stream
-  double other_weights = 0.0;   // weights in matrices of Role::kOther, for example of Mamba
+  double other_weights = 0.0;   // number of weights in matrices of Role::kOther (Mamba, ...)
 
   bool operator==(const LayerProfile&) const = default;
 };
 
 LayerProfile layer_profile(const LayerSpec& layer);
-// Returns the profile of one layer. `layer` must be in [0, num_hidden_layers).
+// Returns the profile of the layer with index `layer`, in [0, num_hidden_layers).
 LayerProfile layer_profile(const ModelConfig& config, int64_t layer);
 
 // A maximal run of consecutive layers with equal profiles. For example, DeepSeek V3 has two runs:
@@ -90,8 +91,8 @@ struct LayerKind {
 std::vector<LayerKind> layer_kinds(const ModelConfig& config);
 
 // Returns the number of weights that one token is multiplied with in the layer: those of the
-// projections, the dense MLP, the experts to which the token is routed, the shared experts and the
-// router. Biases and norm weights are not counted.
+// projections, the dense MLP, the experts to which the token is routed, the shared experts, the
+// router and the matrices of Role::kOther. Biases and norm weights are not counted.
 double layer_matmul_parameters(const LayerProfile& profile, int64_t hidden_size);
 
 }  // namespace am::model

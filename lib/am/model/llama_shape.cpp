@@ -13,7 +13,7 @@ namespace {
 constexpr std::array<std::string_view, 5> kSizes = {
     "vocab_size", "hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads"};
 
-// Config keys, in addition to the five sizes, that are read and checked for a Llama config.
+// Config keys that the reader of a Llama config reads and checks, in addition to the five sizes.
 constexpr std::array<std::string_view, 22> kRead = {"model_type",
                                                     "num_key_value_heads",
                                                     "head_dim",
@@ -37,8 +37,8 @@ constexpr std::array<std::string_view, 22> kRead = {"model_type",
                                                     "rope_type",
                                                     "original_max_position_embeddings"};
 
-// Config keys that affect neither shapes nor the FLOPs of a step: metadata of the file, settings of
-// text generation, constant factors, limits on logits.
+// Config keys that affect neither shapes nor the FLOPs of a step, for example metadata of the file,
+// settings of text generation, constant factors and limits on logits.
 constexpr std::array<std::string_view, 78> kNoShape = {
     "architectures", "auto_map", "transformers_version", "name_or_path", "tokenizer_class",
     "prefix", "use_cache", "pretraining_tp", "quantization_config", "gradient_checkpointing",
@@ -81,9 +81,9 @@ constexpr std::array<Neutral, 15> kNeutral = {{{"use_bias", false},
                                                {"parallel_attn", false},
                                                {"use_parallel_residual", false}}};
 
-// Causal models of transformers whose layers differ from Llama's, while their config keys are the
-// same. They have norms without weights (olmo), LayerNorm (orion), or biases and fused projections
-// (chatglm, baichuan, internlm2).
+// Values of model_type in transformers whose config keys are Llama's, but whose layers differ:
+// norms without weights (olmo), LayerNorm (orion), or biases and fused projections (chatglm,
+// baichuan, internlm2).
 constexpr std::array<std::string_view, 5> kSilentlyOther = {"olmo", "orion", "chatglm", "baichuan",
                                                             "internlm2"};
 
@@ -100,7 +100,7 @@ bool is_token_or_dropout(std::string_view key) {
   return false;
 }
 
-// Whether the value of an unknown key has no effect: null and an empty list enable no feature.
+// Whether a key with this value enables no feature: the value is null or an empty list.
 bool says_nothing(const Json& value) {
   return value.is_null() || (value.is_array() && value.empty());
 }
@@ -124,11 +124,11 @@ std::vector<std::string> foreign_keys(const ConfigReader& reader) {
   return keys;
 }
 
-// Returns an entry of layer_types that is neither full nor sliding-window attention, for example
-// "conv", or an empty string if there is none.
+// Returns the first entry of layer_types that is neither "full_attention" nor "sliding_attention",
+// for example "conv". Returns an empty string if there is no other entry.
 std::string other_layer_type(const ConfigReader& reader) {
   const Json& types = reader.raw("layer_types");
-  if (!types.is_array()) return {};  // a wrong type is reported when the key is read
+  if (!types.is_array()) return {};  // the reader of the key reports the wrong type
   for (const Json& type : types) {
     if (type != "full_attention" && type != "sliding_attention") return type.dump();
   }

@@ -1,12 +1,13 @@
 // Decides whether a config of an unknown model_type may be planned as a Llama decoder.
 //
-// Note [Unknown model types]: many models have Llama's config keys and layers under another name.
-// Other models have Llama's config keys but different layers. Most of these add keys that show the
-// difference, and a few do not. Planning such models as Llama gave parameter counts that were wrong
-// by up to a factor of six. Therefore a config may be planned as Llama only if each of its keys is
-// understood or known not to affect a shape, and if its model_type is not listed among those with
-// different layers but the same keys. scripts/fixtures/check_unknown_families.py checks this for
-// every causal model of transformers.
+// Note [Unknown model types]: many models have Llama's config keys and layers under another
+// model_type. Other models have Llama's config keys but different layers. Most models with
+// different layers add keys that show the difference; a few do not. The parameter counts of these
+// few models, planned as Llama, were wrong by up to a factor of six. Therefore a config may be
+// planned as Llama only if each of its keys is understood or known to affect no shape, and if its
+// model_type is not in the list of models with Llama's keys but different layers.
+// scripts/fixtures/check_unknown_families.py compares the parameter counts for every causal model
+// of transformers.
 #pragma once
 
 #include <string>

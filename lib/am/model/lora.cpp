@@ -38,7 +38,7 @@ std::string_view why_not(const ModuleSpec& module) {
     case ModuleKind::kLinear:
       break;
   }
-  return "has the embedding's weight";  // the only other case: a head that is tied to the embedding
+  return "has the embedding's weight";  // kLinear: only a tied head cannot have an adapter
 }
 
 using Visit = std::function<void(const ModuleSpec& module, const std::string& name)>;
@@ -64,8 +64,8 @@ class Adapting {
       if (is_target(module, module.name)) module.adapter = adapter_;
     }
     const std::vector<LayerSpec> before = std::exchange(spec_.kinds, {});
-    // Maps a layer kind of the description without adapters, and a flag for each of its modules
-    // (whether it is a target), to the layer kind with adapters.
+    // Maps {index of a layer kind without adapters, flag for each module: whether it is a target}
+    // to the index of the layer kind with adapters.
     std::map<std::pair<int, std::vector<bool>>, int> kind_of;
     for (size_t i = 0; i < spec_.kind_of_layer.size(); ++i) {
       int& kind = spec_.kind_of_layer[i];

@@ -1,13 +1,14 @@
-// Adds low-rank adapters (LoRA; Hu et al., 2021) to the description of a model: for each target
-// module with a matrix W, matrices A [rank, in] and B [out, rank] are trained, and the module
-// computes
+// Adds low-rank adapters (LoRA; Hu et al., 2021) to the description of a model. For each target
+// module with a matrix W [out, in], matrices A [rank, in] and B [out, rank] are trained, and the
+// module computes
 //
 //   y = W x + alpha / rank * B (A x)
 //
-// DoRA (Liu et al., 2024) also trains a magnitude m per output. With s = alpha / rank, V = W + s B
-// A, and |V| the 2-norms of V's rows, which are constants in backward:
+// DoRA (Liu et al., 2024) also trains a magnitude m [out], and the module computes
 //
-//   y = m / |V| * (V x)
+//   y = m / |V| * (V x)   with V = W + alpha / rank * B A
+//
+// |V| [out] contains the 2-norms of V's rows. Backward treats |V| as a constant.
 //
 //   Inventory inventory = build_inventory(with_lora(describe(config), {16, 2.0, {"q_proj"}}));
 //   // "model.layers.0.self_attn.q_proj.weight", "...q_proj.lora_A.weight", "...lora_B.weight"
@@ -28,9 +29,9 @@ namespace am::model {
 struct LoraConfig {
   int64_t rank = 0;    // rank of the matrices A and B; 0: the model has no adapters
   double scale = 1.0;  // factor of the adapter's output: alpha / rank; rsLoRA: alpha / sqrt(rank)
-  // Each entry is interpreted as in PEFT: as the end of module names (for example "q_proj" or
-  // "self_attn.q_proj"), as a glob that must match complete names, or as "all-linear", which
-  // matches every module that can have an adapter, except the head.
+  // Each entry is the end of module names (for example "q_proj" or "self_attn.q_proj"), a glob that
+  // must match complete names, or "all-linear". As in PEFT, "all-linear" matches every module that
+  // can have an adapter, except the head.
   std::vector<std::string> target_modules;
   double dropout = 0.0;
   // Modules whose own weights are trained, in addition to the adapters. Each entry is the end of
@@ -42,17 +43,18 @@ struct LoraConfig {
 // Whether an entry of `modules_to_save` matches the module.
 bool is_saved(const std::vector<std::string>& modules_to_save, std::string_view module);
 
-// Returns the description with an AdapterSpec in each target module. If layers of one kind have
-// different targets, they become different kinds. Ignores entries of target_modules without effect,
-// which find_bad_targets() reports.
+// Returns the description with an AdapterSpec in each target module. Layers of one kind with
+// different targets become different kinds. Ignores the entries of target_modules that
+// find_bad_targets() reports.
 DecoderSpec with_lora(DecoderSpec spec, const LoraConfig& lora);
 
-// Whether the module can have an adapter. Linear layers that every token passes can have one,
-// except a head whose weight is tied to the embedding and modules of role kOther. Embeddings,
-// norms, routers and routed experts cannot.
+// Whether the module can have an adapter: a linear layer that every token passes, or the gate of
+// the shared experts (Role::kSharedWeigher). A head whose weight is tied to the embedding and
+// modules of role kOther cannot have an adapter, nor can embeddings, norms, routers and routed
+// experts.
 bool can_have_adapter(const ModuleSpec& module);
 
-// An entry of target_modules or modules_to_save without effect.
+// An invalid entry of target_modules or modules_to_save.
 struct BadTarget {
   std::string target;
   // Name of a module that the entry matches; absent: the entry matches no module.
@@ -65,7 +67,8 @@ std::vector<BadTarget> find_bad_targets(const DecoderSpec& spec, const LoraConfi
 // Returns the entries of modules_to_save that match no module with a weight, or that match a module
 // with an adapter. `spec` is the result of with_lora().
 std::vector<BadTarget> find_bad_saved(const DecoderSpec& spec, const LoraConfig& lora);
-// Returns the last name component of each module that can have an adapter, for example "q_proj".
+// Returns the last name component of each module that can have an adapter, for example "q_proj",
+// without duplicates.
 std::vector<std::string> legal_targets(const DecoderSpec& spec);
 
 }  // namespace am::model

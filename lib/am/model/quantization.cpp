@@ -6,8 +6,8 @@ namespace am::model {
 
 namespace {
 
-// Config keys that describe a quantisation: that of transformers, and that of older files of the
-// compressed-tensors library.
+// Config keys that describe a quantisation: the key of transformers, and the key in older files of
+// the compressed-tensors library.
 constexpr std::array<const char*, 2> kKeys = {"quantization_config", "compression_config"};
 
 }  // namespace

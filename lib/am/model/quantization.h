@@ -7,9 +7,9 @@
 
 namespace am::model {
 
-// Returns the quantisation method that the text of a config.json names: quant_method of
-// quantization_config, or of compression_config in older files. Returns "unknown" if this object
-// has no quant_method, and an empty string if the config has neither object or is not JSON.
+// Returns the quantisation method in the text of a config.json: the text quant_method in the object
+// quantization_config, or in compression_config (older files). Returns "unknown" if the object has
+// no quant_method. Returns an empty string if the config has neither object or is not JSON.
 std::string quantization_of(const std::string& config_text);
 
 // Removes the quantisation keys from the config.

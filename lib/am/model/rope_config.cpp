@@ -32,9 +32,9 @@ double required_number(ConfigReader& reader, std::string_view key, double low, d
   return reader.number(key, low, high).value_or(1.0);
 }
 
-// Returns original_max_position_embeddings. If both the config (`outer`) and the object that
-// describes the rotary embedding (`details`) have the key, the config's value applies, as in
-// transformers' class of Phi-3.
+// Returns original_max_position_embeddings: the value in the config (`outer`) or, if absent, in the
+// object that describes the rotary embedding (`details`), as in transformers' class of Phi-3. If
+// both are absent, returns `max_position_embeddings`.
 int64_t read_original_length(ConfigReader& outer, ConfigReader& details,
                              int64_t max_position_embeddings) {
   constexpr std::string_view kKey = "original_max_position_embeddings";
@@ -64,7 +64,7 @@ void read_extension(ConfigReader& details, int64_t max_position_embeddings, Rope
 }
 
 void read_yarn(ConfigReader& details, RopeConfig& rope) {
-  // As in transformers' class, the values null and 0 select the default.
+  // As in transformers, null and 0 select the default.
   const auto or_class = [&](std::string_view key, double of_class) {
     const double value = details.number(key, 0.0, kMaxFactor).value_or(0.0);
     return value == 0.0 ? of_class : value;
@@ -76,8 +76,8 @@ void read_yarn(ConfigReader& details, RopeConfig& rope) {
   rope.truncate = details.boolean("truncate").value_or(true);
 }
 
-// Reads a list of longrope's frequency divisors, which must have `count` numbers, one per
-// frequency.
+// Reads a list of longrope's frequency divisors: `count` positive numbers, one per frequency. Adds
+// an error and returns an empty list if the value is anything else.
 std::vector<double> read_factors(ConfigReader& details, std::string_view key, int64_t count) {
   const Json& list = details.raw(key);
   std::vector<double> factors;
@@ -99,7 +99,7 @@ void read_partial(ConfigReader& reader, RopeConfig& rope) {
   rope.rotated_part = reader.number("partial_rotary_factor", 0.0, 1.0).value_or(rope.rotated_part);
 }
 
-// Reads one rotary embedding from the object `details`, which is inside the config `outer`.
+// Reads one rotary embedding from the object `details` in the config `outer`.
 void read_details(ConfigReader& outer, ConfigReader& details, const ModelConfig& config,
                   RopeConfig& rope) {
   read_partial(details, rope);

@@ -6,8 +6,8 @@
 //   const LayerSpec& layer = spec.layer(0);
 //   layer.find(Role::kAttentionOut)->name;   // "self_attn.o_proj", "attn.c_proj", ...
 //
-// The LayerSpec of a family's layers is defined by the family's file in families/. No other file
-// contains knowledge about the layers of a family.
+// A family's file in families/ defines the LayerSpec of the family's layers. All other code reads
+// the properties of the layers from this description.
 #pragma once
 
 #include <cstdint>
@@ -20,15 +20,15 @@
 
 namespace am::model {
 
-// Initialisation of a parameter. kFanIn is uniform in +-1 / sqrt(columns), the default of
-// torch.nn.Linear.
+// Initialisation of a parameter. kFanIn is the default of torch.nn.Linear: uniform in
+// [-1 / sqrt(n), 1 / sqrt(n)] for a matrix with n columns.
 enum class Init { kNormal, kOnes, kZeros, kFanIn };
 
 // Kind of a module, which determines the tensor-parallel styles that can be applied to it.
 enum class ModuleKind {
   kEmbedding,
   kLinear,      // a linear layer that every token passes, for example of the shared experts
-  kNorm,        // a norm over the hidden state, or over queries or keys
+  kNorm,        // a norm over the hidden state, over queries or keys, or over low-rank vectors
   kExpert,      // a matrix of a routed expert, or the matrices of all experts in one tensor
   kRouter,      // computes scores of routed experts, or the weight of shared experts
   kHeadVector,  // one value per query head (attention sinks); sharded with the queries
@@ -70,7 +70,7 @@ enum class Role : uint8_t {
   kDown,
   // Experts.
   kRouter,
-  kRouterCorrection,
+  kRouterCorrection,  // one bias per expert, which affects only the choice of experts
   kExpertGate,
   kExpertUp,
   kExpertGateUp,
@@ -78,25 +78,25 @@ enum class Role : uint8_t {
   kSharedGate,
   kSharedUp,
   kSharedDown,
-  kSharedWeigher,
-  // Part of a layer that only am-plan knows, for example a matrix of a Mamba layer or a gate of
-  // attention's output. A layer may have several.
+  kSharedWeigher,  // computes the gate of the shared experts' output: one number per token
+  // A part of a layer that am-plan counts and am-run does not support, for example a matrix of a
+  // Mamba layer or a gate of attention's output. A layer may have several modules of this role.
   kOther,
 };
 inline constexpr size_t kRoles = static_cast<size_t>(Role::kOther) + 1;
 
-// Kind of values that a module reads or returns. A module's input and output kinds determine how
-// tensor parallelism cuts the module, and on which ranks its gradients are complete.
+// Kind of values that a module reads or returns. The kinds of a module's input and output determine
+// how tensor parallelism cuts the module, and on which ranks its gradients are complete.
 enum class Space : uint8_t {
-  kIds,
-  kHidden,    // the residual stream
-  kLatent,    // low-rank vectors of latent attention, shared by all heads
-  kHeads,     // query heads
-  kKeyHeads,  // key and value heads
-  kWide,      // intermediate activations of the feed-forward
-  kRouted,    // hidden states of the tokens that are routed to one expert
-  kScores,    // one number per expert for each token
-  kVocabulary,
+  kIds,         // token ids or positions
+  kHidden,      // the residual stream
+  kLatent,      // low-rank vectors of latent attention, shared by all heads
+  kHeads,       // query heads
+  kKeyHeads,    // key and value heads
+  kWide,        // intermediate activations of the feed-forward
+  kRouted,      // hidden states of the tokens that are routed to one expert
+  kScores,      // for each token, one number per expert, or one number for the shared experts
+  kVocabulary,  // logits
 };
 
 // Formula of a norm. With the normalised input x^ and a function cast() that converts to the dtype
@@ -141,10 +141,12 @@ struct ModuleSpec {
   Space from = Space::kHidden;
   Space to = Space::kHidden;
   std::vector<Slice> slices = {};  // slices of a fused matrix; empty: the matrix is not fused
-  int64_t grain = 1;   // tp may cut `out` only at multiples of this, for example of a head's width
-  int64_t copies = 1;  // number of experts that have this module; 1 outside of routed experts
-  // The weight has a leading dim [copies, ...]: the matrices of all experts are one tensor, or a
-  // vector is stored as one row.
+  int64_t grain = 1;  // tp may cut `out` only at multiples of `grain`, for example a head's width
+  // Number of equal modules that this description stands for: the experts of a layer, or the
+  // channels of a convolution. 1 for all other modules.
+  int64_t copies = 1;
+  // Whether one tensor with a leading dim [copies, ...] contains all copies, for example the
+  // matrices of all experts. With copies = 1, a vector is stored as one row.
   bool stacked = false;
   int64_t leading_ones = 0;  // number of leading dims of size 1 of a weight that is not stacked
   // The matrices of all experts are one matrix: the rows of the first expert, then those of the
@@ -158,7 +160,8 @@ struct ModuleSpec {
   std::string_view leaf = "weight";
   std::optional<AdapterSpec> adapter = {};
 
-  // Return the number of elements of the weight and of the bias, over all copies.
+  // These functions return the number of elements of the weight, of the bias, and of both together,
+  // over all copies.
   int64_t weight_numel() const;
   int64_t bias_numel() const;
   int64_t numel() const { return weight_numel() + bias_numel(); }
@@ -170,8 +173,8 @@ struct ModuleSpec {
 
 // Both sizes of a matrix must be multiples of this number for products in FP8.
 inline constexpr int64_t kFp8Multiple = 16;
-// Returns whether a plan's key strategy.fp8 applies to the module: it is a matrix of attention or
-// of a dense feed-forward, and its sizes are multiples of kFp8Multiple.
+// Returns whether a plan's key strategy.fp8 applies to the module: the module is a matrix of
+// attention or of a dense feed-forward, and both sizes of the matrix are multiples of kFp8Multiple.
 bool multiplies_in_fp8(const ModuleSpec& module);
 
 struct AttentionSpec {
@@ -181,14 +184,16 @@ struct AttentionSpec {
   int64_t v_width = 0;    // width of a head's values
   double scale = 1.0;     // factor of the attention scores
   std::optional<double> softcap = {};  // a softcap c replaces each score by c * tanh(score / c)
-  // Number of positions that a token attends to, itself included; absent: all earlier positions.
+  // Number of positions that a token attends to, itself included; absent: itself and all earlier
+  // positions.
   std::optional<int64_t> window = {};
-  std::optional<double> alibi = {};  // ALiBi's last slope is 2^-alibi; absent: no ALiBi
+  std::optional<double> alibi = {};  // ALiBi's smallest slope is 2^-alibi; absent: no ALiBi
   bool sinks = false;
   bool latent = false;
-  bool norms_span_heads = false;   // norms of queries and keys are over all heads together
+  bool norms_span_heads = false;   // norms of queries and keys normalise all heads together
   bool norms_follow_rope = false;  // norms of queries and keys are applied after the rotation
-  bool gated = false;        // the query matrix also returns a gate for each element of the output
+  // Whether the query matrix also returns a gate for each element of attention's output.
+  bool gated = false;
   int64_t rotated = 0;       // number of elements of qk_width that RoPE rotates
   bool interleaved = false;  // RoPE pairs element 2i with 2i + 1, not i with i + rotated/2
   int rope = 0;              // index into DecoderSpec::ropes; -1: no RoPE
@@ -200,8 +205,9 @@ struct AttentionSpec {
   bool operator==(const AttentionSpec&) const = default;
 };
 
-// Activation function of the MLP. kGeluTanh is called "gelu_new" or "gelu_pytorch_tanh" in configs,
-// and kRelu2, the square of ReLU, "relu2". Models with kOther can be planned, but not run.
+// Activation function of the MLP. Configs call kGeluTanh "gelu_new" or "gelu_pytorch_tanh". kRelu2
+// is the square of ReLU. kClampedSilu is described at LayerSpec::activation_alpha. am-plan can plan
+// models with kOther, but am-run cannot run them.
 enum class Activation : uint8_t { kSilu, kGeluTanh, kGeluErf, kRelu, kRelu2, kClampedSilu, kOther };
 
 struct RouterSpec {
@@ -217,7 +223,7 @@ struct RouterSpec {
   int64_t topk_groups = 1;
   bool group_by_two_best = false;
   bool normalise = false;  // the weights of a token's top-k experts are normalised to sum to 1
-  // Epsilon, added to the sum of weights by which normalisation divides.
+  // Normalisation divides each weight by the sum of the token's weights plus this epsilon.
   double normalise_eps = 0.0;
   double scale = 1.0;  // factor of the routing weights, after normalisation
 
@@ -226,11 +232,13 @@ struct RouterSpec {
 
 // How attention, feed-forward and their norms are connected to the residual stream.
 enum class Residual : uint8_t {
-  kPreNorm,
-  kPostNorm,  // norms are applied to the outputs of attention and feed-forward
+  kPreNorm,  // norms are applied to the inputs of attention and feed-forward
+  // Norms are applied to the outputs of attention and feed-forward. In openai-gpt, which only
+  // am-plan supports, norms are applied to the sums with the residual stream.
+  kPostNorm,
   kSandwich,  // norms are applied to the inputs and to the outputs of attention and feed-forward
-  kParallelOneNorm,
-  kParallelTwoNorms,
+  kParallelOneNorm,   // attention and feed-forward read the output of the same norm
+  kParallelTwoNorms,  // attention and feed-forward read the same input, each through its own norm
 };
 
 struct LayerSpec {
@@ -238,11 +246,11 @@ struct LayerSpec {
   double residual_scale = 1.0;  // factor of the outputs of attention and feed-forward
   AttentionSpec attention;
   Activation activation = Activation::kSilu;
-  // For kClampedSilu: with g = min(gate, limit) and u = clamp(up, -limit, limit), the activation is
-  // (u + 1) g sigmoid(alpha g).
+  // Constants alpha and limit of kClampedSilu. With g = min(gate, limit) and
+  // u = clamp(up, -limit, limit), the activation is (u + 1) g sigmoid(alpha g).
   double activation_alpha = 0.0;
   double activation_limit = 0.0;
-  bool gated = true;  // the MLP has gate, up and down; otherwise only up and down
+  bool gated = true;  // the MLP has gate, up and down matrices; otherwise only up and down
   std::optional<RouterSpec> router = {};  // absent: the layer has no routed experts
   std::vector<ModuleSpec> modules = {};   // modules in the order of torch's named_parameters()
 
@@ -260,7 +268,7 @@ struct LayerSpec {
   bool operator==(const LayerSpec&) const = default;
 };
 
-// Names of the modules around a decoder's layers, and of the list of layers.
+// Names of the modules before and after a decoder's layers, and of the list of layers.
 struct ModuleNames {
   std::string_view embedding = "model.embed_tokens";
   std::string_view positions = "";       // embedding of learned positions; empty: there is none
@@ -277,19 +285,21 @@ using RopeSpec = RopeConfig;
 struct DecoderSpec {
   std::vector<LayerSpec> kinds;    // distinct descriptions of layers, in order of first appearance
   std::vector<int> kind_of_layer;  // for each layer: the index of its description in `kinds`
-  std::vector<ModuleSpec> before;  // modules before the layers: the embedding, learned positions
-  std::vector<ModuleSpec> after;   // modules after the layers: the final norm and the head
+  // Modules before the layers: the embedding and, if the model has them, learned positions and the
+  // embedding's norm.
+  std::vector<ModuleSpec> before;
+  std::vector<ModuleSpec> after;  // modules after the layers: the final norm and the head
   ModuleNames names;
   // Rotary embeddings. If there are two, the second applies to layers with a sliding window and the
   // first to all other layers.
   std::vector<RopeSpec> ropes;
-  double embedding_scale = 1.0;
+  double embedding_scale = 1.0;            // factor of the embeddings
   bool rounds_embedding_scale = false;     // embedding_scale is rounded to the computation's dtype
-  int64_t positions_offset = 0;            // row of the learned position 0
+  int64_t positions_offset = 0;            // row of position 0 in the table of learned positions
   std::optional<int64_t> padding_id = {};  // token whose embedding row gets no gradient
-  std::optional<double> logit_softcap = {};
-  double logit_scale = 1.0;  // factor of the logits
-  bool tied = false;         // the head has no weight of its own and uses the embedding's
+  std::optional<double> logit_softcap = {};  // a softcap c replaces each logit x by c * tanh(x / c)
+  double logit_scale = 1.0;                  // factor of the logits
+  bool tied = false;  // the head has no weight of its own and uses the embedding's
 
   const LayerSpec& layer(int64_t layer) const {
     return kinds[static_cast<size_t>(kind_of_layer[static_cast<size_t>(layer)])];
@@ -301,17 +311,18 @@ struct DecoderSpec {
 };
 
 DecoderSpec describe(const ModelConfig& config);
-// Returns the description of one layer. `layer` must be in [0, num_hidden_layers).
+// Returns the description of the layer with index `layer`, in [0, num_hidden_layers).
 LayerSpec describe(const ModelConfig& config, int64_t layer);
 
 // Returns the slopes of ALiBi (Press et al., 2022), one per query head. If the number n of heads is
-// a power of two, the slopes are 2^(-exponent * i / n) for i = 1 .. n. Otherwise they are the first
-// n slopes of the next power of two m in the order i = 2, 4, .. m, 1, 3, .. m - 1.
+// a power of two, the slopes are 2^(-exponent * i / n) for i = 1 .. n. Otherwise, with the next
+// power of two m, the slopes are the first n values of 2^(-exponent * i / m) for i = 2, 4, .. m,
+// 1, 3, .. m - 1.
 std::vector<double> alibi_slopes(int64_t heads, double exponent);
 
 // Returns the number of weights that one token is multiplied with in the layer: those of the
-// projections, the dense feed-forward, the experts to which the token is routed, the shared experts
-// and the router. Biases and norm weights are not counted.
+// projections, the dense feed-forward, the experts to which the token is routed, the shared
+// experts, the router and the matrices of role kOther. Biases and norm weights are not counted.
 double matmul_parameters(const LayerSpec& layer);
 
 }  // namespace am::model

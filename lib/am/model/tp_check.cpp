@@ -20,7 +20,7 @@ std::string style_text(const TpModule& module) {
   return module.style.has_value() ? cat("\"", to_string(*module.style), "\"") : "no style";
 }
 
-// Adds errors to `found`, each message only once, so that a mistake in eighty layers is one error.
+// Adds errors to `found`, and drops repeated messages: a mistake in all layers becomes one error.
 class Reporter {
  public:
   Reporter(const TpPlan& plan, const Span& where, Diagnostics& found)
@@ -45,8 +45,8 @@ class Reporter {
   std::set<std::string> seen_;
 };
 
-// Whether the module is a fused matrix whose slices are cut separately: queries, keys and values in
-// one matrix, or gate and up in one.
+// Whether the module is a fused matrix whose slices are cut separately: a matrix of queries, keys
+// and values, or a matrix of gate and up.
 bool is_packed(const TpModule& module) {
   return !module.spec->slices.empty() &&
          (module.role() == Role::kQkv || module.role() == Role::kGateUp ||
@@ -117,8 +117,9 @@ void check_style(const TpModule& module, Reporter& report) {
 }
 
 // Returns the roles of the modules whose outputs a module of role `role` reads. The attention
-// output projection reads queries, keys and values; the down projection reads gate and up. Returns
-// an empty list for modules that read the hidden state or an input that is never sharded.
+// output projection reads queries, keys and values. The down projections of the dense feed-forward
+// and of the shared experts read gate and up. Returns an empty list for modules that read the
+// hidden state or an input that tp never shards.
 std::initializer_list<Role> feeders_of(Role role) {
   static constexpr std::initializer_list<Role> kAttention = {
       Role::kQuery, Role::kKey, Role::kValue, Role::kQueryUp, Role::kKeyValueUp, Role::kQkv};
@@ -136,8 +137,8 @@ std::initializer_list<Role> feeders_of(Role role) {
   }
 }
 
-// Whether the attention output projection or the dense down projection reads the output of this
-// role's module.
+// Whether the attention output projection or the dense down projection reads the output of a module
+// of this role.
 bool feeds(Role role) {
   for (const Role consumer : {Role::kAttentionOut, Role::kDown}) {
     const auto feeders = feeders_of(consumer);
@@ -146,8 +147,9 @@ bool feeds(Role role) {
   return false;
 }
 
-// Checks that the `producers`, whose outputs `last` reads, are all sharded or all replicated, and
-// that the style of `last` fits. The producers are queries, keys and values, or gate and up.
+// Checks that the outputs of the `producers` are all sharded or all replicated, and that the style
+// of `last`, which reads these outputs, fits. The producers are the projections to queries, keys
+// and values, or gate and up.
 void check_pair(const std::vector<const TpModule*>& producers, const TpModule& last,
                 Reporter& report) {
   const TpModule& first = *producers.front();
@@ -218,9 +220,9 @@ void check_sequence_parallel(const TpPlan& plan, const TpModule& module, Reporte
   const char* needed = nullptr;
   if (hidden_norm && module.style != TpStyle::kSequenceParallel) needed = "sequence_parallel";
   if (consumes && !sums) needed = "rowwise";
-  // With sequence parallelism, column-wise modules must gather the tokens: attention needs the
-  // complete sequence, and the row-wise module that follows sums products of the same tokens over
-  // all ranks.
+  // With sequence parallelism, queries, keys, values, gate and up must gather the tokens, as
+  // column-wise styles do. Attention needs the complete sequence, and the row-wise modules after
+  // attention, gate and up sum partial outputs of the same tokens over all ranks.
   if (feeds(module.role()) && !gathers) {
     needed = is_packed(module) ? "packed_colwise" : "colwise";
   }
@@ -275,7 +277,8 @@ TpModules::TpModules(const Inventory& inventory) : spec_(inventory.spec) {
     }
     modules_.back().parameters.push_back(static_cast<int>(i));
   }
-  // A tied head has no parameters, but it is in the list because rules may match its name.
+  // A tied head without a bias has no parameters. The list contains it because rules may match its
+  // name.
   const ModuleSpec* head = spec_.find(Role::kHead);
   if (head->tensors() == 0) add(head->name, head, -1);
 }

@@ -17,7 +17,8 @@ struct TpModule {
   std::string name;
   const ModuleSpec* spec = nullptr;
   int layer = -1;
-  std::vector<int> parameters;  // indices into Inventory::parameters; empty for a tied head
+  // Indices into Inventory::parameters; empty for a tied head without a bias.
+  std::vector<int> parameters;
   // Style and index of the plan's last rule that matches the module. If no rule matches, `style` is
   // absent and `rule` is -1.
   std::optional<TpStyle> style;
@@ -25,15 +26,17 @@ struct TpModule {
 
   Role role() const { return spec->role; }
   ModuleKind kind() const { return spec->kind; }
-  // Whether the module is q_norm or k_norm. If the projection before the norm is sharded, the norm
-  // reads only some of the heads on each rank.
+  // Whether the module is a norm over query or key heads. If the projection before the norm is
+  // sharded, the norm reads only some of the heads on each rank.
   bool is_head_norm() const;
+  // Whether the module's output is sharded over tp on its last dim.
   bool has_cut_output() const {
     return style == TpStyle::kColwise || style == TpStyle::kPackedColwise;
   }
 };
 
-// All modules of a model, including every expert's modules. The inventory must outlive this object.
+// All modules of a model that have parameters, including every expert's modules, and the head, even
+// if it has no parameters because it is tied. The inventory must outlive this object.
 class TpModules {
  public:
   explicit TpModules(const Inventory& inventory);
@@ -46,7 +49,7 @@ class TpModules {
   // role of routed experts, returns the first expert's module. Returns null if there is no such
   // module.
   const TpModule* find(int layer, Role role) const;
-  // Returns the attention of the module's layer.
+  // Returns the attention of the module's layer. The module must belong to a layer.
   const AttentionSpec& attention_of(const TpModule& module) const {
     return spec_.layer(module.layer).attention;
   }
@@ -54,7 +57,8 @@ class TpModules {
   // these heads: the matrix of queries or keys, or the fused matrix. Returns null for all other
   // modules.
   const TpModule* projection_of(const TpModule& module) const;
-  // Whether the heads that projection_of() computes are sharded over tp.
+  // Whether the output of the module's projection_of() is sharded over tp. False if projection_of()
+  // returns null.
   bool heads_are_cut(const TpModule& module) const;
 
  private:
@@ -63,8 +67,9 @@ class TpModules {
   std::map<std::pair<int, Role>, size_t> by_role_;
 };
 
-// Adds errors of the rules "tp.style" and "tp.pair". A mistake in many layers is reported once. If
-// a rule of the plan is not from a file, its errors cite `where`, the location of the plan.
+// Adds the errors "tp.style" and "tp.pair", which resolve_tp_plan() describes. A mistake in many
+// layers is reported once. Errors of a plan's rule that does not come from a file cite `where`, the
+// location of the plan.
 void check_tp_modules(const TpPlan& plan, const TpModules& modules, const Span& where,
                       Diagnostics& found);
 

@@ -1,14 +1,17 @@
-// Derives a tensor-parallel plan from the description of a model: each role of a module has one
-// style.
+// Derives a tensor-parallel plan from the description of a model. The role of a module determines
+// the module's style.
 //
 // The styles follow NeMo AutoModel's TP plans: the embedding is cut over the vocabulary; queries,
 // keys, values, gate and up are column-wise, and the modules after them are row-wise; the head is
 // cut over the vocabulary and its output stays sharded. With sequence parallelism the norms run on
-// sequence shards. Differences from AutoModel: gradients of norms over query and key heads are
-// summed over tp; fused matrices are cut slice by slice; latent attention is cut after its low-rank
-// vectors, whereas AutoModel's plans replicate its attention. Experts and routers are replicated
-// over tp, and each rank applies them to its part of the tokens; only expert parallelism shards the
-// experts.
+// sequence shards.
+//
+// The plans differ from AutoModel's in three points. Gradients of norms over query and key heads
+// are summed over tp. Fused matrices are cut slice by slice. The projections from the low-rank
+// vectors of latent attention are cut, whereas AutoModel replicates latent attention.
+//
+// Experts and routers are replicated over tp, and each rank applies them to its part of the tokens.
+// Only expert parallelism shards the experts.
 #include <algorithm>
 #include <array>
 
@@ -54,14 +57,14 @@ Style attention_style(const LayerSpec& layer, Role role) {
     case Role::kAttentionOut:
       return TpStyle::kRowwise;
     case Role::kQkv:
-      // With kByKeyHead, the rows of each key head are adjacent to those of its query heads, so
-      // that cutting the matrix once shards queries, keys and values. With kConcatenated, the three
+      // With kByKeyHead, the rows of each key head are adjacent to those of its query heads. One
+      // cut of the matrix therefore shards queries, keys and values. With kConcatenated, the three
       // slices are cut separately.
       return layer.attention.fused == AttentionSpec::Fused::kByKeyHead ? TpStyle::kColwise
                                                                        : TpStyle::kPackedColwise;
     case Role::kQueryNorm:
     case Role::kKeyNorm:
-      // A norm with weights for each head needs no rule, because it is sharded like the heads.
+      // A norm over all heads together needs no rule, because its weight is sharded like the heads.
       return layer.attention.norms_span_heads ? Style() : TpStyle::kReplicatedWithGradAllreduce;
     default:
       return TpStyle::kColwise;
@@ -112,8 +115,8 @@ Style outer_style(const ModuleSpec& module, bool sequence_parallel) {
       return sequence_parallel && module.tensors() > 0 ? Style(TpStyle::kSequenceParallel)
                                                        : std::nullopt;
     case Role::kHead:
-      // A tied head uses the embedding's weight, which is cut over the vocabulary, and needs no
-      // rule.
+      // A tied head without a bias needs no rule: it uses the embedding's weight, which is cut over
+      // the vocabulary.
       return module.tensors() > 0 ? Style(TpStyle::kColwise) : std::nullopt;
     default:
       return std::nullopt;

@@ -31,8 +31,9 @@ bool matches_any(std::string_view pattern, const std::vector<TpModule>& modules)
                      [&](const TpModule& module) { return matches_module(pattern, module.name); });
 }
 
-// Returns a hint for a pattern that matches no module: the pattern names a parameter instead of its
-// module, or lacks "model.", or is similar to the name of a module.
+// Returns a hint for a pattern that matches no module: the module's name if the pattern names a
+// parameter, the pattern with "model." prepended if that matches, the nearest module name, or
+// otherwise an example of a pattern.
 std::string pattern_help(std::string_view pattern, const std::vector<TpModule>& modules) {
   for (const std::string_view leaf : {".weight", ".bias"}) {
     if (!ends_with(pattern, leaf)) continue;
@@ -105,9 +106,9 @@ std::optional<int> shard_dim(const TpModule& module, const ParameterSpec& parame
   return std::nullopt;
 }
 
-// Returns the number of KV heads if a projection, slice or norm weight of this role has KV heads,
-// otherwise 0. A KV head is never cut, but several ranks may store copies of it; a query head
-// belongs to one rank.
+// Returns the number of KV heads if a projection, slice or norm weight of this role belongs to KV
+// heads, otherwise 0. A KV head is never cut, but several ranks may store copies of the head. A
+// query head belongs to one rank.
 int64_t shared_heads(Role role, const AttentionSpec& attention) {
   const bool of_keys = role == Role::kKey || role == Role::kValue || role == Role::kKeyNorm;
   return of_keys && !attention.latent ? attention.key_heads : 0;
@@ -134,7 +135,7 @@ TpParameter cut_of(const TpModule& module, const TpModules& modules, const TpUse
   TpParameter out;
   out.style = module.style;
   out.shard_dim = shard_dim(module, parameter);
-  // Parameters with a value or row per head are sharded like the heads.
+  // Attention sinks and the weights of norms over all heads together are sharded like the heads.
   const bool of_heads = module.kind() == ModuleKind::kHeadVector || use.spans_heads;
   if (of_heads && use.heads_are_cut) out.shard_dim = 0;
   out.grad_sum_over_tp = parameter.adapter == AdapterPart::kNone

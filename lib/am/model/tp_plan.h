@@ -1,5 +1,5 @@
-// Represents tensor-parallel plans as data: the style in which each module is sharded, for each
-// model family, and the resulting sharding of the model's parameters.
+// Represents tensor-parallel plans as data. A plan assigns a style to modules of a model;
+// resolve_tp_plan() returns the resulting sharding of the model's parameters.
 //
 // Styles have the names of Hugging Face and PyTorch. A column-wise Linear stores Shard(0) of weight
 // and bias, and its output is sharded on the last dim. A row-wise Linear stores Shard(1) of the
@@ -39,8 +39,9 @@ std::optional<TpStyle> parse_tp_style(std::string_view name);
 const char* to_string(TpStyle style);
 const std::vector<std::string>& parallel_style_names();
 
-// Returns a hint for an unknown style name: the nearest known name, or that Hugging Face
-// transformers has this style but automesh does not support it.
+// Returns a hint for an unknown style name: a list of the known names, preceded by the nearest
+// known name if one is near. If Hugging Face transformers has a style of this name, the hint states
+// that automesh does not support it.
 std::string unknown_style_help(std::string_view name);
 
 struct TpRule {
@@ -48,7 +49,7 @@ struct TpRule {
   // projections of all layers.
   std::string pattern;
   TpStyle style;
-  Span where = {};  // line of the user's file with the rule; empty if it is not from a file
+  Span where = {};  // line of the rule in the user's file; empty if the rule is not from a file
 };
 
 struct TpPlan {
@@ -63,18 +64,21 @@ struct TpPlan {
 // stays sharded over the vocabulary, because the loss is vocabulary-parallel.
 TpPlan family_tp_plan(const ModelConfig& config, bool sequence_parallel);
 
-// A range of a parameter's sharded dim that is cut over tp separately, for example K of a fused
-// QKV.
+// A range of a parameter's sharded dim that is cut over tp separately, for example the keys of a
+// fused QKV matrix.
 struct TpSlice {
   int64_t offset = 0;
   int64_t length = 0;
-  int64_t heads = 0;  // number of KV heads, which must not be cut; 0: may be cut anywhere
+  // Number of KV heads in the slice; 0: the slice does not contain KV heads. A KV head is never
+  // cut: if there are more tp ranks than KV heads, several ranks store the same head.
+  int64_t heads = 0;
 };
 
 // How a tensor-parallel plan shards one parameter.
 struct TpParameter {
   std::optional<int> shard_dim;  // dim that is sharded over tp; absent: the parameter is replicated
-  std::vector<TpSlice> slices;   // slices of shard_dim; empty: one slice, which may be cut anywhere
+  // Slices of shard_dim that are cut separately; empty: shard_dim is one slice without KV heads.
+  std::vector<TpSlice> slices;
   // Whether the gradient must be summed over tp: the parameter is replicated, but each tp rank
   // computes only a part of the gradient.
   bool grad_sum_over_tp = false;
@@ -86,12 +90,13 @@ struct ResolvedTpPlan {
   std::vector<std::vector<std::string>> matches;  // for each rule: names of the modules it matches
 };
 
-// Applies the plan to the parameters of the model. If several rules match a module, the last one
-// applies. Adds an error for a rule that matches no module ("tp.pattern"), for a style that cannot
-// be applied to its module ("tp.style"), and for modules whose styles do not fit each other
-// ("tp.pair"). If a rule is not from a file, its errors cite `where`, the location of the plan.
+// Applies the plan to the parameters of the model. If several rules match a module, the last of
+// these rules applies. Adds an error for a rule that matches no module ("tp.pattern"), for a style
+// that cannot be applied to its module ("tp.style"), and for modules whose styles do not fit each
+// other ("tp.pair"). Errors of a rule that is not from a file cite `where`, the location of the
+// plan.
 //
-// grad_sum_over_tp is computed by gradient_sum.h, even if no rule has the style
+// The function gradient_sum() determines grad_sum_over_tp, even if no rule has the style
 // replicated_with_grad_allreduce. Values per head (attention sinks), and the weight of a norm over
 // all heads together, need no rule: they are sharded like the heads.
 ResolvedTpPlan resolve_tp_plan(const TpPlan& plan, const Inventory& inventory, const Span& where,

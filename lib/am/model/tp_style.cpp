@@ -14,7 +14,7 @@ struct StyleName {
   TpStyle style;
 };
 
-// Legal names of the styles. The first name of each style is the one that is printed.
+// Legal names of the styles. to_string() returns the first name of each style.
 constexpr std::array<StyleName, 10> kStyleNames = {{
     {"colwise", TpStyle::kColwise},
     {"rowwise", TpStyle::kRowwise},
@@ -28,7 +28,8 @@ constexpr std::array<StyleName, 10> kStyleNames = {{
     {"embedding_rowwise", TpStyle::kRowwiseRep},
 }};
 
-// Styles of Hugging Face, for fused projections and experts, that are not supported here.
+// Styles of Hugging Face transformers that automesh does not support, in addition to the styles
+// whose names begin with "ep_" or "megamoe_".
 constexpr std::array<std::string_view, 13> kForeignStyles = {
     "packed_rowwise", "local_packed_rowwise",
     "local_colwise",  "local_rowwise",

@@ -8,8 +8,8 @@
 
 namespace am::nn {
 
-// Seed, step and tokens of one training batch. Together with a module's name, they determine the
-// module's dropout mask.
+// Seed, step and tokens of one training batch. These values and a module's name together determine
+// the module's dropout mask.
 struct DropoutPass {
   uint64_t seed = 0;
   uint64_t step = 0;
@@ -33,9 +33,9 @@ class DropoutScope {
 };
 
 struct AdapterDropout {
-  double p = 0.0;
+  double p = 0.0;            // probability of dropping an element
   uint64_t module = 0;       // hash of the module's name
-  int64_t first_column = 0;  // first column of A that this rank holds; 0 if it holds all columns
+  int64_t first_column = 0;  // first column of A on this rank; 0 if the rank holds all columns
 
   // Returns this module's dropout under current_dropout(); empty if there is no dropout.
   std::optional<fused::Dropout> here() const;

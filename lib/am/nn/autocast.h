@@ -1,9 +1,9 @@
-// PyTorch's autocast from C++: operators choose their dtype while a scope lasts.
+// PyTorch's autocast from C++: while an AutocastScope exists, operators cast their inputs.
 //
-// As under torch.autocast, matrix products and attention run in the autocast dtype, and operators
-// that would lose too much precision (norms, softmax) are not cast to it. Cast weights are not
-// cached: a forward pass uses most weights once, and a cached copy would outlive the parameter that
-// FSDP frees.
+// As under torch.autocast, matrix products and attention run in the autocast dtype. The inputs of
+// operators that would lose too much precision (norms, softmax) are not cast to this dtype. Cast
+// weights are not cached: a forward pass uses most weights once, and a cached copy would outlive
+// the parameter that FSDP frees.
 //
 //   const AutocastScope scope({at::kCPU, at::kBFloat16});
 //   at::linear(x, w);  // runs in bfloat16, even if x and w are float32
@@ -17,8 +17,8 @@
 namespace am::nn {
 
 struct Autocast {
-  // Device type whose autocast is set. The meta device has no autocast and uses the host's
-  // (tensor/meta_operators.h).
+  // Device type whose autocast is set. The meta device has no autocast of its own and uses the
+  // host's autocast (tensor/meta_operators.h).
   c10::DeviceType device = c10::DeviceType::CPU;
   std::optional<at::ScalarType> dtype;  // absent: autocast is off
 };

@@ -44,8 +44,8 @@ class LayerBuilder {
     heads.interleaved = attention.interleaved;
     return heads;
   }
-  // Returns the parameter of a role whose module has a single tensor, named by ModuleSpec::leaf;
-  // null if the layer does not have the role.
+  // Returns the single parameter of this role's module, whose name ends with ModuleSpec::leaf. Null
+  // if the layer has no module of this role.
   ParameterPtr vector(Role role) const {
     const model::ModuleSpec* found = layer_.find(role);
     if (found == nullptr) return nullptr;
@@ -74,7 +74,7 @@ class LayerBuilder {
     if (layer_.has(Role::kSharedWeigher)) all.shared_weigher = linear(Role::kSharedWeigher);
     return all;
   }
-  // Returns the norm of a role; the identity if the layer does not have the role.
+  // Returns the norm of this role, or the identity if the layer has no module of this role.
   Norm norm(Role role) const {
     return layer_.has(role) ? build_norm(module(role), prefix_, parameters_) : Norm();
   }

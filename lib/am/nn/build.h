@@ -13,14 +13,14 @@ namespace am::nn {
 
 using ParametersByName = std::map<std::string, ParameterPtr, std::less<>>;
 
-// Build a linear layer or a norm. `prefix` precedes the parameter names of a decoder layer, as in
-// "model.layers.3."; it is empty outside of layers. Both functions throw an internal error if a
-// parameter is missing.
+// These functions return a linear layer and a norm. `prefix` precedes the parameter names of a
+// decoder layer, for example "model.layers.3."; outside the layers, `prefix` is empty. The
+// functions throw an internal error if `parameters` lacks a parameter of the module.
 Linear build_linear(const model::ModuleSpec& module, const std::string& prefix,
                     const ParametersByName& parameters);
 Norm build_norm(const model::ModuleSpec& module, const std::string& prefix,
                 const ParametersByName& parameters);
-// Builds a decoder layer. The model's family must be one that can run (layout/runs.h).
+// Returns a decoder layer. am-run must support the model's family (layout/runs.h).
 DecoderLayer build_layer(const model::LayerSpec& layer, const std::string& prefix,
                          const ParametersByName& parameters);
 

@@ -23,7 +23,8 @@ namespace {
 using torch::autograd::SavedVariable;
 using torch::autograd::variable_list;
 
-// Autograd node of a segment: turns one gradient per output of the segment into one per input.
+// Autograd node of a segment. Backward computes the gradients of the segment's inputs from the
+// gradients of its outputs.
 class Replay : public torch::autograd::Node {
  public:
   Replay(Segment segment, const Tensors& inputs)
@@ -38,7 +39,8 @@ class Replay : public torch::autograd::Node {
     const at::NoGradGuard no_grad;
     products_.record();
     Tensors outputs = segment_(inputs, products_);
-    // Makes every output a tensor object of its own, even if the segment returns an input.
+    // Replaces each output by a new tensor object with the same data. The segment may return an
+    // input unchanged, and set_history() must not replace the input's autograd node.
     for (at::Tensor& output : outputs) output = output.variable_data();
     return outputs;
   }

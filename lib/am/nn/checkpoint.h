@@ -10,11 +10,12 @@
 //       },
 //       {x}, /*trains=*/true);
 //
-// The forward runs the segment without a graph. In backward, the segment's autograd node runs it
-// again with a graph, under the autocast state, weight pass (weight_pass.h) and dropout of its
-// forward, and backpropagates through it. Parameters receive their gradients before the node
-// returns the gradients of its inputs, so hooks around a segment (UnitHooks) fire in the same order
-// as without checkpointing. Gradients are bitwise equal to those without checkpointing.
+// The forward runs the segment without an autograd graph. In backward, the segment's autograd node
+// runs the segment again, with a graph, and backpropagates through this graph. The second run uses
+// the autocast state, weight pass (weight_pass.h) and dropout of the first run. Parameters receive
+// their gradients before the node returns the gradients of the segment's inputs, so hooks around a
+// segment (UnitHooks) fire in the same order as without checkpointing. Gradients are bitwise equal
+// to those without checkpointing.
 //
 // No random generator state is saved: adapter dropout is a function of an element's position
 // (adapter_dropout.h).
@@ -36,18 +37,19 @@ using Tensors = std::vector<at::Tensor>;
 enum class Recompute : uint8_t {
   kRecompute,  // multiplies once more
   kSave,       // reuses the first run's output, which is kept until backward
-  // The segment only returns the output, so its value is not needed again. Nothing is kept, and the
-  // recomputation gets a tensor with only the output's shape and dtype.
+  // For an output that the segment only returns, and whose value the recomputation does not read.
+  // Nothing is kept; the recomputation obtains a tensor with the output's shape and dtype only.
   kOutputOnly,
 };
 
-// Computes and records the matrix products of a segment. In the recomputation, the n-th call
-// obtains the n-th product of the first run, as its Recompute mode says. The results equal those of
-// Linear::products, except for the values of kOutputOnly outputs in the recomputation. Outside of a
-// segment, products are computed and nothing is recorded.
+// Computes the matrix products of a segment, and records them for the recomputation, which must
+// make the same calls in the same order. An output's Recompute mode determines how the
+// recomputation obtains the output. The results equal those of Linear::products, except for the
+// values of kOutputOnly outputs in the recomputation. Outside of a segment, products are computed
+// and not recorded.
 class RecomputeTape {
  public:
-  // `again` has one mode per output of the linear layer.
+  // Returns the outputs of the linear layer's product with x. `again` contains one mode per output.
   Tensors multiply(const Linear& linear, const at::Tensor& x, const std::vector<Recompute>& again);
   at::Tensor multiply(const Linear& linear, const at::Tensor& x, Recompute again) {
     return multiply(linear, x, std::vector{again}).front();
@@ -59,7 +61,8 @@ class RecomputeTape {
   std::vector<at::Tensor> chosen(size_t count,
                                  const std::function<std::vector<at::Tensor>()>& choose);
 
-  // True in the recomputation, in which the values of kOutputOnly outputs are not read.
+  // Whether the segment is being recomputed. The values of kOutputOnly outputs are then
+  // meaningless.
   bool again() const { return run_ == Run::kSecond; }
   bool in_segment() const { return run_ != Run::kAlone; }
   // record() starts a segment's first run; replay() starts its recomputation, which reuses the
@@ -78,14 +81,14 @@ class RecomputeTape {
   Tensors values_;  // one value per recorded output; undefined if the output is recomputed
 };
 
-// A part of the model that is recomputed in backward. Objects that it reads besides its inputs
-// (layers, rotations) must outlive backward.
+// A function that computes a part of the model, and that backward runs again. Objects that the
+// function reads besides `inputs` (layers, rotations) must outlive backward.
 using Segment = std::function<Tensors(const Tensors& inputs, RecomputeTape& products)>;
 
-// Runs a segment and returns its outputs. A segment may return an input unchanged; autograd then
-// sums the gradients of this input in the same order as without checkpointing. Runs the segment
-// without checkpointing if grad mode is off, or if no input requires a gradient and `trains` (the
-// segment has trainable parameters) is false.
+// Runs a segment and returns its outputs. If the segment returns an input unchanged, autograd sums
+// the gradients of this input in the same order as without checkpointing. `trains`: whether the
+// segment has trainable parameters. Runs the segment without checkpointing if grad mode is off, or
+// if no input requires a gradient and `trains` is false.
 Tensors checkpoint(Segment segment, const Tensors& inputs, bool trains);
 
 }  // namespace am::nn

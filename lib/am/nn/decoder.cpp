@@ -27,8 +27,8 @@ namespace am::nn {
 
 namespace {
 
-// Returns the positions 0 to length - 1. The tensor is allocated first, because at::arange would
-// resize an empty tensor, and that allocation is not recorded on the meta device.
+// Returns the positions 0 to length - 1. at::empty allocates the tensor, because at::arange would
+// resize an empty tensor, and on the meta device an allocation by resizing is not recorded.
 at::Tensor positions_up_to(int64_t length, const at::TensorOptions& options) {
   at::Tensor positions = at::empty({length}, options);
   return at::arange_out(positions, length);
@@ -347,7 +347,7 @@ at::Tensor Decoder::operator()(const at::Tensor& ids_BT, const at::Tensor& posit
   }
   if (!range_.head) return x_BTD;
   x_BTD = leave(use, norm_(enter(use, x_BTD)));
-  // Scales the head's input, which is smaller than the logits.
+  // Scales the head's input instead of the logits, because the input is the smaller tensor.
   if (logit_scale_ != 1.0) x_BTD = x_BTD * logit_scale_;
   const at::Tensor head_input = enter(++use, x_BTD);
   const tensor::MemoryUse memory(tensor::TensorUse::kLogits);

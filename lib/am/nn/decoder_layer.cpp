@@ -40,11 +40,11 @@ at::Tensor unrotated_heads(const Attention& attention, const at::Tensor& x_BTX, 
                            const Rotation& rotation) {
   const at::Tensor x_BHTK = normed_heads(attention, x_BTX, norm);
   if (!attention.interleaved) return x_BHTK;
-  // The copy is [B, T, H, K] in memory, see normed_heads().
+  // The copy is [B, T, H, K] in memory, as in normed_heads().
   return pairs_to_halves(x_BHTK.transpose(1, 2), rotation.cos_TK.size(-1)).transpose(1, 2);
 }
 
-// Returns the rotated heads, normalised if the norm follows the rotation.
+// Returns the rotated heads x_BHTK, normalised if the norm follows the rotation.
 at::Tensor rotated_heads(const Attention& attention, const at::Tensor& x_BHTK, const Norm& norm) {
   if (!attention.norms_follow_rope) return x_BHTK;
   return norm(x_BHTK.transpose(1, 2)).transpose(1, 2);
@@ -67,8 +67,8 @@ bool trains(const Norm& norm) {
          (norm.bias && norm.bias->value.requires_grad());
 }
 
-// Whether the layer has trainable parameters. If not, and the layer's input needs no gradient
-// either (after frozen layers), nothing is kept for backward.
+// Whether the layer has trainable parameters. A layer without trainable parameters keeps nothing
+// for backward if the layer's input needs no gradient either (all earlier layers are frozen).
 bool trains(const DecoderLayer& layer) {
   const auto linears = layer.linears();
   const auto norms = layer.norms();
@@ -122,13 +122,13 @@ class LayerPass {
   // the layer is not one segment.
   bool repeats(Saved saved) const { return !whole_ && !kept_.has(saved); }
 
-  // Runs a part as a recomputed segment if `again`. Otherwise runs the part directly, and records
-  // its products in `outer`, the tape of the enclosing segment.
+  // Runs a part as a recomputed segment if `again` is true. Otherwise runs the part directly, and
+  // records its matrix products in `outer`, the tape of the enclosing segment.
   Tensors part(bool again, const Segment& run, const Tensors& in, RecomputeTape& outer) const {
     return again ? checkpoint(run, in, trains(layer_)) : run(in, outer);
   }
-  // Overload for a part without an enclosing segment. `trained`: whether the part's own parameters
-  // need gradients. If neither they nor the inputs do, nothing is kept for backward.
+  // Overload for a part without an enclosing segment. `trained`: whether the part has trainable
+  // parameters. Nothing is kept for backward if `trained` is false and no input needs a gradient.
   Tensors part(bool again, const Segment& run, const Tensors& in, bool trained) const {
     RecomputeTape none;
     return again ? checkpoint(run, in, trained) : run(in, none);
@@ -138,9 +138,9 @@ class LayerPass {
   struct Stream {
     at::Tensor x_BTD;         // the layer's input
     at::Tensor normed_BTD;    // output of a parallel block's shared norm
-    Tensors heads;            // {q_BTX, k_BTX, v_BTX}
+    Tensors heads;            // result of Attention::finish
     at::Tensor attended_BTD;  // residual stream after attention
-    at::Tensor inner_BTD;     // normalised attended_BTD; defined only if norm_follows_sum()
+    at::Tensor inner_BTD;     // norm of attended_BTD; defined only if norm_follows_sum()
   };
 
   Stream projections(const at::Tensor& x_BTD) const {
@@ -160,7 +160,8 @@ class LayerPass {
   }
 
   // Splits queries or keys into heads, normalises and rotates them. These steps run as a segment
-  // only if there is a norm, because a norm saves its input and a rotation does not.
+  // only if there is a norm whose output is not kept: a norm saves its input, but a rotation does
+  // not.
   at::Tensor placed(const at::Tensor& x_BTX, const Norm& norm) const {
     const Attention& attention = layer_.self_attn;
     if (!norm.weight || !repeats(Saved::kHeadNorms))
@@ -172,9 +173,9 @@ class LayerPass {
     return checkpoint(run, {x_BTX}, trains(norm))[0];
   }
 
-  // Whether one launch on a GPU rotates both queries and keys. On the host they are rotated one
-  // after the other, because that needs less memory. On a GPU they are rotated one after the other
-  // if their norms are recomputed.
+  // Whether one launch on a GPU rotates both queries and keys. Otherwise queries and keys are
+  // rotated one after the other: on the host, because that needs less memory, and on a GPU if the
+  // norms of the heads are recomputed.
   bool rotates_both(const at::Tensor& q_BTX) const {
     const Attention& attention = layer_.self_attn;
     const bool normed = attention.q_norm.weight || attention.k_norm.weight;
@@ -227,8 +228,8 @@ class LayerPass {
     return stream;
   }
 
-  // Whether the feed-forward is recomputed from the residual stream after attention. If there is no
-  // norm before the feed-forward, gate and up read the stream itself.
+  // Whether the feed-forward's segment begins at the residual stream instead of at the norm's
+  // output: the norm's output is not kept, or the layer has no norm there and up is recomputed.
   bool feed_forward_from_sum() const {
     return repeats(Saved::kOtherNorms) ||
            (repeats(Saved::kUp) && !layer_.pre_feed_forward_norm.weight);
@@ -240,9 +241,9 @@ class LayerPass {
     return !is_parallel(layer_) && layer_.pre_feed_forward_norm.weight && !feed_forward_from_sum();
   }
 
-  // Returns the residual stream after attention, followed by the result of inside(). Returns only
-  // the layer's output if the norm after down_proj is recomputed in the same segment. `outer` is
-  // the tape of the enclosing segment.
+  // Returns the residual stream to which the feed-forward's output is added, followed by the result
+  // of inside(). If the norm after down_proj is recomputed in the same segment, returns only the
+  // layer's output. `outer` is the tape of the enclosing segment.
   Tensors feed_forward(const Stream& stream, RecomputeTape& outer) const {
     if (layer_.residual == model::Residual::kParallelOneNorm) {
       return with({stream.attended_BTD},
@@ -266,7 +267,8 @@ class LayerPass {
     return out;
   }
 
-  // Returns down_proj's product, or the input of ExpertFeedForward::finish, for the normalised
+  // Returns down_proj's product, or the input of ExpertFeedForward::finish. x_BTD is the input of
+  // the feed-forward, after the norm. `again`: whether backward recomputes the feed-forward from
   // x_BTD.
   Tensors inside(bool again, const at::Tensor& x_BTD, bool leaves, RecomputeTape& outer) const {
     const Segment run = [&layer = layer_, keeps_gate = kept_.has(Saved::kGate), leaves](

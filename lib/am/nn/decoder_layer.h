@@ -1,15 +1,16 @@
-// One decoder layer: attention, then feed-forward, each with a norm before it, after it, or both;
-// or attention and feed-forward in parallel, after one shared norm or one norm each.
+// One decoder layer: attention, then feed-forward, each with a norm before it, after it, or both.
+// In parallel layers, attention and feed-forward read the same input, after one shared norm or
+// after one norm each.
 //
-// Activation checkpointing is part of the forward pass: the layer is cut into parts, and a part
-// whose tensors are not in the set to keep (layout/saved_activations.h) runs as a segment that is
-// recomputed (checkpoint.h).
+// Activation checkpointing is part of the forward pass: the layer is cut into parts. A part whose
+// tensors are not in the set to keep (layout/saved_activations.h) runs as a segment that backward
+// recomputes (checkpoint.h).
 //
 //   const auto kept = layout::kept_under(config::ActivationCheckpointing::kFull, layer.residual);
 //   const at::Tensor y_BTD = layer(x_BTD, rotation, kept);
 //
-// Legend: B batch, T sequence, D hidden, H query heads, G key/value heads, K head_dim, F
-// feed-forward, X a projection's width.
+// Legend: B batch, T sequence, D hidden, H query heads, G key/value heads, K head_dim, V width of a
+// head's values, X a projection's width.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -54,16 +55,16 @@ struct Attention {
   // Computes attention if this rank computes only a part of each sequence; null otherwise.
   AttentionCorePtr core = {};
 
-  // Turns the result of inputs.products into {q_BTX, k_BTX, v_BTX}, or into the inputs of
-  // latent->make.
+  // Converts the result of inputs.products to {q_BTX, k_BTX, v_BTX} or, under latent attention, to
+  // the inputs of latent->make.
   Tensors finish(const Tensors& products) const;
   // Normalises q_BTX or k_BTX (unless norm.weight is null), rotates it and returns it as [B, H, T,
   // K]. The rotation comes first if norms_follow_rope. The head count follows from X, so that a
   // tensor-parallel slice computes its own heads.
   at::Tensor norm_and_rope(const at::Tensor& x_BTX, const Norm& norm,
                            const Rotation& rotation) const;
-  // Returns the input of o_proj, [B, T, H * V]: attention of the rotated queries and keys, and
-  // v_BGTV.
+  // Returns the attention output of the rotated queries and keys and of v_BGTV: the input of
+  // o_proj, [B, T, H * V].
   at::Tensor attend(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at::Tensor& v_BGTV,
                     const Rotation& rotation) const;
 };
@@ -74,10 +75,11 @@ struct FeedForward {
   bool gated = true;
   model::Activation activation = model::Activation::kSilu;
 
-  // Returns the input of down_proj.finish [B, T, D] for x_BTD. Backward recomputes the activation
-  // function's output; outside a segment it is kept instead if down_proj has an input transform and
-  // no adapter. `leaves` means that the enclosing recomputed segment returns the result without
-  // reading it.
+  // Returns the input of down_proj.finish [B, T, D] for x_BTD. Backward recomputes the output of
+  // the activation function. Exception: outside a segment, autograd keeps that output if down_proj
+  // has an input transform and no adapter. `keeps_gate`: whether an enclosing segment keeps the
+  // gate's output instead of recomputing it. `leaves`: whether the enclosing segment returns the
+  // result without reading it.
   at::Tensor product(const at::Tensor& x_BTD, bool keeps_gate, bool leaves,
                      RecomputeTape& products) const;
 };
@@ -107,8 +109,8 @@ struct DecoderLayer {
 //   h = x + s * post_attention_norm(o_proj(attend(norm_and_rope(qkv(input_norm(x))))))
 //   y = h + s * post_feed_forward_norm(feed_forward(pre_feed_forward_norm(h)))
 //
-// with s = residual_scale; or, if attention and feed-forward are parallel (model::Residual), with x
-// as the input of each.
+// with s = residual_scale. If attention and feed-forward are parallel (model::Residual), the
+// feed-forward reads pre_feed_forward_norm(x) or, with one shared norm, input_norm(x).
 // Tests compare DecoderLayer, which may recompute parts of the layer, with this function.
 at::Tensor plain_layer(const DecoderLayer& layer, const at::Tensor& x_BTD,
                        const Rotation& rotation);

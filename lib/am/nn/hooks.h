@@ -1,4 +1,5 @@
-// Callbacks of a strategy around the computation of each FSDP unit (model/inventory.h).
+// Callbacks of a parallel strategy before and after the computation of each FSDP unit
+// (model/inventory.h).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,16 +9,17 @@
 
 namespace am::nn {
 
-// One use of an FSDP unit in the forward pass. The unit of a tied head has two uses: the embedding
-// look-up at the start, and the head's product at the end.
+// One use of an FSDP unit in the forward pass. A unit that an embedding and a tied head share has
+// two uses: the embedding look-up at the start, and the head's product at the end.
 struct UnitUse {
   int unit = 0;
-  // False for a look-up without a norm after it: its gradient does not depend on the parameters.
+  // Whether backward reads the unit's parameters. False for an embedding look-up that no norm
+  // follows: the look-up's gradient does not depend on the parameters.
   bool backward_reads_parameters = true;
 };
 
-// Callbacks in the order of Decoder::unit_uses(); `use` is an index into that list. A callback may
-// replace the input or output tensors.
+// The decoder calls before_unit() and after_unit() for each element of Decoder::unit_uses(), in
+// order; `use` is the index of the element. A callback may replace the input or output tensors.
 class UnitHooks {
  public:
   virtual ~UnitHooks() = default;

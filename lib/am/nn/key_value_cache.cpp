@@ -11,8 +11,9 @@ namespace {
 
 constexpr int64_t kPositionDim = 2;
 
-// Writes x after the first `first` cached positions. Allocates the buffer if there is none, or if
-// the buffer has another shape or dtype than x requires.
+// Writes x, the keys or values of t new positions, after the first `first` cached positions of the
+// buffer `kept_BGCX`. If the buffer is undefined, or has another shape or dtype than x requires,
+// allocates a new buffer; `first` must then be 0.
 void append(at::Tensor& kept_BGCX, const at::Tensor& x_BGtX, int64_t first, int64_t capacity) {
   std::vector<int64_t> sizes = x_BGtX.sizes().vec();
   const int64_t count = sizes[kPositionDim];

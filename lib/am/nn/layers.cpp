@@ -38,7 +38,8 @@ std::vector<at::Tensor> Linear::products(const at::Tensor& x,
   if (!adapter->magnitude) {
     return fused::adapted_linear(x, weight->value, added(), low, outputs_of);
   }
-  // `known` has outputs after scaling, so the outputs before scaling are computed again.
+  // `known` contains outputs after the scaling by magnitudes, so the unscaled outputs are computed
+  // again.
   outputs_of.known.clear();
   return with_magnitudes(fused::adapted_linear(x, weight->value, {}, low, outputs_of),
                          outputs_of.lengths);

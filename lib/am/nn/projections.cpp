@@ -8,7 +8,8 @@
 namespace am::nn {
 namespace {
 
-// Returns the recomputation modes of the outputs first .. first + count - 1.
+// Returns the recomputation modes of the outputs first .. first + count - 1. `again` has one mode
+// per output, or one mode for all outputs.
 std::vector<Recompute> part_of(const std::vector<Recompute>& again, size_t first, size_t count) {
   std::vector<Recompute> part;
   for (size_t i = 0; i < count; ++i) part.push_back(again[again.size() == 1 ? 0 : first + i]);

@@ -1,8 +1,8 @@
-// Linear layers with a common input, such as queries, keys and values, or gate and up, as separate
-// matrices or one fused matrix.
+// Linear layers with a common input, for example queries, keys and values, or gate and up. The
+// layers have separate matrices or one fused matrix.
 //
 //   Tensors qkv = attention.inputs.products(x_BTD, {Recompute::kOutputOnly}, products);
-//   qkv = attention.inputs.finish(qkv);   // {q_BTX, k_BTX, v_BTX}
+//   qkv = attention.inputs.finish(qkv);   // queries, keys and values: [B, T, heads * head_dim]
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,12 +17,13 @@ namespace am::nn {
 struct Projections {
   std::vector<Linear> linears;
 
-  // Returns the layers' products of x_..I, before `finish`. An input transform that several layers
-  // have in common is applied once. `again` has a recomputation mode per output, or one mode for
-  // all outputs.
+  // Returns the layers' products with x [.., in], before finish(). An input transform that several
+  // layers share is applied once. `again` has one recomputation mode per output, or one mode for
+  // all outputs. `products`: the tape of the checkpointed segment (checkpoint.h).
   Tensors products(const at::Tensor& x, const std::vector<Recompute>& again,
                    RecomputeTape& products) const;
-  // Returns the outputs: one per linear layer, or one per slice of a fused layer.
+  // Returns the outputs of the result of products(), after each layer's Linear::finish(): one
+  // output per layer, or one per slice of a fused layer.
   Tensors finish(const Tensors& products) const;
 };
 

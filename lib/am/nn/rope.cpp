@@ -13,7 +13,8 @@ namespace am::nn {
 
 namespace {
 
-// Returns a frequency under Llama 3.1's scaling, in float32, so that the bits equal Hugging Face's.
+// Returns `frequency` after Llama 3.1's scaling. Computes in float32, so that the bits equal those
+// of Hugging Face's code.
 float llama3_frequency(const model::RopeConfig& rope, float frequency) {
   const auto original = static_cast<float>(rope.original_max_position_embeddings);
   const auto factor = static_cast<float>(rope.factor);
@@ -26,9 +27,9 @@ float llama3_frequency(const model::RopeConfig& rope, float frequency) {
   return (1.0F - smooth) * frequency / factor + smooth * frequency;
 }
 
-// Returns YaRN's frequencies, in float32 as in Hugging Face's code. The pair of elements that turns
-// `turns` times within the original length has the index
-// rotated * ln(length / (2 pi turns)) / (2 ln theta).
+// Returns YaRN's frequencies, in float32 as in Hugging Face's code. `powers`: theta^(2i / rotated)
+// for pair i. The pair of elements that turns `turns` times within the original length has the
+// index rotated * ln(length / (2 pi turns)) / (2 ln theta).
 at::Tensor yarn_frequencies(const model::RopeConfig& rope, const at::Tensor& powers,
                             int64_t rotated) {
   const auto length = static_cast<double>(rope.original_max_position_embeddings);

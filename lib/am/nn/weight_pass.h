@@ -1,27 +1,29 @@
-// Splits backward into two passes: first the gradients of inputs, for which the previous pipeline
-// stage waits, and later the gradients of weights (zero bubble: Qi et al., 2023).
+// Splits a pipeline stage's backward into two passes (zero bubble: Qi et al., 2023). The first pass
+// computes the gradients of inputs, for which the previous stage waits. The second pass computes
+// the gradients of weights.
 //
 //   auto pass = c10::make_intrusive<WeightPass>();
 //   {
 //     const WeightPassScope scope(pass);
-//     y = decoder(ids);                       // its nodes keep a reference to the pass
+//     y = decoder(ids);                       // the autograd nodes keep a reference to `pass`
 //   }
 //   {
 //     const WeightPass::Postponed inputs(*pass);
-//     y.backward(of_y);                       // computes all gradients but those of matrices
+//     y.backward(of_y);                       // computes all gradients except the matrices'
 //   }
-//   pass->settle();                           // computes those of matrices
+//   pass->settle();                           // computes the matrices' gradients
 //
-// Every autograd node of automesh that computes a matrix's gradient uses the pass that was active
-// in its forward: fused::linear and its variants, look-ups, products of experts. While the pass
-// postpones, a node returns no gradient of its matrix, and records how to compute that gradient;
-// the operands (the input and the output's gradient) are kept until settle(). A checkpointed
-// segment activates the pass again when it is recomputed. Gradients of vectors and of adapters,
-// whose products are narrow, are not postponed.
+// Every autograd node of automesh that computes a matrix's gradient (fused::linear and its
+// variants, look-ups, products of experts) uses the WeightPass that was active in the node's
+// forward. While the WeightPass postpones gradients, the node's backward returns no gradient of the
+// matrix. Instead it records how to compute this gradient; the operands (the input and the output's
+// gradient) are kept until settle(). When a checkpointed segment is recomputed, the WeightPass of
+// its first run is active again. Gradients of vectors are not postponed, and neither are gradients
+// of adapters, because their products are small.
 //
-// Postponed gradients take the path that autograd's gradients take: through casts to the leaf, into
-// its .grad, and through its hooks. Gradients are bitwise equal to those of a backward in which the
-// pass does not postpone.
+// settle() passes each postponed gradient to autograd, which casts it to the dtype of the leaf,
+// accumulates it in the leaf's .grad, and runs the leaf's hooks. Gradients are bitwise equal to
+// those of a backward that postpones nothing.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -36,13 +38,13 @@
 
 namespace am::nn {
 
-// Postponed gradients of one pipeline stage and micro-batch. Nodes' backward and settle() must not
-// run concurrently.
+// Postponed gradients of one pipeline stage and micro-batch. settle() must not run concurrently
+// with a backward that uses this object.
 class WeightPass : public torch::CustomClassHolder {
  public:
   using Product = std::function<at::Tensor()>;
 
-  // Scope in which backward postpones the weights' gradients.
+  // Scope in which backward passes postpone the matrices' gradients.
   class Postponed {
    public:
     explicit Postponed(WeightPass& pass) : pass_(pass) { pass_.postpones_ = true; }
@@ -55,14 +57,14 @@ class WeightPass : public torch::CustomClassHolder {
   };
 
   bool postpones() const { return postpones_; }
-  // Records that `product` returns the gradient of `weight`, an input of the node. `product` must
-  // detach the saved tensors that it captures, because their graph would keep the segment's inputs
-  // alive.
+  // Postpones the gradient of `weight`, which is an input of the calling node: settle() will call
+  // `product`, which returns this gradient. `product` must detach the saved tensors that it
+  // captures. Otherwise the tensors' graph would keep the inputs of a checkpointed segment alive.
   void owe(const at::Tensor& weight, Product product);
-  // Returns the number of postponed products.
+  // Returns the number of postponed gradients.
   size_t deferred() const { return deferred_.size(); }
-  // Computes the postponed products in the order in which they were recorded, and frees their
-  // operands.
+  // Computes the postponed gradients in the order in which owe() recorded them, adds them to the
+  // leaves' .grad, and frees their operands.
   void settle();
 
  private:
@@ -92,9 +94,10 @@ class WeightPassScope {
   WeightPassPtr before_;
 };
 
-// Stores the active weight pass in the context. Called in a node's forward.
+// Stores current_weight_pass() in a node's context, if there is one. Called in the node's forward.
 void keep_weight_pass(torch::autograd::AutogradContext& context);
-// Returns the stored pass if it postpones now, otherwise null. Called in a node's backward.
+// Returns the weight pass that is stored in a node's context if it postpones gradients now,
+// otherwise null. Called in the node's backward.
 WeightPass* postponing_pass(torch::autograd::AutogradContext& context);
 
 }  // namespace am::nn

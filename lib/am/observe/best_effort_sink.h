@@ -1,4 +1,4 @@
-// A sink of metrics whose failure does not end the job.
+// A sink of metrics whose errors do not end the job.
 //
 //   BestEffortSink sink(std::make_unique<JsonlSink>("/mnt/metrics.jsonl", 0),
 //                       [](const std::string& line) { std::cerr << line << "\n"; });
@@ -15,8 +15,8 @@
 
 namespace am::observe {
 
-// Passes metrics on to another sink. After that sink's first error, which `report` receives,
-// nothing more is written.
+// Passes metrics on to the sink `inner`. When `inner` throws its first Error, calls `report` with
+// the error's text; later metrics are dropped.
 class BestEffortSink : public MetricSink {
  public:
   using Report = std::function<void(const std::string& line)>;

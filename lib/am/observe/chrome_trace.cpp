@@ -23,8 +23,8 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kBegin = "\"ts\": ", kLength = "\"dur\": ";
 
-// Returns the text from the end of `before` to the next character of `ends`, or to the end of the
-// line; empty if the line does not contain `before`.
+// Returns the text that follows `before` in a line, up to the first character that is in `ends`, or
+// up to the end of the line. Empty if the line does not contain `before`.
 std::string_view between(std::string_view line, std::string_view before, std::string_view ends) {
   const size_t at = line.find(before);
   if (at == std::string_view::npos) return {};
@@ -32,7 +32,8 @@ std::string_view between(std::string_view line, std::string_view before, std::st
   return line.substr(first, line.find_first_of(ends, first) - first);
 }
 
-// Returns nanoseconds of a number of microseconds with three decimals, such as 12.345.
+// Parses microseconds with three decimals, for example "12.345", and returns nanoseconds. Returns
+// nothing if `text` has another form.
 std::optional<int64_t> nanoseconds(std::string_view text) {
   const size_t point = text.find('.');
   if (point == std::string_view::npos || text.size() != point + 4) return std::nullopt;
@@ -45,7 +46,8 @@ std::string microseconds(int64_t nanoseconds) {
   return text.insert(text.size() - 3, ".");
 }
 
-// Time of an event. In the file, its keys "ts" and "dur" are in the line after the event's name.
+// Begin and end of an event, in nanoseconds. In the trace, the event's keys "ts" and "dur" are in
+// the line after the event's name.
 struct Span {
   int64_t begin = 0, end = 0;
 };
@@ -57,7 +59,8 @@ std::optional<Span> span_in(std::string_view line) {
   return Span{*begin, *begin + *length};
 }
 
-// Calls `visit` with each line of the file and the line before it.
+// Calls `visit` with each line of the file and the line before it, which is empty for the first
+// line.
 void for_each_line(
     const fs::path& file,
     const std::function<void(const std::string& before, const std::string& line)>& visit) {
@@ -73,7 +76,8 @@ void for_each_line(
   }
 }
 
-// Events in which autograd computes the gradients of one operator, by thread, in the order of time.
+// The events of autograd in a trace, sorted by begin, for each thread. In each event, autograd runs
+// the backward of one operator.
 class Evaluations {
  public:
   explicit Evaluations(const fs::path& trace) {
@@ -92,7 +96,8 @@ class Evaluations {
     return std::string(between(line, "\"tid\": ", ","));
   }
 
-  // Returns the begin of the event that contains `moment`; `moment` itself if none does.
+  // Returns the begin of the event that contains `moment`, or `moment` itself if there is no event
+  // at this time.
   int64_t begin_around(const std::string& thread, int64_t moment) const {
     const auto found = spans_.find(thread);
     if (found == spans_.end()) return moment;

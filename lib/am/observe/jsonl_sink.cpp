@@ -19,8 +19,9 @@ namespace {
               cat(path.string(), ": cannot write the metrics: ", std::strerror(errno)));
 }
 
-// Returns the lines of `text` with a step of at most resumed_step, unchanged, so that fields
-// written by other versions of automesh are kept. Lines that are not records are dropped.
+// Returns the lines of `text` whose step is at most resumed_step. The lines are not rewritten, so
+// fields of other versions of automesh are kept. Lines that are not records, and an unfinished last
+// line, are dropped.
 std::string kept_lines(const std::string& text, int64_t resumed_step) {
   std::string kept;
   for (size_t at = 0; at < text.size();) {
@@ -56,7 +57,8 @@ JsonlSink::JsonlSink(const std::filesystem::path& path, int64_t resumed_step) : 
   if (std::filesystem::exists(path)) {
     const std::string text = read_file(path, kAnySize);
     if (resumed_step > 0) kept = kept_lines(text, resumed_step);
-    // Replaces the file by a rename, so that a reader sees either the old or the new content.
+    // write_own_file() replaces the file by a rename, so a reader sees either the old or the new
+    // content.
     if (kept != text) write_own_file(path, kept);
   }
   fd_ = open_own_file(path, O_WRONLY | O_APPEND | O_CREAT);

@@ -21,7 +21,7 @@
 namespace am::observe {
 namespace {
 
-// Returns how a process has ended; nothing if it runs.
+// Returns how a process has ended, for example "exit status 1"; nothing if the process still runs.
 std::optional<std::string> end_of(pid_t pid) {
   int status = 0;
   const pid_t ended = ::waitpid(pid, &status, WNOHANG);
@@ -31,7 +31,8 @@ std::optional<std::string> end_of(pid_t pid) {
   return cat("exit status ", WEXITSTATUS(status));
 }
 
-// Returns ": " and the last line that a log has after the byte `begin`; empty if it has none.
+// Returns ": " and the last line of a log file, at most 500 bytes. Ignores the first `begin` bytes
+// of the file. Empty if no text follows these bytes.
 std::string last_words(const std::filesystem::path& log, int64_t begin) {
   constexpr int64_t kMost = 500;
   std::ifstream file(log, std::ios::binary | std::ios::ate);
@@ -56,8 +57,8 @@ std::vector<LoggerCommand> logger_commands(const std::vector<std::string>& names
   const char* chosen = std::getenv("AM_PYTHON");
   std::vector<LoggerCommand> commands;
   for (const std::string& name : names) {
-    // -B: nothing is written to the package's folder; -u: the log contains all output of a process
-    // that is killed.
+    // Python's flag -B prevents .pyc files in the package's folder. With -u, output is not
+    // buffered, so the log also contains all output of a killed process.
     commands.push_back({name,
                         {chosen == nullptr ? "python3" : chosen, "-Bu",
                          (*package / "automesh" / "loggers" / cat(name, "_logger.py")).string(),

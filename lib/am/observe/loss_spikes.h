@@ -1,4 +1,4 @@
-// Recognises a step whose loss is far above the losses of the steps before it.
+// Detects steps whose loss is far above the losses of the preceding steps.
 //
 //   LossSpikes spikes(/*sigma=*/6.0, /*window=*/128);
 //   if (auto warning = spikes.add(step, loss)) log(*warning);
@@ -14,13 +14,13 @@ namespace am::observe {
 
 class LossSpikes {
  public:
-  // A loss is a spike if it exceeds the mean of the last `window` losses by more than `sigma` times
-  // their standard deviation. The standard deviation counts as at least a thousandth of the mean.
-  // `sigma` 0: no loss is a spike.
+  // A loss is a spike if it exceeds the mean of the preceding losses (at most `window`) by more
+  // than `sigma` standard deviations of these losses. A standard deviation below a thousandth of
+  // the mean's absolute value counts as a thousandth. `sigma` 0: no loss is a spike.
   LossSpikes(double sigma, int64_t window) : sigma_(sigma), window_(static_cast<size_t>(window)) {}
 
   // Returns a warning if the loss of `step` is a spike and the previous loss was not. No loss is a
-  // spike until half of the window is filled. Losses that are not finite are ignored.
+  // spike before window / 2 losses are known. Losses that are not finite are ignored.
   std::optional<std::string> add(int64_t step, double loss);
 
  private:

@@ -16,9 +16,9 @@ namespace {
 
 constexpr double kMissing = std::numeric_limits<double>::quiet_NaN();
 
-// Returns the number that follows `quoted_key` (`"key":`) in a line; NaN if null follows, nothing
-// if the line has no such number. Lines are written by to_json_line(), so no string in them
-// contains a quoted key.
+// Returns the number that follows `quoted_key`, for example `"loss":`, in a line. Returns NaN if
+// null follows, and nothing if the line does not contain the key or no number follows. Lines are
+// written by to_json_line(), so no string in a line contains a quoted key.
 std::optional<double> number_after(std::string_view line, std::string_view quoted_key) {
   const size_t at = line.find(quoted_key);
   if (at == std::string_view::npos) return std::nullopt;
@@ -32,7 +32,9 @@ std::optional<double> number_after(std::string_view line, std::string_view quote
   return read.ec == std::errc() ? std::optional(value) : std::nullopt;
 }
 
-// Returns the text that precedes the number of a key. The last part of a nested key is unique.
+// Returns the text that precedes the key's number in a line. For a key of a nested object, for
+// example "expert_load.max_over_mean", this is the last part of the key, which occurs once per
+// line.
 std::string pattern_of(const std::string& key) {
   const bool nested = !starts_with(key, kValidationPrefix);
   return cat("\"", nested ? key.substr(key.rfind('.') + 1) : key, "\":");

@@ -29,7 +29,7 @@ StepMetrics from_json(const Json& json) {
   metrics.tokens_per_second = number("tokens_per_second");
   metrics.tokens_per_second_per_rank = number("tokens_per_second_per_rank");
   metrics.peak_memory_bytes = integer_of(json.at("peak_memory_bytes"));
-  // Older versions did not write these keys.
+  // Records of older versions, and records without a time, do not contain these keys.
   if (json.contains("tokens_seen")) {
     metrics.time = number("time");
     metrics.tokens_seen = integer_of(json["tokens_seen"]);
@@ -126,7 +126,7 @@ Json to_json(const StepMetrics& metrics) {
   return json;
 }
 
-// The JSON library writes values that are not finite as null.
+// dump() writes numbers that are not finite as null.
 std::string to_json_line(const StepMetrics& metrics) { return to_json(metrics).dump(); }
 
 std::vector<StepMetrics> read_metrics(const std::filesystem::path& path) {

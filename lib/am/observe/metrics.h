@@ -1,4 +1,4 @@
-// Metrics of a training step, and the sinks that write them.
+// Metrics of a training step, and the interface of sinks, which write metrics.
 //
 //   JsonlSink sink(run.metrics_file(), resumed_step);
 //   sink.write({.step = 1, .loss = 5.54});
@@ -19,8 +19,9 @@
 
 namespace am::observe {
 
-// Numbers of tokens routed to the busiest and to the idlest of all experts, each divided by the
-// mean over the experts of the same layer; 1 if the load is balanced perfectly.
+// Load of the busiest and of the idlest expert of all layers. The load of an expert is the number
+// of tokens routed to it, divided by the mean over the experts of the same layer; 1 if the layer is
+// balanced perfectly.
 struct ExpertLoad {
   double busiest = 1.0;
   double idlest = 1.0;
@@ -29,8 +30,8 @@ struct ExpertLoad {
 };
 // Returns an object with max_over_mean (busiest) and min_over_mean (idlest).
 Json to_json(const ExpertLoad& load);
-// Computes the load. `counts`: number of tokens that were routed to each expert, layer after layer,
-// with `experts` counts per layer.
+// Returns the load. `counts`: number of tokens that were routed to each expert, layer after layer.
+// `experts`: number of experts per layer. Layers without any routed token are ignored.
 ExpertLoad expert_load(std::span<const double> counts, size_t experts);
 
 // One line of metrics.jsonl. A value that is not finite is null in the file and NaN when read back.
@@ -49,8 +50,8 @@ struct StepMetrics {
   std::optional<int64_t> peak_reserved_bytes;
   std::optional<double> loss_scale;  // loss scale used in this step; float16 only
   int64_t skipped_steps = 0;         // number of steps that were skipped up to this step
-  // Number of passes through the data up to this step, fractions included; one number per source of
-  // a mixture. Empty if the plan has neither train.epochs nor data.source.
+  // Number of passes through the data up to this step, with fractions. One number, or one number
+  // per source of a mixture. Empty if the plan has neither train.epochs nor data.source.
   std::vector<double> epochs;
   std::optional<double> validation_loss;  // loss after this step, if the step ran validation
   // Losses of the named validation sets, as "validation_loss/NAME" in the file.
@@ -60,19 +61,20 @@ struct StepMetrics {
   std::optional<double> aux_loss;  // load-balancing loss of experts, which `loss` does not include
   // Model FLOPs utilization, from 0 to 1; absent if the device's peak is unknown.
   std::optional<double> mfu;
-  // Unix time at the end of the step, in seconds, by rank 0's clock; 0: unknown. If it is unknown,
-  // the next five numbers are not written.
+  // Unix time at the end of the step, in seconds, by rank 0's clock; 0: unknown. If the time is
+  // unknown, neither the time nor the next five numbers are written.
   double time = 0.0;
   // Number of tokens that the run has trained on up to this step, over all ranks and jobs.
   int64_t tokens_seen = 0;
   double data_seconds = 0.0;     // time for which rank 0 waited for the step's data
   double waiting_seconds = 0.0;  // time for which rank 0 waited for other ranks (rank_times.h)
-  // Time of the validation after this step, and of the saves, exports and commands of am-repl for
-  // which training waited before this step.
+  // validation_seconds is the time of the validation after this step. saving_seconds is the time
+  // for which training waited for saves, exports and commands of am-repl before this step.
   double validation_seconds = 0.0;
   double saving_seconds = 0.0;
-  // Fraction of the time of all attempts of the job that was spent on steps which no failure undid.
-  // Present only if the job has failed and resumed (run_folder/job_time.h).
+  // Goodput: the fraction of the job's time, over all its attempts, that was spent on steps whose
+  // results no failure undid. Present only if the job has failed and was restarted
+  // (run_folder/job_time.h).
   std::optional<double> goodput;
 
   bool operator==(const StepMetrics&) const = default;
@@ -89,31 +91,32 @@ class MetricSink {
   virtual ~MetricSink() = default;
   // Writes the metrics of one step. Throws Error(kIo) if writing fails.
   virtual void write(const StepMetrics& metrics) = 0;
-  // Makes the metrics written so far durable on disk, if the sink keeps them. Also called before a
-  // checkpoint's folder is renamed to its final name.
+  // Makes the metrics written so far durable on disk, if the sink appends them to a file. Training
+  // calls flush() before it saves a periodic checkpoint, and when training ends.
   virtual void flush() {}
 };
 
 // Returns the metrics as a JSON object with the keys in a fixed order.
 Json to_json(const StepMetrics& metrics);
-// Returns the object as text, without an end of line.
+// Returns the object of to_json() as text, without a newline at the end.
 std::string to_json_line(const StepMetrics& metrics);
 // Returns the records of a metrics file in order. An unfinished last line (after a crash) is
 // skipped; any other line that is not a record throws Error(kFormat) with its number. Throws
 // Error(kIo) if the file cannot be read.
 std::vector<StepMetrics> read_metrics(const std::filesystem::path& path);
 
-// Renames an existing metrics file to metrics.jsonl.1 (.2, ...), so that a new run does not
-// overwrite it. Returns the new name, or nothing if the file is missing or empty. Throws
-// filesystem_error.
+// Renames an existing metrics file by appending .1 (or .2, ...) to its name, so that a new run does
+// not overwrite the file. Returns the new path, or nothing if the file is missing or empty. Throws
+// std::filesystem::filesystem_error.
 std::optional<std::filesystem::path> set_aside(const std::filesystem::path& path);
 
 // Appends one line per step to a file. Passes the whole line to one write(), so that readers
 // normally see only complete lines.
 class JsonlSink : public MetricSink {
  public:
-  // Opens the file. Keeps lines with step <= resumed_step (0: none) and removes all other lines, so
-  // that a resumed run continues the sequence.
+  // Opens or creates the file. Keeps the lines with step <= resumed_step and removes all other
+  // lines, so that a resumed run continues the sequence. resumed_step = 0 removes all lines. Throws
+  // Error(kIo).
   JsonlSink(const std::filesystem::path& path, int64_t resumed_step);
   JsonlSink(const JsonlSink&) = delete;
   JsonlSink& operator=(const JsonlSink&) = delete;

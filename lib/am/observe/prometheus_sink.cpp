@@ -95,7 +95,7 @@ void PrometheusSink::write(const StepMetrics& metrics) {
     }
   }
   const std::filesystem::path temporary = path_.string() + ".tmp";
-  // The file is not synced to disk: it is replaced after each step.
+  // The file is not synced to disk, because each step replaces it.
   FileWriter(temporary).write(text);
   std::error_code reason;
   std::filesystem::rename(temporary, path_, reason);

@@ -7,7 +7,8 @@
 //   # TYPE automesh_loss gauge
 //   automesh_loss{run="first"} 2.25
 //
-// The gauges are named after the keys of metrics.jsonl. A loss that is not finite is NaN or +Inf.
+// A gauge's name is automesh_ and the metric's key in metrics.jsonl. Values that are not finite are
+// written as NaN, +Inf or -Inf.
 #pragma once
 
 #include <filesystem>
@@ -19,10 +20,10 @@ namespace am::observe {
 
 class PrometheusSink : public MetricSink {
  public:
-  // `run`: value of the label `run`.
+  // `path`: the file to write. `run`: value of the label `run`, usually the name of the run folder.
   PrometheusSink(std::filesystem::path path, const std::string& run);
 
-  // Replaces the file, by a rename.
+  // Replaces the file by a rename.
   void write(const StepMetrics& metrics) override;
 
  private:

@@ -25,8 +25,8 @@ constexpr std::array<Kind, 3> kKinds = {{
 // Ranks with equal work.
 struct Group {
   int64_t ranks = 0;
-  std::array<std::vector<double>, kKinds.size()> seconds;  // times of each rank, by kind
-  std::array<double, kKinds.size()> usual{};               // medians, by kind
+  std::array<std::vector<double>, kKinds.size()> seconds;  // seconds[kind]: one time per rank
+  std::array<double, kKinds.size()> usual{};               // usual[kind]: median
 };
 
 double lower_median(std::vector<double> values) {
@@ -61,8 +61,8 @@ std::vector<SlowRank> find_slow_ranks(std::span<const RankTimes> times,
     std::optional<SlowRank> worst;
     for (size_t i = 0; i < kKinds.size(); ++i) {
       const Kind& kind = kKinds[i];
-      // The saving time of a rank without peers is not compared with earlier steps, because these
-      // may have saved no checkpoint.
+      // The saving time of a rank without peers is not compared with its earlier saving time,
+      // because the earlier steps may have saved no checkpoint.
       const bool alone = group.ranks == 1;
       if (alone && (earlier.empty() || kind.seconds == &RankTimes::saving)) continue;
       const double usual = alone ? earlier[rank].*kind.seconds : group.usual[i];

@@ -49,8 +49,8 @@ int width_of(const std::vector<std::string>& parts) {
   return term::visible_width(join(parts, kGap));
 }
 
-// Returns a part of a step line in fewer columns: "mem 412.50 MiB" as "mem 413M", "eta 0:01:01" as
-// "eta 1:01". The rate of each rank, which follows from the rate of all, is left out.
+// Returns a part of a step line in fewer columns: "mem 412.50 MiB" as "mem 412M", "eta 0:01:01" as
+// "eta 1:01". The rate per rank is left out, because it follows from the total rate.
 std::string shortened(std::string part) {
   if (const size_t at = part.find(" tok/s ("); at != std::string::npos) {
     part.erase(at + std::string_view(" tok/s").size());
@@ -72,8 +72,9 @@ bool is_step_time(std::string_view part) {
          !ends_with(part, "/s");
 }
 
-// Returns the column in which the continuation lines of a line begin: that of the text behind a
-// label such as "data        " or "help: ", or 2 if the line has no label.
+// Returns the column in which the continuation lines of a wrapped line begin. If the line begins
+// with a label, for example "data        " or "help: ", this is the column of the text after the
+// label; otherwise 2.
 int text_column(std::string_view line) {
   constexpr size_t kWidestLabel = 16;
   constexpr std::string_view kHelp = "help: ";
@@ -84,7 +85,7 @@ int text_column(std::string_view line) {
   return is_label ? static_cast<int>(text) : 2;
 }
 
-// Returns whole lines, each wrapped between words if it is wider than the terminal.
+// Returns `lines`, with each line that is wider than the terminal wrapped between words.
 std::string folded(std::string_view lines, const term::Style& style) {
   std::string out;
   for (size_t at = 0; at < lines.size();) {
@@ -105,7 +106,8 @@ std::string fitted_step_line(std::string_view line, const std::vector<double>& l
   if (!is_step_line(line)) return {};
   std::vector<std::string> parts = parts_of(line);
   for (std::string& part : parts) part = shortened(std::move(part));
-  // Parts are left out in this order until a curve of a few columns fits.
+  // Parts are left out in this order until a curve of a few columns fits. "TIME" stands for the
+  // step time, which has no label.
   constexpr std::array<std::string_view, 8> kLeastFirst = {
       "lr ", "TIME", "experts ", "mem ", "epoch ", "validation loss", "norm ", "eta "};
   constexpr int kLeastCurve = 9;

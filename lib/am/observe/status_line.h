@@ -1,5 +1,5 @@
-// Shows the step lines of a job on a terminal as one line that is redrawn in place, with the curve
-// of the loss. All other lines scroll as usual, wrapped between words.
+// Shows a job's step lines (step_line.h) on a terminal as one status line, which is redrawn in
+// place, with a curve of the loss. All other lines scroll as usual, wrapped between words.
 //
 //   StatusLine status(style);
 //   write(status.pass(bytes));      // bytes of the job's output, in pieces of any size
@@ -17,14 +17,14 @@ namespace am::observe {
 
 class StatusLine {
  public:
-  // Lines fit into style.width columns.
+  // The status line and wrapped lines fit into style.width columns.
   explicit StatusLine(const term::Style& style) : style_(style) {}
 
-  // Returns the text to write to the terminal for these bytes of output. Keeps an unfinished line
-  // until its end arrives.
+  // Returns the text to write to the terminal for `bytes`, a part of the job's output. Keeps an
+  // unfinished line until the rest of the line arrives.
   std::string pass(std::string_view bytes);
-  // Returns the text to write to the terminal so that `text`, which consists of complete lines, is
-  // shown above the status line.
+  // Returns the text to write to the terminal to show `text`, which consists of complete lines,
+  // above the status line.
   std::string beside(std::string_view text) const;
   // Returns the text to write at the end of the output: an unfinished line, if there is one, and a
   // newline after the status line.
@@ -36,8 +36,8 @@ class StatusLine {
   std::string drawn(std::string_view step_line);
 
   term::Style style_;
-  std::string partial_;         // an unfinished line
-  std::string shown_;           // the status line on the screen; empty: none
+  std::string partial_;         // unfinished last line of the output
+  std::string shown_;           // status line on the screen; empty: none
   std::vector<double> losses_;  // losses of the last step lines, at most kMostLosses
 };
 

@@ -1,4 +1,5 @@
-// The line that a training run prints for each step, including an estimate of the remaining time.
+// Formats the step line, which a training run prints for each step. The line includes an estimate
+// of the remaining time.
 //
 //   StepLine line(max_steps);
 //   std::cerr << line.format(metrics) << '\n';
@@ -15,15 +16,16 @@
 
 namespace am::observe {
 
-// Estimates the remaining time: keeps an exponential moving average of step times (weight 0.05 for
-// the newest), corrected for its initial bias towards 0. The first step is excluded, because it
-// includes allocation and connections.
+// Estimates the remaining time from an exponential moving average of step times. The newest step
+// has weight 0.05, and the average is corrected for its initial bias towards 0. The first step is
+// excluded, because it includes allocations and the set-up of connections.
 class TimeLeft {
  public:
-  // `other_seconds`: time of validation and of saves, which is spread over all steps so far.
+  // Adds a step. `other_seconds`: time of the step's validation and saves. seconds() adds the mean
+  // of `other_seconds` over all steps so far to the time of each remaining step.
   void add(double step_seconds, double other_seconds = 0.0);
-  // Return the mean step time, and the estimated time of the remaining steps, both in seconds. Both
-  // functions return nothing before the second step.
+  // step_seconds() returns the average step time, and seconds() the estimated time of the remaining
+  // steps, both in seconds. Both functions return nothing before the second step.
   std::optional<double> step_seconds() const;
   std::optional<double> seconds(int64_t steps_left) const;
 

@@ -80,7 +80,7 @@ void append_loss(std::string& summary, std::string_view set, double loss) {
   append_scalar(summary, cat("validation_metrics/perplexity", set), std::exp(loss));
 }
 
-// Returns the two fields with which every event begins: wall time and step.
+// Returns an encoded event with the two fields that every event contains: wall time and step.
 std::string event_at(int64_t step) {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
   std::string event;
@@ -91,13 +91,14 @@ std::string event_at(int64_t step) {
   return event;
 }
 
-// Returns the masked CRC-32C that TensorFlow stores next to the bytes: rotated, plus an offset.
+// Returns TensorFlow's masked CRC-32C of the bytes: the CRC rotated right by 15 bits, plus a
+// constant.
 uint32_t masked_crc(std::string_view bytes) {
   return std::rotr(crc32c(std::as_bytes(std::span(bytes))), 15) + 0xA282EAD8u;
 }
 
-// Returns the file's name, events.out.tfevents.SECONDS.HOST.PID. TensorBoard reads the files of a
-// folder in the order of their names.
+// Returns the event file's name, events.out.tfevents.SECONDS.HOST.PID. TensorBoard reads the event
+// files of a folder in the order of their names.
 std::string file_name() {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(
                            std::chrono::system_clock::now().time_since_epoch())
@@ -117,7 +118,8 @@ TensorBoardSink::TensorBoardSink(const std::filesystem::path& folder, int64_t re
   if (fd_ < 0) fail(path_, std::strerror(errno));
 }
 
-// Writes the records with which the file begins.
+// Writes the first records of the file, once: the version, a session start if the run was resumed,
+// and the plan.
 void TensorBoardSink::write_head() {
   if (std::exchange(has_head_, true)) return;
   std::string first = event_at(0);
@@ -172,7 +174,7 @@ void TensorBoardSink::write(const StepMetrics& metrics) {
   write_summary(metrics.step, summary);
 }
 
-// Writes a text under `tag`, at the step resumed_step.
+// Writes a text, which TensorBoard shows under `tag`, at the step resumed_step_.
 void TensorBoardSink::write_text(std::string_view tag, std::string_view markdown) {
   constexpr uint64_t kString = 7;  // DT_STRING
   std::string plugin, metadata, tensor, value, summary;

@@ -29,8 +29,8 @@ at::Tensor squared_norm(const std::vector<GradientShard>& shards) {
   }
   if (counted.empty()) return at::zeros({1}, at::kDouble);
   if (!counted.front().is_cpu() && !counted.front().is_meta()) {
-    // On a GPU, fused kernels compute the norms of all gradients, and the result stays on the
-    // device, so that the host can copy a single value later.
+    // On a GPU, fused kernels compute the norms of all gradients. The result stays on the GPU, so
+    // that global_norm() copies a single value to the host.
     return at::stack(at::_foreach_norm(counted, 2, at::kDouble)).square().sum().reshape({1});
   }
   at::Tensor sum;

@@ -1,5 +1,5 @@
-// Computes the global gradient norm over sharded parameters, with each element counted once, and
-// the factor by which gradients are clipped.
+// Computes the global norm of sharded gradients, with each element counted once, and clips the
+// gradients by this norm.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,12 +30,12 @@ at::Tensor squared_norm(const std::vector<GradientShard>& shards);
 double global_norm(const std::vector<GradientShard>& shards, const runtime::Group& world);
 
 // Returns the factor by which all gradients are multiplied, as in torch.nn.utils.clip_grad_norm_:
-// min(1, max_norm / (norm + 1e-6)), or 1 for max_norm = 0 (no clipping). For a NaN norm the factor
+// min(1, max_norm / (norm + 1e-6)), or 1 for max_norm <= 0 (no clipping). For a NaN norm the factor
 // is NaN: all gradients become NaN, so that the error is noticed.
 double clip_factor(double norm, double max_norm);
 
 // Multiplies all gradients by clip_factor(), and returns their norm before clipping. Collective
-// over the mesh's world, as torch.nn.utils.clip_grad_norm_ is over DTensors.
+// over all ranks of the mesh.
 double clip_grad_norm(parallel::ShardedParameters& parameters, double max_norm);
 
 }  // namespace am::optim

@@ -67,13 +67,13 @@ void Elementwise::update(const std::vector<at::Tensor>& gradients, double lr, in
 void Elementwise::run_kernel(const Lists& lists, double weight_decay, double lr, int64_t number,
                              double factor) const {
   const auto on_device = at::TensorOptions(at::kFloat).device(lists.parameters.front().device());
-  // ATen's kernels divide the gradients, in place, by grad_scale, which is therefore the inverse of
+  // ATen's kernels divide the gradients by grad_scale, in place, so grad_scale is the inverse of
   // `factor`.
   std::optional<at::Tensor> grad_scale;
   if (factor != 1.0) grad_scale = at::full({}, 1.0 / factor, on_device);
   if (options_.formula == Formula::kSgd) {
-    // is_first_step can be false in every step: because the momentum buffer starts as zeros, the
-    // first momentum equals the gradient.
+    // is_first_step can be false even in the first step: the momentum buffer starts as zeros, so
+    // the first momentum equals the gradient.
     at::_fused_sgd_(lists.parameters, lists.gradients, lists.states[0], weight_decay,
                     options_.momentum, lr, /*dampening=*/0.0, options_.nesterov,
                     /*maximize=*/false, /*is_first_step=*/false, grad_scale);

@@ -1,8 +1,8 @@
-// AdamW, Adam and SGD over the shards that this rank stores: PyTorch's elementwise updates, run by
-// ATen's fused kernels. The result does not depend on layout and padding.
+// AdamW, Adam and SGD for the shards that this rank stores. ATen's fused kernels run PyTorch's
+// elementwise updates. The result does not depend on the layout or on padding.
 //
-// All parameters share one step counter. For step t with gradient g, and the learning rate lr and
-// decay w of the parameter:
+// All parameters share one step counter. The formulas show step t for a parameter p with gradient
+// g, learning rate lr and weight decay w. The states m, v and b start as zeros:
 //   adamw  p <- p * (1 - lr w)
 //          m <- beta1 m + (1 - beta1) g;  v <- beta2 v + (1 - beta2) g^2
 //          p <- p - lr * (m / (1 - beta1^t)) / (sqrt(v / (1 - beta2^t)) + eps)
@@ -37,7 +37,8 @@ struct ElementwiseOptions {
 class Elementwise : public Optimizer {
  public:
   // Creates an optimizer of the parameters in `runs`, which are ranges of the flat tensors `flats`.
-  // Elements outside of `runs` are never updated.
+  // Elements outside of `runs` are never updated. The constructor without `runs` updates all
+  // elements of `flats`.
   Elementwise(const std::vector<at::Tensor>& flats, const std::vector<ParameterRun>& runs,
               const ElementwiseOptions& options);
   Elementwise(const std::vector<at::Tensor>& flats, const ElementwiseOptions& options)
@@ -45,8 +46,9 @@ class Elementwise : public Optimizer {
 
   void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
               double factor) override;
-  // True if the parameters are on a GPU, where fused kernels multiply gradients by `factor`. On the
-  // host, step() multiplies them before update(), with bitwise equal results.
+  // True if the parameters are not in host memory: a GPU's fused kernels also multiply the
+  // gradients by `factor`. If the parameters are in host memory, step() multiplies the gradients
+  // before it calls update().
   bool scales() const override;
   std::vector<StateTensor> state_of(const FlatRange& range) const override;
 

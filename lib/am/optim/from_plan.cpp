@@ -17,8 +17,8 @@ namespace {
 
 using parallel::ParallelModel;
 
-// The trainable parameters, in two lists: runs, which are updated elementwise, and matrices, which
-// Muon updates.
+// The trainable parameters of this rank: the flat tensors, the runs that are updated elementwise,
+// and the matrices that Muon updates.
 class ParamGroups {
  public:
   explicit ParamGroups(const ParallelModel& model) {
@@ -36,9 +36,9 @@ class ParamGroups {
     }
   }
 
-  std::vector<at::Tensor> flats;
-  std::vector<ParameterRun> runs;  // parameters updated elementwise
-  std::vector<MatrixUnit> units;
+  std::vector<at::Tensor> flats;   // the trainable part of each ParamGroup's flat tensor
+  std::vector<ParameterRun> runs;  // parameters that are updated elementwise
+  std::vector<MatrixUnit> units;   // matrices that Muon updates: one MatrixUnit per ParamGroup
 
   // Returns the ranges of all trainable parameters.
   std::vector<FlatRange> ranges() const {
@@ -56,8 +56,9 @@ class ParamGroups {
       units.back().matrices.push_back({&layout, range});
       return;
     }
-    // Joins adjacent parameters with equal options to one run, which one kernel updates. With
-    // default options, each ParamGroup is a single run.
+    // Joins adjacent parameters with equal options to one run, which one kernel updates. If all
+    // trainable parameters of a ParamGroup are updated elementwise and have equal options, they are
+    // one run.
     if (!runs.empty()) {
       ParameterRun& last = runs.back();
       if (last.options == layout.optimizer && last.range.flat == range.flat &&

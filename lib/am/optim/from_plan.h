@@ -12,17 +12,17 @@
 
 namespace am::optim {
 
-// Returns the options of elementwise updates. They apply to all parameters; with name = "muon",
-// only to those that Muon does not update. `offloaded`: parameters are in host memory while a GPU
-// computes.
+// Returns the options of elementwise updates. The options apply to all parameters or, with name =
+// "muon", only to the parameters that Muon does not update. `offloaded`: parameters are in host
+// memory while a GPU computes.
 ElementwiseOptions elementwise_options(const config::OptimizerSection& optimizer, bool offloaded);
 
 // Returns the optimizer of all trainable parameters of `model`, which must outlive the optimizer.
 std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan,
                                           const parallel::ParallelModel& model);
 
-// Returns the optimizer states of parameter `i` of the model's ParamGroup `g`, as views of this
-// rank's box without padding. Empty if the parameter is frozen.
+// Returns the optimizer's state tensors for the parameter model.groups()[g]->owned()[i]. Each state
+// is a view of this rank's box of the parameter, without padding. Empty if the parameter is frozen.
 std::vector<StateTensor> parameter_state(const Optimizer& optimizer,
                                          const parallel::ParallelModel& model, size_t g, size_t i);
 

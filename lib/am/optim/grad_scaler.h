@@ -29,7 +29,7 @@ struct GradScalerOptions {
 // State of a GradScaler, which checkpoints store.
 struct LossScale {
   double scale = 65536.0;
-  int64_t growth_tracker = 0;  // number of steps without overflow since the scale changed
+  int64_t growth_tracker = 0;  // number of steps since the last overflow or growth
 
   bool operator==(const LossScale&) const = default;
 };
@@ -45,8 +45,9 @@ class GradScaler {
   explicit GradScaler(const GradScalerOptions& options = {});
 
   double scale() const { return state_.scale; }
-  // Adjusts the scale after a backward pass and returns what to do with the step. Call once per
-  // step. `found_inf`: whether any gradient is not finite; must be equal on all ranks.
+  // Adjusts the scale after the backward passes of a step, and returns whether the step is
+  // performed. Must be called once per step. `found_inf`: whether any gradient is infinite or NaN;
+  // must be equal on all ranks.
   Verdict update(bool found_inf);
 
   const LossScale& state() const { return state_; }

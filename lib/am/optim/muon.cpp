@@ -26,15 +26,17 @@ double scale_of(const Shape& shape, bool match_rms_adamw) {
   return std::sqrt(std::max(1.0, rows / columns));
 }
 
-// Returns a number proportional to the cost of the matrix products in one Newton-Schulz iteration.
+// Returns an estimate of the work of one Newton-Schulz iteration: the number of multiplications in
+// the product of the matrix and its transpose, in the order with the smaller result.
 double work_of(const Shape& shape) {
   const auto rows = static_cast<double>(shape[0]);
   const auto columns = static_cast<double>(shape[1]);
   return rows * columns * std::min(rows, columns);
 }
 
-// Returns for each matrix the rank that computes its factor. Balances the work greedily: assigns
-// the largest matrix first, each matrix to the rank with the least work so far.
+// Assigns the matrices to the ranks of a shard group. Returns, for each matrix, the index of the
+// rank that computes the matrix's orthogonal factor. Balances the work greedily: starts with the
+// matrix that needs the most work, and assigns each matrix to the rank with the least work so far.
 std::vector<int64_t> deal_out(const std::vector<MatrixPiece>& matrices, int64_t ranks) {
   std::vector<size_t> order(matrices.size());
   std::iota(order.begin(), order.end(), size_t{0});
@@ -78,15 +80,15 @@ Muon::Muon(const std::vector<at::Tensor>& flats, const std::vector<MatrixUnit>& 
   }
 }
 
-// Updates the momentum, and returns the flat tensor u (see muon.h) whose orthogonal factor is the
-// update.
+// Updates the momentum with the gradient. Returns this rank's shard of u (see muon.h), the matrix
+// whose orthogonal factor is the update; flat.
 at::Tensor Muon::direction(const Matrix& matrix, const at::Tensor& gradient) const {
   matrix.momentum.lerp_(gradient, 1.0 - options_.momentum);
   return options_.nesterov ? gradient.lerp(matrix.momentum, options_.momentum) : matrix.momentum;
 }
 
 // Returns this tp rank's shard of the orthogonal factor of a matrix. `of_tp`: this tp rank's shard
-// of the matrix, in bfloat16; overwritten.
+// of the matrix, in bfloat16; its memory may be overwritten.
 at::Tensor Muon::factor(const layout::ParameterLayout& layout, at::Tensor of_tp) const {
   if (!layout.tp_dim) return orthogonal_factor(std::move(of_tp));
   at::Tensor whole = parallel::tp::gather_parameter(of_tp, layout, mesh_);
@@ -156,7 +158,7 @@ void Muon::update_pieces(const Unit& unit, const at::Tensor& gradient, double lr
     });
     whole = whole.view(piece.full_shape);
     whole = factor(*matrix.what.layout, std::move(whole)).reshape({-1});
-    places.zero_();  // padding must be zero
+    places.zero_();  // for_each_part() writes no padding, which must be zero
     pieces.for_each_part(i, whole, all, [](const at::Tensor& of_full, const at::Tensor& of_ranks) {
       of_ranks.copy_(of_full);
     });

@@ -1,18 +1,20 @@
-// Muon: matrices of the decoder layers are updated by the orthogonal factor of their momentum; all
-// other parameters use AdamW. torch.optim.Muon's update of an A x B matrix, with momentum mu:
+// Muon: updates the matrices of the decoder layers by the orthogonal factor of their momentum, and
+// all other parameters by AdamW. The update equals torch.optim.Muon's. For an A x B matrix p with
+// gradient g, momentum buffer b and momentum coefficient mu:
 //
 //   b <- mu b + (1 - mu) g;  u = (1 - mu) g + mu b (Nesterov's), or b
 //   p <- p * (1 - lr weight_decay) - lr s orthogonal_factor(u)
-//   s = sqrt(max(1, A / B)), or 0.2 sqrt(max(A, B)) to match AdamW's step
+//   s = sqrt(max(1, A / B)), or 0.2 sqrt(max(A, B)) to match the RMS of AdamW's updates
 //
 // Note [Whole matrices]: the orthogonal factor requires the whole matrix, but a rank stores shards.
-// A unit consists of the matrices of one flat tensor. One all-gather collects the shards of u of a
-// unit's matrices, rounded to bfloat16, the dtype of the iteration. Each matrix has an owner, the
-// rank of the shard group that computes its factor. A reduce-scatter then returns to every rank its
-// shards of the factors. This is exact, because all ranks but the owner contribute zeros. Thus a
-// rank stores whole matrices of at most one unit at a time, the work is divided, and the traffic is
-// one more gather and one more reduction of the unit. With tp, each matrix is gathered over tp as
-// well, and all tp ranks compute its factor. Replicas compute equal results from equal inputs.
+// The matrices of one flat tensor form a unit. One all-gather collects the shards of u for all
+// matrices of a unit, rounded to bfloat16, the dtype of the Newton-Schulz iteration. Each matrix
+// has an owner: the rank of the shard group that computes the matrix's factor. A reduce-scatter
+// then sends every rank its shards of the factors. The sums of the reduce-scatter are exact,
+// because all ranks but the owner contribute zeros. A rank thus stores whole matrices of at most
+// one unit at a time, and the ranks share the work. The additional traffic of a step is one gather
+// and one reduction of each unit. A matrix that tp shards is also gathered over tp, and all tp
+// ranks compute its factor. Replicas compute equal results from equal inputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -50,6 +52,7 @@ struct MatrixUnit {
 
 class Muon : public Optimizer {
  public:
+  // `flats`: the flat tensors of the trainable parameters. `units`: the matrices that Muon updates.
   // `rest`: the parameters that AdamW updates. The mesh, the groups and the layouts must outlive
   // this object.
   Muon(const std::vector<at::Tensor>& flats, const std::vector<MatrixUnit>& units,
@@ -65,7 +68,7 @@ class Muon : public Optimizer {
     MatrixPiece what;
     at::Tensor parameter;  // flat view of this rank's shard
     at::Tensor momentum;
-    // Index, in the shard group, of the rank that computes the orthogonal factor.
+    // Index, in the shard group, of the rank that computes the matrix's orthogonal factor.
     int64_t owner = 0;
     double scale = 1.0;
   };

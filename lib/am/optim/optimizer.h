@@ -1,8 +1,8 @@
 // Interface of optimizers. An optimizer applies PyTorch's update rules to this rank's shards.
 //
-// The parameters are the flat tensors that this rank stores, one per ParamGroup; they are updated
-// in place. The state of an optimizer is its number of steps, and state tensors that are laid out
-// like the parameters and have PyTorch's names.
+// The parameters are the flat tensors that this rank stores, one per ParamGroup. Optimizers update
+// them in place. The state of an optimizer consists of its number of steps and of state tensors,
+// which are laid out like the parameters and have PyTorch's names.
 //
 //   auto optimizer = make_optimizer(plan, model);    // from_plan.h
 //   optimizer->step(gradients, learning_rate);
@@ -21,7 +21,7 @@ namespace am::optim {
 
 // A range of a flat tensor. It contains one parameter or several adjacent parameters.
 struct FlatRange {
-  size_t flat = 0;
+  size_t flat = 0;  // index of the flat tensor
   int64_t offset = 0;
   int64_t length = 0;
 
@@ -39,7 +39,7 @@ struct ParameterRun {
   layout::OptimizerOptions options;
 };
 
-// Returns one run per flat tensor, which covers the complete tensor.
+// Returns one run per flat tensor. Each run covers its whole flat tensor.
 std::vector<ParameterRun> whole_runs(const std::vector<at::Tensor>& flats,
                                      const layout::OptimizerOptions& options);
 
@@ -52,21 +52,22 @@ class Optimizer {
  public:
   virtual ~Optimizer() = default;
 
-  // Performs a step with the learning rate `lr`, which is scaled for parameters with a peak
-  // learning rate of their own (config::parameter_lr). `gradients`: one gradient per flat tensor;
-  // an undefined gradient leaves the tensor's parameters and their state unchanged. First
-  // multiplies the gradients by `factor`, in place. Collective if the update rule needs more than
-  // this rank's shards.
+  // Multiplies the gradients by `factor`, in place, and then performs a step with the learning rate
+  // `lr`. For parameters with a peak learning rate of their own, `lr` is scaled
+  // (config::parameter_lr). `gradients`: one gradient per flat tensor; an undefined gradient leaves
+  // the flat tensor's parameters and their state unchanged. Collective if the update rule needs
+  // more than this rank's shards, as Muon's does.
   void step(const std::vector<at::Tensor>& gradients, double lr, double factor = 1.0);
-  // The number of completed steps. It is set when a checkpoint is loaded.
+  // steps() returns the number of completed steps. A run that resumes from a checkpoint restores
+  // this number by set_steps().
   int64_t steps() const { return steps_; }
   void set_steps(int64_t steps) { steps_ = steps; }
 
-  // Performs step `number`, counted from 1. If scales() returns false, step() has multiplied the
-  // gradients already, and `factor` is 1.
+  // Performs step `number`, counted from 1; step() calls it. If scales() returns false, step() has
+  // already multiplied the gradients, and `factor` is 1.
   virtual void update(const std::vector<at::Tensor>& gradients, double lr, int64_t number,
                       double factor) = 0;
-  // Whether update() multiplies the gradients by `factor`, so that step() need not do so.
+  // Whether update(), instead of step(), multiplies the gradients by `factor`.
   virtual bool scales() const { return false; }
   // Returns the state tensors of one parameter, whose range in its flat tensor is `range`. Their
   // order is fixed per optimizer, for example "exp_avg" before "exp_avg_sq".

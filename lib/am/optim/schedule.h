@@ -7,13 +7,16 @@
 
 namespace am::optim {
 
-// Returns the learning rate of step `step` of `max_steps`, counted from 0. During warm-up it is lr
-// * (step + 1) / warmup_steps. After warm-up, t rises linearly from 0 and reaches 1 at step
-// decay_steps (at max_steps if decay_steps is 0), and the learning rate is:
+// Returns the learning rate of step `step`, counted from 0, in a run of `max_steps` steps. `lr` is
+// the peak learning rate. During warm-up, the learning rate is lr * (step + 1) / warmup_steps.
+// After warm-up, the learning rate is:
 //   constant   lr
 //   cosine     min_lr + (lr - min_lr) * (1 + cos(pi t)) / 2
 //   linear     lr + (min_lr - lr) * t
-//   wsd        lr, then linear to min_lr over the last decay_steps (0: a tenth) of max_steps
+//   wsd        lr, then linear to min_lr during the last decay_steps steps of the run, or during
+//              the last tenth of the run if decay_steps is 0; the decay never overlaps warm-up
+// In cosine and linear, t rises linearly from 0 at the end of warm-up to 1 at step decay_steps, or
+// at step max_steps if decay_steps is 0.
 double learning_rate(const config::SchedulerSection& scheduler, double lr, int64_t max_steps,
                      int64_t step);
 

@@ -43,8 +43,8 @@ class GradientBuckets final : public DataParallel {
       ParamGroup& added = add_group(model, layout, cat("bucket ", groups().size()),
                                     of_experts ? own.experts : own.dense, mesh,
                                     of_experts ? ranks.experts : ranks.dense, group_options());
-      // An expert's gradient may arrive in several parts (nn/experts/expert_feed_forward.h), so it
-      // is reduced after backward, when all parts have arrived.
+      // An expert's gradient may arrive in several parts (nn/experts/expert_feed_forward.h), so a
+      // bucket of experts is reduced after backward, when all parts have arrived.
       if (!options().overlap_reduction || of_experts) continue;
       added.gradients().on_complete([this, &added] {
         if (requires_gradient_sync()) reduce(added);
@@ -174,8 +174,8 @@ void DataParallel::reduce(std::span<ParamGroup* const> groups) {
   send(std::move(reduction));
 }
 
-// Starts the reduction of a unit's gradients. While the next unit computes, the reduce-scatter of
-// this unit and the all-reduce of the previous unit are in flight.
+// Starts the reduction of a unit's or a bucket's gradients. While the next unit computes, the
+// reduce-scatter of this unit and the all-reduce of the previous unit are in flight.
 void DataParallel::send(Reduction reduction) {
   std::erase_if(reduction, [](GradientReducer* each) { return !each->begin_reduce(); });
   if (reduction.empty()) return;
@@ -206,8 +206,9 @@ void DataParallel::leave(size_t use, std::span<const at::Tensor> outputs) {
     output.register_hook([this, use, device = output.device()](const at::Tensor&) {
       place_.backward(use);
       backward_range_.reset();  // ends before the next range begins, so that ranges nest
-      // On a GPU, this hook runs on a thread of autograd, and finish_backward() on another one. A
-      // range must end on its own thread, so the first unit, which comes last, gets no range.
+      // A range must end on the thread on which it began. On a GPU, this hook runs on a thread of
+      // autograd, and finish_backward(), which would end the range of the first unit, on another
+      // thread. The first unit therefore gets no range.
       if (use == 0 && tensor::is_asynchronous(device)) return;
       backward_range_.emplace([&] { return cat("backward ", place_.name(use)); });
     });

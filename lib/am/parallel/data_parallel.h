@@ -1,9 +1,10 @@
 // Data parallelism over parameter groups: decides when each group is gathered, freed and reduced.
 //
-// FSDP2, HSDP, Megatron-FSDP, megatron and DDP differ in their mesh, in DataParallelOptions, and in
-// their groups: units that are gathered and freed one by one (sharded_units.h), or buckets that all
-// stay gathered during a step's passes (GradientBuckets of data_parallel.cpp). strategy.cpp sets
-// the options.
+// FSDP2, HSDP, Megatron-FSDP, the strategy megatron and DDP differ in their mesh, in
+// DataParallelOptions, and in their parameter groups. A group is either a part of a unit, and units
+// are gathered and freed one by one (sharded_units.h); or a bucket, and all buckets stay gathered
+// from the first unit's forward to the end of backward (GradientBuckets in data_parallel.cpp).
+// strategy.cpp sets the options.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -28,18 +29,18 @@
 namespace am::parallel {
 
 struct DataParallelOptions {
-  at::ScalarType storage_dtype = at::kFloat;
+  at::ScalarType storage_dtype = at::kFloat;  // dtype of the stored shards
   Precision precision;
   std::optional<Offload> offload;
-  bool cast_forward_inputs = true;
+  bool cast_forward_inputs = true;  // whether units cast their inputs to precision.param_dtype
   // For each unit: whether its full parameters are freed after forward and gathered again for
   // backward.
   std::vector<bool> reshard_after_forward;
-  // Parameters of each bucket, as indices into Layout::parameters; empty: no buckets, parameters
-  // are gathered and gradients reduced unit by unit. The gradients of a bucket are reduced in one
-  // message: as soon as the last of them is computed, or after backward if overlap_reduction is
-  // false or the bucket is of experts. The full parameters of all buckets are in memory from the
-  // first unit's forward until backward is over.
+  // Parameters of each bucket, as indices into Layout::parameters. Empty: there are no buckets;
+  // parameters are gathered and gradients are reduced unit by unit. The gradients of a bucket are
+  // reduced in one message: as soon as the last gradient is computed, or after backward if
+  // overlap_reduction is false or the bucket contains experts. The full parameters of all buckets
+  // are in memory from the first unit's forward until backward is over.
   std::vector<std::vector<int>> buckets;
   // Number of ranks over which parameters are resharded after forward (PyTorch's
   // reshard_after_forward = N); 0: all ranks of the shard group.
@@ -48,22 +49,22 @@ struct DataParallelOptions {
   // Whether each unit's gradients are reduced during backward; if false, all gradients are reduced
   // after backward.
   bool overlap_reduction = true;
-  // Whether freed memory of the layers' full parameters and communication buffers is kept for later
-  // layers. All other units, such as the embedding, allocate their memory anew.
+  // Whether the decoder layers reuse each other's memory of freed full parameters and communication
+  // buffers. All other units, such as the embedding, allocate new memory each time.
   bool reuse_buffers = false;
-  bool check_for_nan = false;  // whether reduced gradients are checked: see finish_backward()
-  bool report_nan = false;     // whether backward throws at a gradient that is not finite
+  bool check_for_nan = false;  // whether finish_backward() checks that gradients are finite
+  bool report_nan = false;     // whether backward throws at a full gradient that is not finite
 };
 
-// The parts of a model that data parallelism uses. A function that takes a ModelUnits reads both
-// vectors only during the call.
+// The parts of a model that data parallelism uses. Functions with a ModelUnits argument read the
+// two vectors only during the call.
 struct ModelUnits {
   const std::vector<nn::ParameterPtr>& parameters;  // in the order of Layout::parameters
   const std::vector<nn::UnitUse>& uses;             // uses of the units, in forward order
 };
 
-// An all-gather of units that is in flight. wait() completes the all-gather; further calls do
-// nothing.
+// Handle of all-gathers that unshard() has started. wait() completes the all-gathers; further calls
+// of wait() do nothing.
 class UnshardHandle {
  public:
   explicit UnshardHandle(std::vector<ParamGroup*> groups) : groups_(std::move(groups)) {}
@@ -103,9 +104,9 @@ class DataParallel : public nn::UnitHooks {
   // last unit first. The value of set_requires_gradient_sync() does not matter. After the call,
   // ParamGroup::flat_grad() is complete. Checks the gradients as finish_backward() does.
   void reduce_gradients();
-  // Sets the number by which sums of gradients over the ranks are divided. The default is 1,
-  // because the loss is already divided by the number of labels of the global batch. The default of
-  // PyTorch's function of this name is the number of data-parallel ranks.
+  // Sets the number by which the sums of gradients over the ranks are divided. The default is 1,
+  // because the loss is already divided by the number of labels of the global batch. PyTorch's
+  // default is the number of data-parallel ranks.
   void set_gradient_divide_factor(double factor);
   // Ends a backward pass; call it after loss.backward(). Reduces the gradients that no hook has
   // reduced (not after set_requires_gradient_sync(false)), frees the full parameters (not after
@@ -115,19 +116,19 @@ class DataParallel : public nn::UnitHooks {
   void finish_backward();
   void zero_grad();
   // Makes later gathers wait for the work on the current stream, such as an optimizer's update. The
-  // forward of the first unit does the same. A caller that runs other units without the first one
-  // must call this function before.
+  // forward of the first unit does the same. A caller that runs other units without the first unit
+  // must call this function first.
   void wait_for_updates() { gathers_.wait_for_current(); }
   // Returns this object as the hooks that a model calls.
   nn::UnitHooks& hooks() { return *this; }
-  // Returns the unit whose work was last enqueued on the device; it is empty outside of forward and
-  // backward.
+  // Returns the unit whose work was last enqueued on the device; the UnitPlace is empty outside of
+  // forward and backward.
   const UnitPlace& place() const { return place_; }
 
   // unshard() gathers the units that contain parameters of a module, for example "model.layers.3"
   // or "model.layers.3.mlp"; "" means the whole model. reshard() frees the full parameters of these
   // units. Both functions are collective, and throw Error(kUsage) if no parameter matches. With
-  // `async_op`, unshard() returns immediately, and the handle's wait() completes the gathering.
+  // `async_op`, unshard() returns immediately, and the handle's wait() completes the gathers.
   UnshardHandle unshard(std::string_view module, bool async_op = false);
   void reshard(std::string_view module);
 
@@ -137,8 +138,8 @@ class DataParallel : public nn::UnitHooks {
 
   // Record the unit that is running, for place() and for traces. enter() begins the unit's forward,
   // and leave() ends it. leave() also registers hooks that record the unit when backward reaches
-  // `outputs`; on the CPU only if the step is traced. Subclasses call these functions first in
-  // their unit hooks.
+  // `outputs`; on the CPU, leave() registers them only if the step is traced. before_unit() must
+  // begin with enter(), and after_unit() with leave().
   void enter(size_t use);
   void leave(size_t use, std::span<const at::Tensor> outputs);
   const DataParallelOptions& options() const { return options_; }
@@ -147,16 +148,19 @@ class DataParallel : public nn::UnitHooks {
   tensor::SideStream& gathers() { return gathers_; }
   // Groups over which parameters are sharded and gradients reduced. Dense parameters are sharded
   // over dp_shard_cp and replicated over dp_replicate. Under expert parallelism, experts are
-  // sharded over ep_shard, which spans replicas and tp ranks too.
+  // sharded over ep_shard, which includes ranks along dp_replicate and tp. If the strategy shards
+  // nothing, every shard group is one rank, and the other ranks are replicas.
   struct Ranks {
     ReductionGroups dense;
     ReductionGroups experts;
   };
-  // Returns the process groups for the layout's dense parameters and experts. Creates some of them,
-  // so the call is collective; called once.
+  // Returns the groups for the layout's dense parameters and experts. Call it once. Collective,
+  // because it may create the group of the tp ranks that share key heads.
   Ranks ranks_of(const layout::Layout& layout, const runtime::DeviceMesh& mesh);
   // Returns a group that consists of this rank only.
   const runtime::Group& alone() const { return alone_; }
+  // Adds a ParamGroup of `parameters`, indices into Layout::parameters, to groups(). Returns the
+  // group.
   ParamGroup& add_group(const ModelUnits& model, const layout::Layout& layout, std::string name,
                         const std::vector<int>& parameters, const runtime::DeviceMesh& mesh,
                         const ReductionGroups& groups, const ParamGroupOptions& options);
@@ -183,7 +187,7 @@ class DataParallel : public nn::UnitHooks {
   virtual void forget_pass() {}
 
   std::vector<ParamGroup*> groups_of(std::string_view module) const;
-  // Reducers whose gradients are reduced together: those of one unit, or of one bucket.
+  // Reducers of the gradients that are reduced together: those of one unit, or of one bucket.
   using Reduction = std::vector<GradientReducer*>;
   void send(Reduction reduction);
   void finish_reductions();
@@ -191,15 +195,15 @@ class DataParallel : public nn::UnitHooks {
 
   DataParallelOptions options_;
   int64_t rank_;
-  std::optional<runtime::Group> key_head_group_;
+  std::optional<runtime::Group> key_head_group_;  // tp ranks with copies of the same key heads
   runtime::Group alone_;
   UnitPlace place_;
   tensor::SideStream gathers_;
   tensor::SideStream reductions_;
   std::vector<std::unique_ptr<ParamGroup>> groups_;
   std::deque<Reduction> reducing_;                     // reductions in flight, oldest first
-  std::optional<runtime::TraceRange> forward_range_;   // the unit that runs forward
-  std::optional<runtime::TraceRange> backward_range_;  // the unit that backward has reached
+  std::optional<runtime::TraceRange> forward_range_;   // range of the unit that runs forward
+  std::optional<runtime::TraceRange> backward_range_;  // range of the unit that backward reached
   bool sync_ = true;
   bool last_backward_ = true;
   bool reshard_after_backward_ = true;

@@ -8,19 +8,20 @@
 
 namespace am::parallel {
 
-// This rank's sequences of one micro-batch: int64 tensors on the model's device.
+// This rank's B sequences of T tokens of one micro-batch: int64 tensors on the model's device.
 struct MicroBatch {
   at::Tensor ids_BT;
   at::Tensor labels_BT;
-  // Position of each token in its sequence; undefined: 0, 1, 2, ... in every row. If the model is
-  // on a CUDA GPU, this tensor is nevertheless in host memory.
+  // Position of each token in its document; undefined: 0, 1, 2, ... in every row. An exception to
+  // the device: if the model is on a CUDA GPU, this tensor is in host memory.
   at::Tensor positions_BT;
-  int64_t first_sequence = 0;  // index of the first row in the global batch
+  int64_t first_sequence = 0;  // index, in the global batch, of the first of these sequences
 };
 
 class MicroBatches {
  public:
   virtual ~MicroBatches() = default;
+  // Returns the number of micro-batches of the pass.
   virtual int64_t count() const = 0;
   // Returns this rank's part of micro-batch `m`, counted from 0.
   virtual MicroBatch read(int64_t m) = 0;
@@ -28,8 +29,8 @@ class MicroBatches {
 
 // Options of a forward and backward pass over micro-batches.
 struct PassOptions {
-  // Divisor of the sum of cross-entropies before backward: the number of labels in the global
-  // batch, divided by the loss scale.
+  // Number by which the sum of cross-entropies is divided before backward: the number of labels in
+  // the global batch, divided by the loss scale (1 without a loss scale).
   double divisor = 1.0;
   // Whether this is the step's last pass, in which the last micro-batch's backward reduces the
   // gradients over the ranks. If false, the strategy decides whether each backward reduces its
@@ -38,8 +39,8 @@ struct PassOptions {
   // Seed and step number that determine the dropout masks of adapters (LoRA).
   uint64_t seed = 0;
   int64_t step = 0;
-  // Called with "forward" and with "backward" when this rank has finished that phase of the last
-  // micro-batch.
+  // Called with "forward" after this rank's last forward, and with "backward" at the end of the
+  // pass.
   std::function<void(const char* phase)> phase_over = {};
 };
 

@@ -1,4 +1,4 @@
-// One process's part of a model that a plan's layout shards, for training and for inspection.
+// One rank's part of a model that is sharded by a plan's layout, for training and for inspection.
 //
 //   auto model = ParallelModel::build(plan, config, layout, mesh);
 //   checkpoint::load_or_initialize(*model, plan);
@@ -50,21 +50,21 @@ class ParallelModel final : public ShardedParameters {
   // ranks, and zero on ranks without the pipeline's last stage. An error of the device, for example
   // out of memory, names the FSDP unit that was running.
   at::Tensor forward_backward(MicroBatches& batches, const PassOptions& options);
-  // Runs forward of all micro-batches without autograd, and returns the same sum as
-  // forward_backward(). Units that are not freed after forward stay gathered.
+  // Runs forward of all micro-batches without autograd. Returns the same sum as forward_backward().
+  // Units that are not freed after forward stay gathered after the call.
   at::Tensor forward_only(MicroBatches& batches);
 
-  // forward() returns logits, which the next three functions have as an argument. StageModel
-  // documents these functions, for one stage. With a pipeline, forward() must be called with
-  // grad mode off; it runs the stages one after the other (collective) and returns the full logits
-  // on all pipeline ranks, in float32.
+  // forward() returns logits, which are an argument of whole_sequences(), loss_sum() and
+  // full_logits(). StageModel documents these functions for one stage. With a pipeline, forward()
+  // must be called with grad mode off. It then runs the stages one after the other (collective),
+  // and returns the full logits on all pipeline ranks, in float32.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {});
   at::Tensor whole_sequences(const at::Tensor& logits_BTv) const;
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   at::Tensor full_logits(const at::Tensor& logits_BTv) const;
 
-  // Functions that require a model without pipeline parallelism: vocabulary_slice() to
-  // end_dropout().
+  // The functions from vocabulary_slice() to end_dropout() require a model without pipeline
+  // parallelism.
   const mesh::Extent& vocabulary_slice() const { return whole().vocabulary_slice(); }
   DataParallel& data_parallel() { return whole().data_parallel(); }
   const DataParallel& data_parallel() const { return whole().data_parallel(); }
@@ -75,8 +75,8 @@ class ParallelModel final : public ShardedParameters {
 
   // Returns this rank's stages, by their number in the pipeline.
   const std::map<int, std::unique_ptr<StageModel>>& stages() const { return stages_; }
-  // Returns the object that executes the pipeline schedule. A model without pipeline parallelism
-  // has one too, with a single stage.
+  // Returns the object that executes the pipeline schedule; never null. Without pipeline
+  // parallelism, the schedule has a single stage.
   Pipeline* pipeline() const { return pipeline_.get(); }
   bool has_pipeline() const { return layout().stage_owners.size() > 1; }
   bool offloaded() const override { return stages_.begin()->second->data_parallel().offloaded(); }
@@ -89,8 +89,8 @@ class ParallelModel final : public ShardedParameters {
   // that other ranks hold. Empty for a model without experts.
   std::vector<int64_t> take_expert_counts();
   // set_balance_factor() sets the factor of the load-balancing loss in the MoE layers of this
-  // rank's stages. take_balance() returns the sum of these losses since the last call; undefined if
-  // there were none.
+  // rank's stages. take_balance() returns the sum of the load-balancing losses since its last call;
+  // undefined if there were none.
   void set_balance_factor(double factor);
   at::Tensor take_balance();
 
@@ -101,6 +101,7 @@ class ParallelModel final : public ShardedParameters {
   // Returns the unit whose work was last enqueued on the device, for example "the forward of
   // model.layers.3"; empty outside of forward and backward.
   std::string place() const;
+  // Returns the only stage of a model without pipeline parallelism.
   StageModel& whole() const;
 
   ParallelModel(const config::Plan& plan, const model::ModelConfig& config,

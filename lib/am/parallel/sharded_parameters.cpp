@@ -31,8 +31,8 @@ std::optional<at::Tensor> ShardedParameters::gather_own(const layout::ParameterL
   for (const ParamGroup* group : groups_) {
     for (const LocalParameter& owned : group->owned()) {
       if (owned.name != layout.name || owned.replicas == 0) continue;
-      // Gathers in the reverse order of sharding: first over the shard group, then over tp or ep.
-      // Offloaded values are copied to the device.
+      // Copies offloaded values to the device. Then gathers in the reverse order of sharding: first
+      // over the shard group, then over ep or tp.
       at::Tensor full = piece_of(*group, owned.piece).to(mesh_.device());
       if (layout.fsdp) {
         const Shape tp_shape = layout.tp_shape(mesh_.layout(), mesh_.rank());
@@ -64,8 +64,9 @@ at::Tensor ShardedParameters::gather(const std::string& name, PieceOf piece_of) 
   const auto stored = at::TensorOptions(groups_.front()->storage_dtype());
   at::Tensor full =
       found ? found->contiguous() : at::empty(layout->shape, stored.device(mesh_.device()));
-  // The ep rank that holds an expert first broadcasts it to the ep ranks of its stage. Then the
-  // ranks of this stage broadcast it to those of all other stages.
+  // If the parameter belongs to one expert, the ep rank that holds this expert first broadcasts the
+  // tensor to the other ep ranks of the stage. Then, in a pipeline, each rank of the stage
+  // broadcasts the tensor to the other ranks of its group "pp".
   if (layout->ep_owner && in_stage) mesh_.group("ep").broadcast(full, *layout->ep_owner);
   if (pipeline) mesh_.group("pp").broadcast(full, owner);
   return full;

@@ -84,14 +84,15 @@ void ShardedUnits::before_unit(size_t use, std::span<at::Tensor> inputs) {
   const auto differentiable = std::count_if(inputs.begin(), inputs.end(), carries);
   if (differentiable == 0) {
     // No input requires a gradient, so no hook on an input can detect the end of the unit's
-    // backward. finish() reduces the unit's gradients instead.
+    // backward. finish(), which runs at the end of the whole backward pass, reduces the unit's
+    // gradients.
     reduce_at_end_[unit_of(use)] = true;
     return;
   }
-  // Hooks on views of the inputs run when the unit's backward is over. A view's gradient is
-  // complete when backward has passed every use of the view inside the unit; and autograd
-  // accumulates the gradients of leaves before it runs any other ready node, so the parameters'
-  // gradients are complete too. The hook of the last input ends the unit's backward.
+  // Hooks on views of the inputs detect the end of the unit's backward. Autograd calls the hook of
+  // a view when backward has passed every use of the view inside the unit. Autograd accumulates the
+  // gradients of leaves before it runs any other ready node, so the parameters' gradients are
+  // complete too. The hook that runs last calls post_backward().
   const auto missing = std::make_shared<int64_t>(differentiable);
   for (at::Tensor& input : inputs) {
     if (!carries(input)) continue;
@@ -115,7 +116,8 @@ void ShardedUnits::after_unit(size_t use, std::span<at::Tensor> outputs) {
 }
 
 // Starts the gathers of the units that run in the next `depth` uses: the uses after `use` in
-// forward order if `step` is +1, the uses before it if `step` is -1.
+// forward order if `step` is +1, the uses before `use` if `step` is -1. With `step` -1, skips units
+// whose backward reads no parameters.
 void ShardedUnits::prefetch(size_t use, int step, int64_t depth) {
   auto place = static_cast<int64_t>(use);
   for (int64_t i = 0; i < depth; ++i) {

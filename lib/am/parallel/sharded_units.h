@@ -1,13 +1,14 @@
-// Units that are gathered and freed one by one: FSDP2, HSDP, megatron, and Megatron-FSDP without
-// disable_bucketing. Their full parameters exist only while they are needed, except at level 0 of
-// megatron and Megatron-FSDP, where ranks store full parameters. ShardedUnits also manages the
-// parameters that FSDP ignores, which stay unsharded.
+// Data parallelism by FSDP units, which are gathered and freed one by one. FSDP2, HSDP, the
+// strategy megatron, and Megatron-FSDP without disable_bucketing use ShardedUnits. A unit's full
+// parameters exist only while they are needed, except at ZeRO level 0 of megatron and
+// Megatron-FSDP, where ranks store full parameters. ShardedUnits also manages the parameters that
+// FSDP ignores, which stay unsharded.
 //
-// A unit is gathered before its forward. After forward, it is freed, or kept until backward. If it
-// was freed, it is gathered again before its backward. After backward, its gradients are reduced.
-// While a unit computes, the next units are prefetched. A unit is one parameter group, plus a
-// second group for its experts under expert parallelism. Quantized parameters have groups of their
-// own.
+// A unit is gathered before its forward. After forward, the unit is freed or kept until backward. A
+// freed unit is gathered again if its backward reads parameters. After backward, the unit's
+// gradients are reduced. While a unit computes, the next units are prefetched. A unit has one
+// parameter group, plus a second group for its experts under expert parallelism. Quantized
+// parameters have groups of their own.
 #pragma once
 
 #include <list>
@@ -30,9 +31,10 @@ class ShardedUnits final : public DataParallel {
  private:
   void finish(ParamGroup& group) override;
   void forget_pass() override;
-  // Returns the subgroup of N ranks, including this rank, of the mesh's group named `group`.
-  // Parameters are sharded over this subgroup between forward and backward (reshard_after_forward =
-  // N). Returns null if they are sharded over the whole group at all times.
+  // Returns a part of the mesh's group named `group`: the N ranks, including this rank, over which
+  // parameters are sharded between forward and backward (reshard_after_forward = N). Returns null
+  // if parameters stay sharded over the whole group, because N is not set, or because N is not
+  // less than the group's size or does not divide the size.
   const runtime::Group* post_forward(const runtime::DeviceMesh& mesh, std::string_view group);
   void add_ignored(const ModelUnits& model, const layout::Layout& layout,
                    const runtime::DeviceMesh& mesh, Ranks ranks, ParamGroupOptions options);
@@ -48,8 +50,9 @@ class ShardedUnits final : public DataParallel {
   BufferPool pool_;
   std::list<runtime::Group> post_forward_groups_;
   std::vector<std::vector<ParamGroup*>> units_;
-  std::vector<ParamGroup*> ignored_;  // unsharded parameters outside of any unit
-  // For each unit: whether finish() reduces its gradients, because no input requires a gradient.
+  std::vector<ParamGroup*> ignored_;  // groups of the parameters that FSDP ignores
+  // For each unit: whether finish() reduces the unit's gradients, because no input of the unit
+  // requires a gradient.
   std::vector<bool> reduce_at_end_;
   std::vector<bool> gathers_in_backward_;  // for each unit: whether its backward reads parameters
 };

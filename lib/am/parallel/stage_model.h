@@ -1,6 +1,9 @@
-// The part of a model that one process computes (a pipeline stage, or the whole model if there is
-// no pipeline) under the plan's data and tensor parallelism. A ParallelModel (parallel_model.h)
-// consists of StageModels.
+// The part of a pipeline stage (without a pipeline, of the whole model) that this rank computes
+// under the plan's parallelism. A ParallelModel (parallel_model.h) has one StageModel for each
+// stage of the rank.
+//
+// Legend: B sequences, T positions of each sequence, t the positions that this rank computes (all T
+// without context parallelism), v this rank's slice of the vocabulary, D hidden size.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,30 +33,33 @@ inline constexpr int64_t kIgnoreIndex = data::kIgnoredLabel;
 
 class StageModel {
  public:
-  // Collective over the ranks of the stage. `layout`: the stage's layout (stage_layout) or, without
-  // pipeline, the whole model's; it is copied. `mesh` must outlive this object. `strategy`: name of
-  // a registered strategy or a plugin (strategy.h). Parameters start as zeros.
+  // Collective over the ranks of the stage. `layout`: the layout of the stage (stage_layout) or,
+  // without a pipeline, of the whole model. The object copies `config` and `layout`; `mesh` must
+  // outlive the object. `strategy`: name of a registered strategy or of a plugin (strategy.h).
+  // Parameters start as zeros.
   StageModel(const config::Plan& plan, const model::ModelConfig& config,
              const layout::Layout& layout, const layout::StageRange& range,
              const runtime::DeviceMesh& mesh, const std::string& strategy);
   StageModel(const StageModel&) = delete;
   StageModel& operator=(const StageModel&) = delete;
 
-  // Returns logits_BTv for ids_BT (int64, equal on all tp ranks), where v is the slice
-  // vocabulary_slice(). `positions_BT`: undefined means 0, 1, 2, ... in every row. `hidden_BTD`:
-  // output of the previous stage, undefined on the first one. A stage without the head returns
-  // hidden states instead of logits.
+  // Returns logits_BTv for ids_BT (int64, equal on all tp ranks). A stage without the head returns
+  // hidden states instead of logits. `positions_BT`: undefined means 0, 1, 2, ... in every row.
+  // `hidden_BTD`: output of the previous stage; undefined on the first stage. Under context
+  // parallelism, `ids_BT` and `positions_BT` cover whole sequences, but logits and hidden states
+  // cover only the t positions of this rank.
   at::Tensor forward(const at::Tensor& ids_BT, const at::Tensor& positions_BT = {},
                      const at::Tensor& hidden_BTD = {});
-  // Returns the sum of cross-entropies over this rank's labels other than kIgnoreIndex, in float32
-  // (in float64 for float64 logits); equal on all tp ranks. The gradient also has the terms of
-  // train.label_smoothing and train.z_loss.
+  // Returns the sum of the cross-entropies of this rank's labels, without labels equal to
+  // kIgnoreIndex, in float32 (float64 for float64 logits). The sum is equal on all tp ranks.
+  // `labels_BT`: labels at the positions of the logits, as own_labels() returns them. The gradient
+  // includes the terms of train.label_smoothing and train.z_loss.
   at::Tensor loss_sum(const at::Tensor& logits_BTv, const at::Tensor& labels_BT) const;
   // Under context parallelism, a rank computes the logits of its part of each sequence.
-  // own_labels() returns the labels of this part, selected from labels_BT of whole sequences;
-  // own_length() returns the padded length of the part. whole_sequences() gathers the logits of
-  // whole sequences (or another tensor whose first two dims are B and t) on every cp rank, without
-  // gradient.
+  // own_labels() returns the labels of this part, selected from labels_BT of whole sequences.
+  // own_length() returns the number of positions of this part, padding included, for sequences of
+  // `length`. whole_sequences() returns the logits of whole sequences on every cp rank, without
+  // gradient; the argument may be another tensor whose first two dims are B and t.
   at::Tensor own_labels(const at::Tensor& labels_BT) const;
   int64_t own_length(int64_t length) const { return decoder_.sequence_part().own_length(length); }
   at::Tensor whole_sequences(const at::Tensor& logits_BTv) const;

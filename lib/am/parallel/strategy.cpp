@@ -21,10 +21,10 @@ namespace am::parallel {
 
 namespace {
 
-// Returns the options that the strategies "megatron_fsdp" and "megatron" have in common. With
-// overlap_param_gather, and always at sharding level 3, the next unit is gathered while one
-// computes. With overlap_grad_reduce, and always at levels 2 and 3 of megatron_fsdp, gradients are
-// reduced during backward.
+// Returns the options that the strategies "megatron_fsdp" and "megatron" have in common. The next
+// unit is gathered while a unit computes: at ZeRO level 3 always, at levels 1 and 2 with
+// overlap_param_gather. Gradients are reduced during backward: at levels 2 and 3 of megatron_fsdp
+// always, otherwise with overlap_grad_reduce.
 DataParallelOptions megatron_options(const config::Plan& plan, const layout::Layout& layout) {
   const layout::StepPrecision precision = layout::resolve_precision(plan);
   DataParallelOptions options;
@@ -45,14 +45,14 @@ DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& conf
   options.check_for_nan = config.check_for_nan_in_grad;
   options.report_nan = config.report_nan_in_param_grad;
   options.buckets = layout::gradient_buckets(plan, layout);
-  // With a loss scale, gradients are not checked, as in Megatron: an overflow is expected and
-  // adjusts the scale.
+  // With a loss scale, the checks for NaN are off, as in Megatron: overflows are expected, and
+  // lower the loss scale.
   if (layout::scales_loss(plan)) options.check_for_nan = options.report_nan = false;
   return options;
 }
 
-// Returns the options of the strategy "ddp". The mesh must have dp_shard = 1 (layout/layout.h), so
-// that groups neither gather nor free parameters.
+// Returns the options of the strategy "ddp". Under ddp, data parallelism shards no parameter, so
+// parameter groups neither gather nor free parameters.
 DataParallelOptions ddp_options(const config::Plan& plan, const layout::Layout& layout) {
   DataParallelOptions options;
   options.storage_dtype = tensor::parse_dtype(plan.model.dtype);
@@ -79,22 +79,23 @@ Parallelized parallelize_fsdp2(const StrategyInput& input) {
   return made;
 }
 
-// DDP, Megatron-FSDP, and Megatron-LM's data parallelism with its distributed optimizer (the
-// strategy megatron, levels 0 to 2). DDP stores all parameters on every rank and sums gradients
-// bucket by bucket during backward; the others shard by their level:
+// The strategies ddp, megatron_fsdp, and megatron (Megatron-LM's distributed optimizer, levels 0 to
+// 2). Under ddp, every rank stores all parameters, and the gradients are summed bucket by bucket
+// during backward. The other two strategies shard by ZeRO level. "name" is Megatron-FSDP's name of
+// the level:
 //
 //   level  optimizer  gradients  parameters   name                 gradients are reduced
-//   0      whole      whole      whole        no_shard             after the last micro-batch
-//   1      sharded    whole      whole        optim                after the last micro-batch
-//   2      sharded    sharded    whole        optim_grads          by each micro-batch
-//   3      sharded    sharded    sharded      optim_grads_params   by each micro-batch
+//   0      whole      whole      whole        no_shard             in the last micro-batch
+//   1      sharded    whole      whole        optim                in the last micro-batch
+//   2      sharded    sharded    whole        optim_grads          in each micro-batch
+//   3      sharded    sharded    sharded      optim_grads_params   in each micro-batch
 //
-// At level 3 a unit is freed after forward and gathered again for backward.
+// At levels 1 and 2, the full parameters are gathered for forward and freed after backward. At
+// level 3, a unit is also freed after forward and gathered again for backward. Between steps, a
+// rank stores only the part of the parameters that its optimizer updates.
 //
-// A unit is one flat buffer that one collective gathers or reduces, as in
-// param_group/param_group.h. A rank stores the part of the parameters that its optimizer updates.
-// At levels 1 and 2 the full parameters are gathered for forward and freed after backward, so that
-// no rank holds full parameters between steps.
+// The parameters of a unit form one flat tensor, which one collective gathers, and whose gradients
+// one collective reduces (param_group/param_group.h).
 Parallelized parallelize_by_options(const StrategyInput& input) {
   Parallelized made;
   made.vocabulary_slice = prepare_decoder(input);
@@ -243,9 +244,9 @@ DataParallelOptions data_parallel_options(const config::Plan& plan, const layout
   if (fsdp2 == nullptr) return ddp_options(plan, layout);
   DataParallelOptions options =
       fsdp2_options(*fsdp2, layout, tensor::parse_dtype(plan.model.dtype));
-  // Prefetching on a CPU overlaps with no computation, so it is off there unless the plan sets
-  // enable_fsdp2_prefetch. The device is checked, not the plan's backend, because a plan may name
-  // no backend.
+  // On a CPU, prefetching overlaps with no computation, so prefetching is off unless the plan sets
+  // enable_fsdp2_prefetch. The condition reads the device instead of the plan's backend, because a
+  // plan need not name a backend.
   if (device.is_cpu() && !fsdp2->enable_fsdp2_prefetch) options.prefetch = {};
   return options;
 }

@@ -6,13 +6,13 @@
 //     loss.backward();
 //   }
 //
-//   DDP            only the step's last backward pass reduces (no_sync for all other passes); after
-//                  the scope every pass reduces again
-//   FSDP2          with defer_fsdp_grad_sync, only the step's last backward pass reduces, otherwise
-//                  every pass; this stays in effect after the scope, until the next scope
-//   Megatron-FSDP  at levels 2 and 3, which shard gradients, every backward pass reduces; at levels
-//                  0 and 1, only the step's last backward pass; this stays in effect after the
-//                  scope, until the next scope
+//   DDP            Only the step's last backward pass reduces (no_sync for all other passes). After
+//                  the scope, every pass reduces again.
+//   FSDP2          With defer_fsdp_grad_sync, only the step's last backward pass reduces; without,
+//                  every pass reduces. The choice applies until the next scope.
+//   Megatron-FSDP  At levels 2 and 3, which shard gradients, every backward pass reduces; at levels
+//                  0 and 1, only the step's last backward pass reduces. The choice applies until
+//                  the next scope. The strategy megatron behaves in the same way.
 #pragma once
 
 #include "am/config/strategy_config.h"
@@ -31,11 +31,11 @@ class [[nodiscard]] SyncContext {
  private:
   friend SyncContext get_sync_ctx(DataParallel&, const config::DistributedConfig&, bool, bool);
 
-  DataParallel* restore_ = nullptr;  // model that reduces again after the scope; null: no model
+  DataParallel* restore_ = nullptr;  // object whose sync the destructor turns on; null: none
 };
 
-// Returns a scope for backward passes. `is_optim_step`: whether the pass inside the scope is the
-// last one before the optimizer's step.
+// Returns a scope for one backward pass. `is_optim_step`: whether this pass is the last one before
+// the optimizer's step. `defer_fsdp_grad_sync` applies to FSDP2 only.
 SyncContext get_sync_ctx(DataParallel& model, const config::DistributedConfig& strategy,
                          bool is_optim_step, bool defer_fsdp_grad_sync = true);
 

@@ -9,9 +9,9 @@
 // nested: parameters are freed when the outermost scope ends. In AutoModel, parameters are freed
 // when the innermost scope ends, so that an outer scope has no full parameters afterwards.
 //
-// A forward or backward pass inside a scope frees units by the strategy's rules, as in PyTorch; a
-// nested scope, or ParamGroup::unshard(), gathers these units again. Changes of full parameters are
-// lost, because ranks store only shards.
+// A forward or backward pass inside a scope frees units by the strategy's rules, as in PyTorch. A
+// nested scope, or ParamGroup::unshard(), gathers these units again. Ranks store only shards, so a
+// change of a full parameter is lost when the unit is freed.
 #pragma once
 
 #include "am/parallel/sharded_parameters.h"

@@ -1,7 +1,7 @@
 // Actions of a pipeline schedule, in the notation of PyTorch's schedules and CSV files.
 //
 //   2F0        forward of stage 2 on micro-batch 0
-//   2B0        backward of stage 2 on micro-batch 0: both of the next two actions
+//   2B0        backward of stage 2 on micro-batch 0: 2I0 and 2W0 in one action
 //   2I0        only the gradient of the stage's input
 //   2W0        only the gradients of the stage's weights
 //   2SEND_F0   2RECV_F0   2SEND_B0   2RECV_B0   activations down, gradients up the pipeline
@@ -63,7 +63,8 @@ struct Action {
 // Returns the action's text, for example "2F0".
 std::string to_string(const Action& action);
 
-// One position in a rank's list: a bubble, an action, or a forward and a backward that overlap.
+// One position in a rank's list: an action, an overlapped pair of a forward and a backward, or a
+// bubble (an empty position, at which the rank waits).
 class Slot {
  public:
   // Makes a bubble.
@@ -86,9 +87,9 @@ class Slot {
 // Returns the slot's text, for example "2F0" or "(2F1;5B0)OVERLAP_F_B"; empty for a bubble.
 std::string to_string(const Slot& slot);
 
-// Parses the text that to_string returns; ignores surrounding blanks. Returns nothing if the text
-// is not that of a slot. In this case `why`, if it is not null, is set to the reason, for example
-// "B needs a micro-batch, for example 2B0".
+// Parses the text that to_string() returns for a slot; ignores surrounding blanks. Returns nothing
+// for any other text, and then sets `why`, if not null, to the reason, for example "B needs a
+// micro-batch, for example 2B0".
 std::optional<Slot> parse_slot(std::string_view text, std::string* why = nullptr);
 
 }  // namespace am::pipeline

@@ -143,9 +143,10 @@ std::vector<Slot> add_reduce_grad(const std::vector<Slot>& list, int64_t microba
   return out;
 }
 
-// Simulates the ranks. They take turns, and each turn executes one slot; a rank skips its turn if
-// an input of its next slot is missing. The lists of a sender and a receiver thus have the messages
-// between them in the same order.
+// Simulates a run of the schedule. The ranks take turns, and each turn executes one slot; a rank
+// skips its turn if an input of its next slot is missing. A message enters the lists of its sender
+// and its receiver in the same turn, so both lists contain the messages between the two ranks in
+// the same order.
 ExecutionLists add_send_recv(const ExecutionLists& lists, const std::vector<int64_t>& owners,
                              int64_t microbatches) {
   Progress progress(owners, microbatches);

@@ -85,8 +85,8 @@ void parse_line(CsvSchedule& csv, size_t rank, Report& report) {
 bool count_sizes(CsvSchedule& csv, Report& report) {
   Schedule& schedule = csv.schedule;
   // In a complete schedule, every stage has a pass on every micro-batch. Neither the number of
-  // stages nor that of micro-batches can thus exceed the number of passes, which is at most two per
-  // slot. Larger numbers are rejected before tables of their size are allocated.
+  // stages nor the number of micro-batches can thus exceed the number of passes, which is at most
+  // two per slot. Larger numbers are rejected before tables of their size are allocated.
   int64_t passes = 0;
   for (const auto& list : schedule.ranks) passes += 2 * static_cast<int64_t>(list.size());
   bool sane = true;

@@ -31,10 +31,10 @@ struct CsvSchedule {
 // Largest number of errors that are reported one by one; a note counts any further errors.
 inline constexpr int kMostReported = 20;
 
-// Parses a schedule and validates it (validate.h). The largest stage and micro-batch in the file
-// determine the numbers of stages and micro-batches, and each stage belongs to the rank on which it
-// first occurs. Returns nothing after an error. Adds the errors to `found`, under the rules of
-// validate().
+// Parses the schedule in `text`, the contents of `file`, and validates the schedule (validate.h).
+// The largest stage and the largest micro-batch in the text determine the numbers of stages and
+// micro-batches. Each stage belongs to the rank on which the stage first occurs. Returns nothing
+// after an error. Adds the errors to `found`, under the rules that validate() lists.
 std::optional<CsvSchedule> parse_csv(std::string_view text, const std::string& file,
                                      Diagnostics& found);
 

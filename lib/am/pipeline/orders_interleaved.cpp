@@ -1,10 +1,12 @@
 // interleaved_1f1b (Narayanan et al., 2021) and interleaved_zero_bubble (ZB1P of Qi et al., 2023).
 //
-// Micro-batches run in rounds of about pp. Within a round a rank runs its first stage on all of the
-// round's micro-batches, then its second stage, and so on; backwards run in the reverse order of
-// stages. Stage and micro-batch of a rank's k-th forward thus follow from k. The two schedules
-// differ only in the number of forwards before the first backward and in the position of the
-// weights' gradients.
+// The micro-batches of one run of the schedule are divided into groups of equal size, called rounds
+// in this file. A round has at least pp micro-batches, or all micro-batches if there are fewer than
+// pp. Within a round, a rank runs its first stage on all micro-batches of the round, then its
+// second stage, and so on; backwards run in the reverse order of stages. The stage and the
+// micro-batch of a rank's k-th forward thus follow from k. The two schedules differ in the number
+// of forwards before the first backward, in the bubbles, and in the position of the weight
+// gradients.
 #include <algorithm>
 
 #include "am/pipeline/orders.h"
@@ -47,7 +49,7 @@ class Interleaved {
   int64_t rank_;
   int64_t round_;  // number of micro-batches per round
   int64_t count_;  // number of forwards of this rank, which is also its number of backwards
-  int64_t ahead_;  // number of forwards before the first pair of one forward and one backward
+  int64_t ahead_;  // number of forwards before forwards and backwards alternate
 };
 
 void add_bubbles(SlotList& order, int64_t count) {
@@ -60,22 +62,23 @@ SlotList interleaved_1f1b_order(const PipelineShape& shape, int64_t rank) {
   const Interleaved passes(shape, rank, 2);
   SlotList order = passes.start();
   if (passes.ahead() > 0) {
-    // Index of the slot in which the first gradient reaches this rank.
+    // Slot of the first backward by PyTorch's formula. Bubbles fill the list up to this slot. As in
+    // PyTorch, a forward then precedes the first backward.
     const int64_t arrives = shape.stages() + 2 * (shape.pp - 1 - rank);
     add_bubbles(order, arrives - static_cast<int64_t>(order.size()));
   }
   for (int64_t k = 0; k < passes.count(); ++k) {
     const int64_t forward = passes.ahead() + k;
-    // After this rank's last forward, every second slot stays empty, because later ranks still run
-    // forwards.
+    // After this rank's last forward, every second slot stays empty, as in PyTorch: other ranks may
+    // still run forwards in these slots.
     order.push_back(forward < passes.count() ? passes.pass(Kind::kForward, forward) : Slot());
     order.push_back(passes.pass(Kind::kBackward, k));
   }
   return order;
 }
 
-// Defers each weight gradient by `rank` backwards: weight gradients fill the bubbles, which are
-// longer the farther a rank is from the first rank.
+// Defers each weight gradient by `rank` backwards. The deferred weight gradients fill the rank's
+// bubbles, which are longer on later ranks.
 SlotList interleaved_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
   const Interleaved passes(shape, rank, 1);
   SlotList order = passes.start();

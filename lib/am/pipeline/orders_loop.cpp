@@ -20,8 +20,8 @@ SlotList gpipe_order(const PipelineShape& shape, int64_t rank) {
   return order;
 }
 
-// A rank first runs as many forwards as there are stages from its own stage to the last one, both
-// included. After that, backwards and forwards alternate.
+// A rank first runs one forward for each stage from its own stage to the last stage, both included
+// (or all forwards, if there are fewer). After that, backwards and forwards alternate.
 SlotList one_forward_one_backward_order(const PipelineShape& shape, int64_t rank) {
   const int64_t filling = std::min(shape.microbatches, shape.pp - rank);
   SlotList order;

@@ -1,8 +1,9 @@
-// zbv_zero_bubble (Qi et al., 2023) and dual_pipe_v (DeepSeek-AI, 2024, folded in two).
+// zbv_zero_bubble (Qi et al., 2023) and dual_pipe_v (DeepSeek-AI's DualPipe, 2024, cut in half).
 //
-// Each rank has one stage on each arm of the V; the code calls the arms `down` and `up`. The orders
-// consist of phases of fixed lengths. Within a phase, the micro-batches of a stage are in ascending
-// order.
+// Each rank has one stage on each arm of the V. On rank r, stage r is on the arm `down`, and stage
+// 2 * pp - 1 - r is on the arm `up`. The orders consist of phases whose lengths follow from pp, the
+// rank and the number of micro-batches. Within a phase, the micro-batches of a stage are in
+// ascending order.
 #include <algorithm>
 #include <array>
 #include <deque>
@@ -79,8 +80,8 @@ class Builder {
 
 }  // namespace
 
-// The order is built for at least 2 * pp - 1 micro-batches, which fill the V; passes on
-// micro-batches that do not exist are bubbles.
+// The order is built for at least 2 * pp - 1 micro-batches, which fill the V. Passes on
+// micro-batches that do not exist become bubbles.
 SlotList zbv_zero_bubble_order(const PipelineShape& shape, int64_t rank) {
   const int64_t count = std::max(2 * shape.pp - 1, shape.microbatches);
   // Number of ranks from this rank to the turning point of the V, both included.
@@ -136,8 +137,8 @@ SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank) {
     build.forward(kUp);
   }
   // Steady state: every forward overlaps with a backward of the other arm. The only exception is
-  // the first pair on the turning point's rank: it does not overlap, so that its backward ends
-  // earlier.
+  // the first step of this phase on the last rank, the turning point: the forward and the backward
+  // of this step do not overlap, so that the backward ends earlier.
   const int64_t steady = shape.microbatches - 2 * shape.pp + rank + 1;
   for (int64_t i = 0; i < steady; ++i) {
     if (i == 0 && behind == 0) {

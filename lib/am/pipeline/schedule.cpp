@@ -9,9 +9,9 @@
 namespace am::pipeline {
 namespace {
 
-// Source of a schedule's bubbles. kOwn: each rank's order contains all of them. kForwardsWait:
-// insert_bubbles() inserts bubbles where forwards wait for inputs. kAllWait: it inserts bubbles
-// where backwards wait as well.
+// Source of a schedule's bubbles. kOwn: each rank's order contains all bubbles. kForwardsWait:
+// insert_bubbles() adds bubbles where forwards wait for inputs. kAllWait: insert_bubbles() adds
+// bubbles where forwards or backwards wait.
 enum class Bubbles { kOwn, kForwardsWait, kAllWait };
 
 struct Entry {

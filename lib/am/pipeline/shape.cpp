@@ -15,8 +15,8 @@ bool runs_in_rounds(std::string_view schedule) {
   return schedule == "interleaved_1f1b" || schedule == "interleaved_zero_bubble";
 }
 
-// Whether micro-batches divide into rounds of equal size. A round has at least pp micro-batches, or
-// all micro-batches if there are fewer than pp.
+// Whether the micro-batches divide into rounds of equal size. A round (orders_interleaved.cpp) has
+// at least pp micro-batches, or all micro-batches if there are fewer than pp.
 bool fills_rounds(int64_t microbatches, int64_t pp) {
   return microbatches % std::max<int64_t>(1, microbatches / pp) == 0;
 }
@@ -55,7 +55,7 @@ std::optional<SizeConstraint> rounds_constraint(const PipelineShape& shape) {
           shape.microbatches, " is not a multiple of ", rounds),
       {},
       "looped_bfs"};
-  // Both loops end soon, because every multiple of pp fills its rounds.
+  // Both loops take at most pp steps, because every multiple of pp divides into equal rounds.
   int64_t below = shape.microbatches - 1;
   while (!fills_rounds(below, shape.pp)) --below;
   int64_t above = shape.microbatches + 1;
@@ -96,7 +96,8 @@ std::optional<SizeConstraint> size_constraint(const PipelineShape& shape) {
           " stages * ", shape.microbatches, " micro-batches"),
       {},
       {}};
-  // Rounds down to a multiple of pp, with which all rounds have the same size.
+  // Suggests the largest multiple of pp within the limit, because every multiple of pp divides into
+  // equal rounds.
   PipelineShape smaller = shape;
   smaller.microbatches = most / shape.pp * shape.pp;
   if (most > 0 && !microbatches_constraint(smaller)) constraint.nearest = {smaller.microbatches};
@@ -105,8 +106,8 @@ std::optional<SizeConstraint> size_constraint(const PipelineShape& shape) {
 
 std::string ranks_text(int64_t count) { return cat(count, count == 1 ? " rank" : " ranks"); }
 
-// Returns the first constraint of a custom schedule that the shape violates. The shape's
-// sizes must equal those of the schedule's file, and all ranks must have the same number of stages.
+// Returns the first constraint of a custom schedule that the shape violates. The shape's sizes must
+// equal the sizes of the schedule's file, and all ranks must have the same number of stages.
 std::optional<SizeConstraint> own_constraint(const PipelineShape& shape) {
   const Schedule& own = *shape.own;
   if (own.pp() != shape.pp) {

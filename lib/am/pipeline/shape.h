@@ -23,11 +23,11 @@ struct PipelineShape {
   int64_t pp = 1;
   int64_t virtual_stages = 1;  // number of stages of each rank
   int64_t microbatches = 1;
-  // Whether 1f1b may run with fewer micro-batches than stages, as in Megatron; PyTorch's 1F1B does
-  // not. Some stages then never alternate between forwards and backwards.
+  // Whether 1f1b may run with fewer micro-batches than stages, as in Megatron; PyTorch's 1F1B
+  // refuses this. Some stages then never alternate between forwards and backwards.
   bool may_stay_partly_full = false;
-  // Custom schedule (csv.h) of these sizes; `schedule` is then the path of its file. Null for a
-  // schedule of schedule_names().
+  // Custom schedule, read from a CSV file (csv.h); `schedule` is then the path of the file. Null
+  // for a schedule of schedule_names().
   std::shared_ptr<const Schedule> own = nullptr;
 
   int64_t stages() const { return pp * virtual_stages; }
@@ -40,12 +40,11 @@ std::span<const std::string_view> schedule_names();
 // first and the last stage.
 bool is_v_shaped(std::string_view schedule);
 
-// Returns the rank of every stage, as an index along pp. Looped schedules assign stages
-// round-robin. V-shaped schedules assign them from the first rank to the last and back to the
-// first.
+// Returns the rank of every stage, as an index along pp. V-shaped schedules assign stages from the
+// first rank to the last and back to the first. All other schedules assign stages round-robin.
 std::vector<int64_t> stage_owners(std::string_view schedule, int64_t pp, int64_t virtual_stages);
-// Overload that supports custom schedules: returns the ranks in the file, or assigns stages
-// round-robin if the file has other sizes.
+// Overload that supports custom schedules: returns the ranks of the file's stages, or assigns
+// stages round-robin if the file's pp or number of stages differs from the shape's.
 std::vector<int64_t> stage_owners(const PipelineShape& shape);
 
 // Largest number of slots of a schedule, estimated as stages * (microbatches + pp). A plan with a
@@ -60,7 +59,8 @@ struct SizeConstraint {
   std::string instead;           // another schedule that is legal with these sizes; empty: none
 };
 
-// Returns the first constraint of the schedule that the sizes violate, without making the schedule.
+// Returns the first constraint of the schedule that the sizes violate, or nothing, without making
+// the schedule.
 std::optional<SizeConstraint> violated_constraint(const PipelineShape& shape);
 
 }  // namespace am::pipeline

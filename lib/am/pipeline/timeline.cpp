@@ -175,7 +175,7 @@ class Simulation {
   std::vector<double> backward_end_;
   std::vector<size_t> next_;     // for each rank: number of slots that have run
   std::vector<double> free_at_;  // for each rank: time at which its next action may start
-  std::vector<char> awake_;      // for each rank: 1 while it is in the queue
+  std::vector<char> awake_;      // for each rank: 1 while the rank is in the queue
   std::vector<Sums> sums_;       // totals of each rank
   Timeline timeline_;
 };

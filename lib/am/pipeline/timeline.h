@@ -1,9 +1,9 @@
-// Simulates a schedule: computes start and end of every action from the durations of actions and of
-// messages between ranks (hops).
+// Simulates a schedule: computes the start and the end of every action from the durations of
+// actions and of hops (messages between ranks).
 //
 // Each rank runs its list in order and waits for missing inputs. Empty slots of the list take no
-// time.
-// A rank computes one action at a time; sends overlap with computation unless `hops_occupy` is set.
+// time. A rank computes one action, or one overlapped pair, at a time. Sends overlap with
+// computation unless `hops_occupy` is set.
 //
 //   const Timeline timeline = simulate(schedule, Durations::even(stages, ranks));
 //   timeline.makespan; timeline.bubble_fraction; timeline.ranks[0][3].start;
@@ -16,8 +16,8 @@
 
 namespace am::pipeline {
 
-// Durations of a stage's passes, in any unit of time; not negative. A full backward takes the time
-// of both of its parts.
+// Durations of a stage's passes, in any unit of time; not negative. A whole backward (B) takes the
+// sum of backward_input and backward_weight.
 struct StageDurations {
   double forward = 1.0;
   double backward_input = 1.0;
@@ -36,9 +36,9 @@ struct Durations {
   // after the other; 1: the shorter action takes no additional time.
   double pair_overlap = 0.0;
 
-  // Returns durations of equal stages. The forwards of all stages of one rank take one unit of time
-  // together, so the forward of one stage takes ranks / stages. The parts of a backward take as
-  // long as a forward.
+  // Returns durations of equal stages. The forwards of all stages of one rank together take one
+  // unit of time, so the forward of one stage takes ranks / stages. Each of the two parts of a
+  // backward takes as long as a forward.
   static Durations even(int64_t stages, int64_t ranks);
 };
 
@@ -62,11 +62,12 @@ struct Timeline {
 // Simulates a schedule, which must contain compute actions only. Throws Error(kPlan) if ranks
 // deadlock. The running time is proportional to the number of actions.
 Timeline simulate(const Schedule& schedule, const Durations& durations);
-// Returns only the makespan, for searches, which simulate thousands of schedules.
+// Returns only the makespan, in the unit of `durations`. Searches call this function for thousands
+// of schedules.
 double simulated_seconds(const Schedule& schedule, const Durations& durations);
 
-// A rank that waits forever, and the index of the slot that it cannot run. find_deadlock returns
-// all such ranks, or none if every list runs to its end.
+// A rank that waits forever, and the index of the slot that the rank cannot run. find_deadlock()
+// returns all ranks that wait forever, or none if every list runs to its end.
 struct Stuck {
   int64_t rank = 0;
   size_t slot = 0;

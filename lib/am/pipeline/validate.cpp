@@ -8,7 +8,7 @@
 namespace am::pipeline {
 namespace {
 
-// Flags of the passes of one stage on one micro-batch: true if the schedule contains the pass.
+// Passes of one stage on one micro-batch that check_list() has found so far.
 struct Passes {
   bool forward = false;
   bool backward = false;
@@ -149,7 +149,7 @@ class Validation {
   }
 
   const Schedule& schedule_;
-  std::vector<Passes> passes_;  // passes that the schedule contains, by stage and micro-batch
+  std::vector<Passes> passes_;  // passes found so far, by stage and micro-batch
   std::vector<Violation> violations_;
 };
 

@@ -10,8 +10,8 @@
 
 namespace am::pipeline {
 
-// A violation at a slot of a rank. If `slot` is empty, the violation concerns the rank's whole
-// list, or a stage that no rank has.
+// A violation at one slot of a rank's list. If `slot` is empty, the violation concerns the rank's
+// whole list, or a stage that no rank has (`rank` is then 0).
 struct Violation {
   std::string rule;
   size_t rank = 0;

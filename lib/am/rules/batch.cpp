@@ -47,7 +47,8 @@ void check_divide(const RuleContext& context, Diagnostics& found) {
               help);
 }
 
-// Whether the model has learned position embeddings, whose number limits the sequence length.
+// Whether the model has a table of learned position embeddings, whose number of rows limits the
+// sequence length.
 bool has_position_table(const RuleContext& context) {
   if (context.layout == nullptr) return false;
   const model::Inventory& inventory = context.layout->inventory;
@@ -75,8 +76,8 @@ void check_length(const RuleContext& context, Diagnostics& found) {
 
 void check_sequence_parallel(const RuleContext& context, Diagnostics& found) {
   if (context.axes == nullptr || !config::sequence_parallel(context.plan.strategy)) return;
-  // With cp > 1, the sequence is padded so that tp divides it; the rule "seq.cp" reports the
-  // padding.
+  // With cp > 1, the sequence is padded so that tp divides each cp rank's part; the rule "seq.cp"
+  // reports the padding.
   const int64_t tp = context.axes->tp;
   const int64_t seq_len = context.plan.train.seq_len;
   if (tp == 1 || context.axes->cp > 1 || seq_len % tp == 0) return;

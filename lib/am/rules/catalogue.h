@@ -1,7 +1,7 @@
 // The catalogue of rules: one function per topic, which returns the topic's rules. The comment at
-// each function lists the ids of its rules. check.cpp joins all topics. To add a rule, add an entry
-// to the topic's file: an id, a one-line summary, the text of `am-plan explain`, and a check. To
-// add a topic, add a file, its function here, and a call of the function in check.cpp.
+// each function lists the ids of its rules. check.cpp joins the rules of all topics. To add a rule,
+// add an entry to its topic's file: an id, a one-line summary, the text of `am-plan explain`, and a
+// check. To add a topic, add a file, declare its function here, and call the function in check.cpp.
 #pragma once
 
 #include <span>
@@ -33,13 +33,13 @@ std::span<const Rule> cluster_rules();    // ids cluster.*, csv.*, predict.*
 std::span<const Rule> runtime_rules();    // ids runtime.*, launch.*
 
 // Returns a hint with legal values of tp_size near the plan's value, for example "tp_size = 2, 4 or
-// 8". Each of them divides `length` and satisfies the rules on attention heads and on the world
-// size. Returns an empty text if there is no such value.
+// 8". Each of these values divides `length` and satisfies the rules on attention heads and on the
+// world size. Returns an empty text if no value is legal.
 std::string tp_sizes_help(const RuleContext& context, int64_t length);
 
-// Returns the first layer whose query projection is sharded over tp by heads. Null if the TP plan
-// shards no query projection by heads (the number of heads then does not restrict tp), and without
-// a layout.
+// Returns the first layer whose query projection tp shards by heads. Returns null without a layout,
+// or if the TP plan shards no query projection by heads; the number of heads then does not restrict
+// tp.
 const model::LayerSpec* layer_of_cut_heads(const RuleContext& context);
 
 }  // namespace am::rules

@@ -22,6 +22,7 @@ std::vector<const Rule*> collect() {
   return all;
 }
 
+// Whether an error in `loading` has the same position in the file as `item`.
 bool follows_from(const Diagnostic& item, const Diagnostics& loading) {
   const auto& errors = loading.items();
   return std::any_of(errors.begin(), errors.end(), [&](const Diagnostic& error) {
@@ -37,8 +38,8 @@ CheckedPlan check_loaded(const config::Plan& plan, std::optional<model::ModelCon
   checked.model = std::move(model);
   const layout::MeshDraft draft = layout::draft_mesh(plan, world_size, found);
   checked.mesh = draft.sizes;
-  // Layout on the smallest mesh with the plan's pp, cp and tp. Used only if the plan's mesh sizes
-  // are inconsistent, for example if their product is not world_size.
+  // Layout on the smallest mesh with the plan's pp, cp and tp. Used only after an error in the mesh
+  // sizes, for example if their product is not world_size.
   std::optional<layout::Layout> smallest;
   if (checked.model.has_value() && draft.axes.has_value()) {
     auto& layout = draft.sizes.has_value() ? checked.layout : smallest;
@@ -60,8 +61,9 @@ CheckedPlan check_loaded(const config::Plan& plan, std::optional<model::ModelCon
   return checked;
 }
 
-// Runs `judge` on a draft of a plan. Adds to `found` the diagnostics of reading the draft
-// (`loading`), and the diagnostics of `judge` that do not follow from these.
+// Runs `judge` on `draft`, a plan that was read in spite of errors (`loading`). Adds to `found` the
+// diagnostics of `loading`, and those diagnostics of `judge` that do not follow from an error of
+// `loading`.
 CheckedFile check_draft(const Judge& judge, std::optional<config::Plan> draft,
                         const Diagnostics& loading, Diagnostics& found) {
   CheckedFile out;

@@ -1,4 +1,4 @@
-// The catalogue of rules, and the functions that run all of them.
+// A rule, its inputs, and the functions that check a plan by all rules.
 #pragma once
 
 #include <filesystem>
@@ -19,19 +19,19 @@ namespace am::rules {
 
 // Inputs of a rule. A pointer is null if its input could not be computed. A rule should read the
 // input that can be computed for most plans, for example `axes` rather than `mesh`: the rule then
-// also finds errors in plans whose mesh sizes are inconsistent.
+// also finds errors in plans with an error in the mesh sizes.
 struct RuleContext {
   const config::Plan& plan;
   const model::ModelConfig* model = nullptr;
   const mesh::MeshSizes* axes = nullptr;  // the plan's pp, cp and tp; all other sizes are 1
   std::optional<int64_t> dp;              // number of data-parallel ranks
-  const mesh::MeshSizes* mesh = nullptr;  // all mesh sizes; null if they are inconsistent
+  const mesh::MeshSizes* mesh = nullptr;  // all mesh sizes; null after an error in them
   // Layout of the plan on `mesh` or, if `mesh` is null, on a mesh with the sizes in `axes`.
   const layout::Layout* layout = nullptr;
 };
 
-// Inputs that a rule's check reads. A search for plans runs the kMesh rules for each candidate, and
-// the kLayout rules on a layout with one layer of each kind.
+// Inputs that a rule's check reads. A search for plans checks the kMesh rules for each candidate,
+// and the kLayout rules on a layout that usually has one layer of each kind.
 enum class Needs {
   kMesh,    // the plan, the model's sizes, and the mesh
   kLayout,  // also the layout; the check must not depend on the number of layers
@@ -50,11 +50,12 @@ struct Rule {
 
 // Returns all rules of automesh, without the rules of other frameworks.
 std::span<const Rule* const> all_rules();
+// Returns the rule with this id; null if there is no rule with this id.
 const Rule* find_rule(std::string_view id);
 
 // Results of checking a loaded plan: its model config, mesh and layout. Each is absent if it could
-// not be computed. check() runs all rules. `world_size`: number of ranks that the launcher started;
-// 0: unknown.
+// not be computed. check() loads the model config that the plan's model.path names, and runs all
+// rules. `world_size`: number of ranks that the launcher started; 0: unknown.
 struct CheckedPlan {
   std::optional<model::ModelConfig> model;
   std::optional<mesh::MeshSizes> mesh;
@@ -62,14 +63,14 @@ struct CheckedPlan {
 };
 CheckedPlan check(const config::Plan& plan, int64_t world_size, Diagnostics& found);
 
-// Does what check() does, for a model config that is already loaded, instead of the config that the
-// plan's model.path names. Without a model, runs the rules that need none.
+// Does what check() does, but with a model config that is already loaded. If `model` is absent,
+// only the rules that do not need a model have an effect.
 CheckedPlan check_model(const config::Plan& plan, std::optional<model::ModelConfig> model,
                         Diagnostics& found, int64_t world_size = 0);
 
-// Results of checking a plan file. check_file() reports the loader's and the rules' errors
-// together. A rule's diagnostic is dropped if the loader reported an error at the same position of
-// the file. `plan` is absent if the file is not TOML. Throws Error(kIo) if it cannot be read.
+// Results of checking a plan file; `plan` is absent if the file is not TOML. check_file() reports
+// the loader's and the rules' errors together. A rule's diagnostic is dropped if the loader
+// reported an error at the same position of the file. Throws Error(kIo) if the file cannot be read.
 struct CheckedFile {
   std::optional<config::Plan> plan;
   CheckedPlan checked;
@@ -89,8 +90,8 @@ CheckedFile check_file_by(const Judge& judge, const std::filesystem::path& file,
 // not read and need not exist.
 CheckedFile check_text(std::string_view text, const std::string& file, Diagnostics& found);
 
-// Loads the model config that the plan's model.path names. Returns nothing if model.path is empty,
-// or after an error, which is added to `found`.
+// Loads the model config that the plan's model.path names. Returns nothing if model.path is empty.
+// Returns nothing after an error too, which is added to `found`.
 std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnostics& found);
 
 }  // namespace am::rules

@@ -99,7 +99,7 @@ bool data_is_there(const std::string& kind, const std::filesystem::path& path) {
   return kind == "megatron" && is_there(path.string() + ".bin") && is_there(path.string() + ".idx");
 }
 
-// Reports each path of the key `key` that does not exist.
+// Reports each of `paths`, the value of the key `key`, that does not exist.
 void look_up(const RuleContext& context, const std::string& section, const std::string& key,
              const std::string& kind, const std::vector<std::string>& paths, Diagnostics& found) {
   if (is_synthetic(kind)) return;
@@ -214,7 +214,8 @@ void check_eod_name(const RuleContext& context, Diagnostics& found) {
   }
 }
 
-// Adds a note if weights are loaded and the tokenizer differs from that in the model's folder.
+// Adds a note if weights are loaded and the tokenizer file at `path` differs from the file of the
+// same name in the model's folder.
 void note_foreign(const RuleContext& context, const std::filesystem::path& path,
                   Diagnostics& found) {
   const config::Plan& plan = context.plan;

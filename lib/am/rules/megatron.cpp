@@ -1,6 +1,6 @@
-// Rules on the strategy megatron: the conditions of Megatron-LM that plans can violate. They are
-// also in frameworks/megatron/rules.cpp, where `am-plan check --dialect megatron` judges plans of
-// other strategies by them.
+// Rules on the strategy megatron: the conditions of Megatron-LM that plans can violate.
+// frameworks/megatron/rules.cpp checks the same conditions for `am-plan check --dialect megatron`,
+// which also judges plans of other strategies.
 #include <algorithm>
 #include <array>
 #include <variant>
@@ -22,8 +22,8 @@ const config::MegatronConfig* megatron(const RuleContext& context) {
   return std::get_if<config::MegatronConfig>(&context.plan.strategy);
 }
 
-// Requires that the number of instances of the distributed optimizer divides the number of copies
-// of an expert.
+// Reports an error if the number of instances of the distributed optimizer does not divide the
+// number of copies of an expert.
 void check_expert_copies(const RuleContext& context, int64_t instances, Diagnostics& found) {
   if (context.mesh == nullptr || context.model == nullptr || !context.model->moe) return;
   const mesh::MeshSizes& mesh = *context.mesh;
@@ -97,7 +97,7 @@ void check_one_round(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   if (megatron(context) == nullptr || plan.mesh.pp_size == 1 || !context.dp) return;
   const config::BatchShape batch = config::batch_shape(plan, *context.dp);
-  // The rules batch.* and pp.microbatches report the other errors of the number of micro-batches.
+  // The rules batch.* and pp.microbatches report other errors in the number of micro-batches.
   if (!batch.divides_over_ranks() || !batch.divides_into_rounds()) return;
   if (batch.in_round != batch.micro_batches) {
     found.error("pp.megatron", plan.span("pipeline.microbatches"),

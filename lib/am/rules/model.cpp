@@ -15,8 +15,8 @@
 namespace am::rules {
 namespace {
 
-// Reports an error if the folder has weights only in PyTorch's pickle format, which weights =
-// "auto" does not load. Without this error, training would start from random weights.
+// Reports an error if the model's folder has weights only in PyTorch's pickle format, which weights
+// = "auto" does not load. Without this error, training would start from random weights.
 void check_pickled(const RuleContext& context, Diagnostics& found) {
   const auto folder = folder_of(context.plan.resolve(context.plan.model.path));
   const auto files = formats::weight_files(folder);
@@ -60,8 +60,8 @@ void warn_of_dropout(const RuleContext& context, Diagnostics& found) {
                 cat("set ", model.dropout_key, " = 0.0 in the config to remove this warning"));
 }
 
-// Returns the name of the first module of role kOther in the model's layers, or an empty text if
-// there is none. If `matrices`, vectors do not count.
+// Returns the name of the first module of role kOther (a part that am-run does not support) in the
+// model's layers, or an empty text if no module has this role. If `matrices`, vectors do not count.
 std::string other_part(const model::DecoderSpec& spec, bool matrices) {
   for (const model::LayerSpec& layer : spec.kinds) {
     for (const model::ModuleSpec& module : layer.modules) {

@@ -20,8 +20,8 @@ class Notes {
       : context_(context), found_(found), strategy_(config::strategy_name(context.plan.strategy)) {}
 
   // Adds a note if the plan sets the key and `differs` is true. `differs`: automesh does not do
-  // what the key's value requests. The resolved plan of a run folder sets all keys, so its keys
-  // with default values are not reported.
+  // what the key's value requests. A plan that sets all keys is taken to be the resolved plan of a
+  // run folder; its keys with default values are not reported.
   void add(const char* key, bool differs, const char* why) {
     if (!differs || !context_.plan.given(key)) return;
     if (!config::is_chosen(context_.plan, key) && sets_all_keys()) return;

@@ -28,8 +28,8 @@ constexpr std::array<KeyOf, 5> kKeys = {{
     {"adjust_lr", [](std::string_view name) { return name == "muon"; }, "muon"},
 }};
 
-// Whether the key has its default value. Keys with defaults are not reported, because the plan.toml
-// of a run folder contains all keys.
+// Whether the key has its default value. A key with its default value is not reported, because the
+// plan.toml of a run folder contains all keys.
 bool is_default(const config::Plan& plan, std::string_view key) {
   const config::FieldSpec* field = config::find_field("optimizer", key, {});
   return field == nullptr || field->get(plan) == field->get(config::Plan());

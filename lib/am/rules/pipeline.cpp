@@ -34,8 +34,8 @@ void check_section(const RuleContext& context, Diagnostics& found) {
   }
 }
 
-// Adds an error if the plan violates a constraint of its pipeline schedule and the constraint
-// concerns `key`.
+// Adds an error with the id `rule` if the plan violates a constraint of its pipeline schedule and
+// the constraint concerns `key`.
 void report_constraint(const RuleContext& context, const char* rule, const std::string& key,
                        Diagnostics& found) {
   if (!has_pipeline(context)) return;
@@ -125,8 +125,9 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
   const config::BatchShape batch = config::batch_shape(plan, *context.dp);
   const pipeline::PipelineShape shape = layout::pipeline_shape(plan, context.axes->pp, *context.dp);
   if (plan.pipeline.microbatches == 0) {
-    // microbatches = 0 means one micro-batch per stage. If the number of stages is wrong, another
-    // rule reports it.
+    // Without this key, the number of stages determines the number of micro-batches in a round
+    // (except under the strategy megatron). The rule "pp.virtual_stages" reports a wrong number of
+    // stages.
     const auto constraint = pipeline::violated_constraint(shape);
     if (constraint.has_value() && constraint->key == "virtual_stages") return;
   }
@@ -138,8 +139,8 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
               legal_rounds(batch, shape));
 }
 
-// Adds a note if stages have different numbers of layers. Such a split is legal, but every rank
-// waits for the rank with the most layers.
+// Adds a note if stages have different numbers of layers. The split is legal, but every rank waits
+// for the ranks with the most layers.
 void check_even(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context) || context.model == nullptr) return;
   const int64_t layers = context.model->num_hidden_layers;

@@ -1,4 +1,4 @@
-// Rules that am-run reports before any rank starts. am-plan check reports the first of them too.
+// Rules that am-run reports before any rank starts. am-plan check reports runtime.unsupported too.
 #include <array>
 
 #include "am/rules/catalogue.h"

@@ -1,4 +1,5 @@
-// Rules on schedule files. Their reader (am/pipeline/csv.h) reports all except "schedule.plan".
+// Rules on schedule files. The reader of these files (am/pipeline/csv.h) reports all rules except
+// "schedule.plan", which `am-plan schedule` reports.
 #include <array>
 
 #include "am/rules/catalogue.h"

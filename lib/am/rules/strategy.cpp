@@ -101,9 +101,9 @@ void check_reshard(const RuleContext& context, Diagnostics& found) {
       sizes.empty() ? "reshard_after_forward = true or false" : cat(sizes, ", true or false"));
 }
 
-// Adds a warning if a GPU would compute in float32, which is two to eight times slower than
-// bfloat16. fsdp2 and megatron are not checked, because they have keys that select bfloat16 by
-// default.
+// Adds a warning if a GPU would compute in float32, which is much slower than bfloat16 (about 15
+// times at the peak rates in plans/clusters/h100-sxm.toml). fsdp2 and megatron are not checked,
+// because they have keys that select bfloat16 by default.
 void check_float32(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   const auto backend = layout::asked_backend(plan);
@@ -118,8 +118,8 @@ void check_float32(const RuleContext& context, Diagnostics& found) {
                     "use fsdp2, to compute in bfloat16 and store float32"));
 }
 
-// Returns the sizes that a matrix has on one rank: its input size, and its output size or, for a
-// fused matrix, the output size of each slice.
+// Returns the sizes of a matrix on one rank: the input size and the output size. A fused matrix has
+// the output size of each slice instead of the whole output size.
 std::vector<int64_t> local_sizes(const model::ModuleSpec& module, int64_t tp) {
   const auto local = [&](model::Space space, int64_t size, int64_t grain) {
     const bool cut = space == model::Space::kHeads || space == model::Space::kKeyHeads ||

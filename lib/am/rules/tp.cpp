@@ -14,9 +14,9 @@
 namespace am::rules {
 namespace {
 
-// Whether tp distributes the key heads of attention in whole heads. If tp is a multiple of the
-// number of key heads, neighbouring ranks share a key head; this is not possible for a fused
-// projection that stores each key head with its query heads.
+// Whether every tp rank has whole key heads of attention. If tp is a multiple of the number of key
+// heads, neighbouring ranks share a key head. Sharing is not possible for a fused projection that
+// stores each key head with its query heads.
 bool hands_out_key_heads(const model::AttentionSpec& attention, int64_t tp) {
   const bool shared =
       attention.fused != model::AttentionSpec::Fused::kByKeyHead && tp % attention.key_heads == 0;
@@ -31,7 +31,8 @@ const model::ConfigKeys& keys_of(const RuleContext& context) {
   return model::family_of(*context.model).keys;
 }
 
-// Returns the key of the number of key heads. Families without one have a key head per query head.
+// Returns the config key that contains the number of key heads. Families without this key have one
+// key head per query head.
 std::string_view key_heads_key(const RuleContext& context) {
   const model::ConfigKeys& keys = keys_of(context);
   return keys.key_value_heads.empty() ? keys.heads : keys.key_value_heads;
@@ -86,8 +87,8 @@ bool cuts(const RuleContext& context, int64_t length) {
 }
 
 // Warns if tp does not divide the length of a dim. Uneven shards are legal: the last ranks have
-// smaller ones, and collectives pad them. Attention heads have a separate rule, because attention
-// cannot compute part of a head.
+// smaller or empty shards, and collectives pad them. Attention heads have a separate rule, because
+// attention cannot compute part of a head.
 void warn_uneven(const RuleContext& context, const char* rule, std::string_view key, int64_t length,
                  Diagnostics& found) {
   const int64_t tp = context.axes->tp;

@@ -2,7 +2,7 @@
 //
 //   const CheckpointInfo info = read_checkpoint_info("checkpoints/step-100");
 //   info.samples;                // 1600: number of sequences that training has read
-//   info.lineage.back().job;     // the job that wrote it
+//   info.lineage.back().job;     // the id of the job that wrote the checkpoint
 //
 // A checkpoint.json may lack the fields that follow `model_type` in CheckpointInfo, which then have
 // their default values.
@@ -23,8 +23,8 @@ namespace am::run_folder {
 inline constexpr int kCheckpointVersion = 3;
 inline constexpr const char* kInfoFile = "checkpoint.json";
 
-// A job in the history of a checkpoint. `from_step`: step of the checkpoint from which the job
-// resumed.
+// A job in the history of a checkpoint. `job`: the job's id. `from_step`: step of the checkpoint
+// from which the job resumed.
 struct JobStep {
   std::string job;
   int64_t from_step = 0;
@@ -66,11 +66,13 @@ struct CheckpointInfo {
   Json facts;
 };
 
+// Returns the text of the checkpoint.json with these values.
 std::string to_json_text(const CheckpointInfo& info);
 // Parses a checkpoint.json. Throws Error(kFormat) if the text is invalid or has another version
 // than kCheckpointVersion. `file`: name of the file, for messages only.
 CheckpointInfo parse_checkpoint_info(const std::string& text, const std::string& file);
 
+// Returns whether the folder contains a checkpoint.json.
 bool is_checkpoint(const std::filesystem::path& folder);
 // Reads the checkpoint.json of a checkpoint folder. Throws Error(kIo) if it cannot be read, and
 // Error(kFormat) like parse_checkpoint_info().
@@ -80,9 +82,10 @@ struct Refusal {
   std::string message;
   std::string help;
 };
-// Returns why a job cannot resume from `path`: nothing exists at `path`, or it is a run folder or
-// its folder checkpoints/. Returns nullopt otherwise. Does not check the contents: without a
-// checkpoint.json, they may be a checkpoint of another program.
+// Returns why a job cannot resume from `path`: nothing exists there, or `path` is a folder that
+// contains checkpoints (a run folder, or its folder checkpoints/). Returns nullopt otherwise. Does
+// not check the contents: a folder without a checkpoint.json may be a checkpoint of another
+// program.
 std::optional<Refusal> why_no_checkpoint(const std::filesystem::path& path);
 
 }  // namespace am::run_folder

@@ -18,12 +18,13 @@
 namespace am::run_folder {
 
 // Reads the index without accessing the data files. Throws Error(kFormat) if the index belongs to
-// another save than `info`, or does not have one file per rank.
+// another save than `info`, or does not list one file per rank.
 ShardIndex read_index(const std::filesystem::path& folder, const CheckpointInfo& info,
                       const IndexVisit& visit = {});
 
-// Throws Error(kFormat) if data file `number` of the index is truncated or belongs to another save
-// than `info`. `beginning`: the first bytes of the file. `file_bytes`: its size.
+// Throws Error(kFormat) if data file `number` of the index has another size than the index states,
+// or belongs to another save than `info`. `beginning`: the first bytes of the file. `file_bytes`:
+// the file's size.
 void require_data_file(const std::filesystem::path& folder, const CheckpointInfo& info,
                        const ShardIndex& index, size_t number, std::string_view beginning,
                        uint64_t file_bytes);
@@ -37,7 +38,8 @@ std::map<size_t, Error> damaged_files(const std::filesystem::path& folder,
 void require_data_files(const std::filesystem::path& folder, const CheckpointInfo& info,
                         const ShardIndex& index);
 // Throws an error of read_index() or require_data_files() if the checkpoint is not complete. Checks
-// each data file, and all boxes (parts of tensors) of the index, which are not kept in memory.
+// each data file, and all boxes (parts of tensors) of the index, without keeping the boxes in
+// memory.
 void require_complete(const std::filesystem::path& folder, const CheckpointInfo& info);
 
 }  // namespace am::run_folder

@@ -15,12 +15,12 @@
 #include "am/base/text.h"
 #include "am/run_folder/run_lock.h"
 
-// Note [The same folder] A path leads to the opened folder if both have the same inode number. The
+// Note [The same folder]: a path leads to the opened folder if both have the same inode number. The
 // folder is kept open, because the inode number of a deleted folder may be reused. But some
 // user-space file systems assign a new inode number at every lookup. If the inode numbers differ,
 // the time stamps of the opened folder, or of its lock file, are therefore changed through the open
-// descriptor. If the path then shows these time stamps, it leads to the opened folder or file, and
-// not to a copy.
+// descriptor. If the path then shows these time stamps, the path leads to the opened folder or
+// file, and not to a copy.
 
 namespace am::run_folder {
 
@@ -34,8 +34,8 @@ bool is_same(const struct stat& a, const struct stat& b) {
 
 enum class Found { kSame, kOther, kNothing };
 
-// Compares the folder or file that is now at the path with the opened one, `held`. Returns kSame if
-// they cannot be compared.
+// Compares the folder or file that is now at the path with the opened one, `held`. Returns kNothing
+// if nothing is at the path, and kSame if the two cannot be compared.
 Found find(const fs::path& path, const Descriptor& held) {
   struct stat ours {};
   struct stat there {};
@@ -47,8 +47,8 @@ Found find(const fs::path& path, const Descriptor& held) {
   return is_same(ours, there) ? Found::kSame : Found::kOther;
 }
 
-// Whether the file at the path has the modification time of the opened file, `held`. Tries several
-// times, because a file system may cache time stamps for a second.
+// Whether the folder or file at the path has the modification time of the opened one, `held`. Tries
+// several times, because a file system may cache time stamps for a second.
 bool shows(const fs::path& path, const Descriptor& held) {
   constexpr int kTries = 4;
   for (int i = 0; i < kTries; ++i) {
@@ -64,9 +64,9 @@ bool shows(const fs::path& path, const Descriptor& held) {
   return false;
 }
 
-// Whether the file at the path takes on the time stamps that are set on the opened file, `held`;
-// see Note [The same folder]. Sets two different times, one after the other: a file that was
-// created at this moment may have one of them by chance, but not both.
+// Whether the folder or file at the path takes on the time stamps that are set on the opened one,
+// `held`; see Note [The same folder]. Sets two different times, one after the other: a file that
+// was created at this moment may have one of these times by chance, but not both.
 bool shows_our_touches(const fs::path& path, const Descriptor& held) {
   constexpr std::time_t kEarlier = 3;
   timespec now{};

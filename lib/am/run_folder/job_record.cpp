@@ -61,10 +61,10 @@ void write_record(const RunFolder& run, const JobRecord& record) {
 }
 
 void write_record_in_place(const RunFolder& run, const JobRecord& record) {
-  // The file's existing disk blocks are overwritten, because a full disk has none for a new file.
-  // If the new text is shorter than the file, it is padded with blanks, and the file is not
+  // Overwrites the file's existing disk blocks, because a full disk has no blocks for a new file.
+  // If the new text is shorter than the file, blanks are added to the text, and the file is not
   // truncated. A single write is then enough, and the file is valid even if the process ends right
-  // after it.
+  // after the write.
   std::string text = to_text(record);
   const Descriptor file(open_own_file(run.result_file(), O_WRONLY));
   struct stat info {};
@@ -80,8 +80,8 @@ void write_record_in_place(const RunFolder& run, const JobRecord& record) {
 
 namespace {
 
-// Returns the last step in metrics.jsonl, which may be later than the record's; 0 if metrics.jsonl
-// has no steps or cannot be read.
+// Returns the last step in metrics.jsonl, which may be later than the last step in result.json.
+// Returns 0 if metrics.jsonl has no steps or cannot be read.
 int64_t last_step(const RunFolder& run) {
   try {
     const auto lines = observe::read_metrics(run.metrics_file());

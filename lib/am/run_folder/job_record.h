@@ -1,6 +1,6 @@
-// RUN/result.json: the record of the last job in a run folder, with its first and last step.
-// Readers of the folder need the record to separate the steps of this job from those of earlier
-// jobs.
+// Reads and writes result.json in a run folder: the record of the folder's last job, with the job's
+// first and last step. Readers of the folder need the record to separate the steps of this job from
+// those of earlier jobs.
 //
 //   JobRecord record = begin_record(run, job, first_step);       // by rank 0, before it trains
 //   record.steps = 20; record.ended = true; write_record(run, record);
@@ -29,8 +29,8 @@ struct JobIdentity {
 
 struct JobRecord {
   JobIdentity job;
-  // Number of steps that were finished before this job. A restart of the job changes it only if
-  // training then resumes from an earlier step.
+  // Number of steps that were finished before this job. A restart of the job changes this number
+  // only if training then resumes from an earlier step.
   int64_t first_step = 0;
   int64_t steps = 0;           // number of finished steps, including those of earlier jobs
   std::optional<double> loss;  // loss of the last step; nullopt if the job has trained no step
@@ -40,17 +40,17 @@ struct JobRecord {
   JobTime time;                // time of all attempts of the job, until the record was written
 };
 
-// Returns the record; nullopt if it is missing or cannot be parsed. Throws Error(kIo) if the file
-// cannot be read.
+// Returns the record; nullopt if result.json is missing or is not a valid record. Throws Error(kIo)
+// if result.json cannot be read.
 std::optional<JobRecord> read_record(const RunFolder& run);
-// Replaces the record. Throws Error(kIo) if it cannot be written.
+// Replaces the record. Throws Error(kIo) if the new record cannot be written.
 void write_record(const RunFolder& run, const JobRecord& record);
 // Overwrites the bytes of the existing record. Unlike write_record(), this function needs no free
 // disk space and is cheap enough to be called often. Throws Error(kIo) if the record cannot be
 // written.
 void write_record_in_place(const RunFolder& run, const JobRecord& record);
-// Writes and returns the record of a job that begins or restarts. After a restart it includes the
-// time of the job's earlier attempts.
+// Writes and returns the record of a job that begins or restarts. After a restart, the record
+// includes the time of the job's earlier attempts.
 JobRecord begin_record(const RunFolder& run, const JobIdentity& job, int64_t first_step);
 
 struct JobOutcome {
@@ -64,8 +64,9 @@ struct JobOutcome {
 };
 
 // Returns the outcome of the job that `launcher` (an id) has started, from the job's record. If the
-// job failed, `steps` is the larger of the numbers in the record and in metrics.jsonl, because
-// either file may lack the last steps. Throws Error(kFormat) for invalid metrics.
+// record is not final (`ended` is false), `steps` is the larger of the numbers in the record and in
+// metrics.jsonl, because either file may lack the last steps. Throws Error(kFormat) for invalid
+// metrics.
 JobOutcome read_outcome(const RunFolder& run, const std::string& launcher);
 
 }  // namespace am::run_folder

@@ -52,13 +52,14 @@ struct JobTime {
   double total() const;
   // Returns the fraction of total() that was spent in kSteps; 0 if total() is 0.
   double goodput() const;
-  // Counts a failure. The time of the steps that must be trained again is moved from kSteps to
+  // Counts a failure. Moves the time of the steps that must be trained again from kSteps to
   // kStepsAgain. `step`: finished steps at the checkpoint from which training resumes. `done`:
   // finished steps when the job failed. `first`: finished steps when the job began.
   void fail_back(int64_t step, int64_t done, int64_t first);
-  // Adds a checkpoint to `saved`. `step`: number of finished steps.
+  // Adds a checkpoint to `saved`, which keeps the last 32. `step`: number of finished steps.
   void save(int64_t step);
-  // Adds the time from `until` to now to the seconds of `phase`.
+  // Adds the time from `until` to now to the seconds of `phase`, and sets `until` to now. Adds
+  // nothing if `until` is 0.
   void extend(Phase phase);
 };
 
@@ -71,9 +72,9 @@ Json to_json(const JobTime& time);
 Json to_record(const JobTime& time);
 JobTime job_time_from(const Json& record);
 
-// Returns a line for the user, for example "93.1 %: 4 failures, 61 steps again, 22 min starting,
-// 3 min saving". Lists the phases, except kSteps and kStepsAgain, that took more than 1 % of the
-// time.
+// Returns a line for the user, for example "93.1 %: 4 failures, 61 steps again, 22 min starting, 3
+// min saving". Lists the phases, except kSteps and kStepsAgain, that took more than 1 % of the
+// total time.
 std::string goodput_text(const JobTime& time);
 
 // Returns the current Unix time in seconds.
@@ -85,8 +86,8 @@ class JobClock {
   void enter(Phase phase);
   // Adds `before`, the time of the job's earlier attempts. The time from the end of the last
   // attempt to the creation of this clock counts as kStarting. If there was no earlier attempt
-  // (before.until is 0), the time since `began` counts as kStarting instead. `began`: Unix time in
-  // seconds at which the job began; 0: unknown, nothing is added.
+  // (before.until is 0), the time from `began` to the creation of this clock counts as kStarting
+  // instead. `began`: Unix time in seconds at which the job began; 0: unknown, nothing is added.
   void follow(const JobTime& before, double began);
   void save(int64_t step) { time_.save(step); }
   // Returns the times of all phases, including the current phase up to now.

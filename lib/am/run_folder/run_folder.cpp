@@ -28,8 +28,8 @@ void make_folder(const std::filesystem::path& folder) {
   }
 }
 
-// Throws Error(kIo) if no file can be written to the folder. Writes a file to find out, because a
-// disk may be full or mounted read-only although the permissions allow writing.
+// Throws Error(kIo) if no file can be written to the folder. Writes and removes a test file,
+// because the folder's permissions do not show whether the disk is full or mounted read-only.
 void prove_writable(const std::filesystem::path& folder) {
   const std::filesystem::path probe = folder / ".write-test";
   try {

@@ -4,7 +4,7 @@
 //   run.plan_file();                      // runs/first/plan.toml
 //   run.log(3);                           // runs/first/logs/rank-3.log
 //   run.checkpoint(200);                  // runs/first/checkpoints/step-200
-//   list_checkpoints(run.checkpoints());  // all step-N folders, also incomplete ones
+//   list_checkpoints(run.checkpoints());  // all step-N folders, complete or not
 #pragma once
 
 #include <cstdint>
@@ -38,7 +38,8 @@ class RunFolder {
   std::filesystem::path log(int64_t rank) const;
   std::filesystem::path checkpoints() const { return root_ / "checkpoints"; }
   std::filesystem::path checkpoint(int64_t step) const;
-  // Folder with the state at a failure (am-run --on-failure, `save` of a held job), as step-N.
+  // Folder with the states saved after a failed step, in subfolders step-N (N: number of finished
+  // steps). Written by am-run --on-failure dump, and by the command `save` of am-repl.
   std::filesystem::path failure() const { return root_ / "failure"; }
 
  private:
@@ -52,8 +53,8 @@ struct CheckpointFolder {
 
 // Returns the name of a checkpoint's folder, for example "step-200".
 std::string checkpoint_name(int64_t step);
-// Returns the step of a folder's name, for example 200 for "step-200"; nullopt for a name of
-// another form.
+// Returns the step in a checkpoint folder's name, for example 200 for "step-200". Returns nullopt
+// if the name does not have this form.
 std::optional<int64_t> checkpoint_step(std::string_view name);
 // Returns the folders named step-N in `folder`, by ascending step. Ignores all other entries, such
 // as files and step-8.tmp. Returns none if `folder` does not exist. Throws Error(kIo) if `folder`

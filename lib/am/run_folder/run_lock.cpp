@@ -27,19 +27,20 @@
 #include "am/run_folder/process_begin.h"
 
 // Note [Who holds a run folder] The holder of a lock is the process that the lock file names. If
-// the kernel can lock the file (flock), its lock decides which of two jobs gets the folder. Child
-// processes inherit the kernel's lock; the kernel releases it when the holder and these processes
-// have ended for any reason. A job whose launcher was killed thus keeps the folder until its last
-// rank has ended. All processes of one machine share a kernel. If a process gets the kernel's lock,
-// and the file names a holder of the same machine and boot, this holder has therefore ended.
+// the kernel can lock the file (flock), the kernel's lock decides which of two jobs gets the
+// folder. Child processes inherit the kernel's lock. The kernel releases its lock when the holder
+// and these child processes have ended for any reason. A job whose launcher was killed thus keeps
+// the folder until its last rank has ended. All processes of one machine share a kernel. If a
+// process gets the kernel's lock, and the file names a holder of the same machine and boot, this
+// holder has therefore ended.
 //
 // On a network file system the kernel's lock may exclude only processes of one machine, or not work
 // at all (ENOLCK). A holder therefore also touches the file every `beat`. A process that finds a
-// holder on another machine watches the file for the time `silence`: if the modification time
-// changes, the holder is alive. Modification times are compared only with earlier ones of the file,
-// because the clocks of machines differ. If the machine of the holder was switched off, the next
-// job therefore waits for `silence`. A holder on another machine that is stopped (SIGSTOP) for
-// longer than `silence` is wrongly regarded as ended.
+// holder of another machine or boot watches the file for the time `silence`: if the file's
+// modification time, inode or text changes, the holder is alive. The modification time is never
+// compared with a clock, because the clocks of machines differ. If the holder's machine was
+// switched off, the next job therefore waits for `silence`. A holder on another machine that is
+// stopped (SIGSTOP) for longer than `silence` is wrongly regarded as ended.
 
 namespace am::run_folder {
 
@@ -67,8 +68,8 @@ std::string to_text(const LockHolder& holder) {
   return dump_json(json, -1) + "\n";
 }
 
-// Returns the holder that the lock file names; nullopt for an empty file. Returns an empty
-// LockHolder if the text is incomplete or not am-run's: there is a holder, but it is unknown.
+// Returns the holder that the lock file names; nullopt for an empty file. If the file's text is not
+// a complete description of a holder, returns an empty LockHolder, which means an unknown holder.
 std::optional<LockHolder> holder_in(const fs::path& file) {
   const std::string text = read_file(file);
   if (trim(text).empty()) return std::nullopt;
@@ -119,8 +120,9 @@ KernelLock lock_file(int fd, std::chrono::milliseconds patience) {
   }
 }
 
-// Returns a text that changes from time to time as long as the holder is alive. Opens the file at
-// each call, so that a network file system asks its server for the current state.
+// Returns the lock file's inode, modification time and text. The modification time changes every
+// LockOptions::beat while the holder is alive. Opens the file at each call, so that a network file
+// system requests the current state from its server.
 std::string sign_of_life(const fs::path& file) {
   struct stat info = {};
   const std::string text = read_file(file);
@@ -143,7 +145,7 @@ bool is_of_this_boot(const LockHolder& holder) {
   return !holder.boot.empty() && holder.boot == boot_id();
 }
 
-// Whether the holder's process exists. Valid only for a holder of this machine and boot.
+// Returns whether the holder's process exists. Valid only for a holder of this machine and boot.
 bool process_is_there(const LockHolder& holder) {
   return holder.begun != 0 && process_begin(holder.pid) == holder.begun;
 }
@@ -180,8 +182,8 @@ struct RunLock::Held {
     changed.notify_all();
     thread.join();
     if (::ftruncate(fd, 0) != 0) {
-      // If the truncation fails, the lock file still names this process. That is harmless, because
-      // the next job finds that the process has ended.
+      // A failure is harmless. The lock file then still names this process, and the next job finds
+      // that this process has ended.
     }
     ::close(fd);
   }
@@ -201,8 +203,8 @@ struct RunLock::Held {
 namespace {
 
 void write_holder(const Descriptor& file, const fs::path& path, const std::string& text) {
-  // The file is overwritten, not replaced by a new one: the kernel's lock belongs to the file and
-  // not to its name.
+  // Overwrites the file in place. A new file of this name would not have the kernel's lock, which
+  // belongs to the inode.
   const bool written =
       ::ftruncate(file.get(), 0) == 0 &&
       ::pwrite(file.get(), text.data(), text.size(), 0) == static_cast<ssize_t>(text.size()) &&

@@ -23,7 +23,9 @@ inline constexpr const char* kLockName = "lock";
 struct LockOptions {
   // Id of the job. Another process that finds the folder locked shows this id in its error message.
   std::string job;
-  // Time for which take() waits for the lock, because its holder may just have been asked to exit.
+  // Time for which take() waits for the lock, because the holder may be about to exit. If the file
+  // system has no locks, take() always waits this long, to detect another job that takes the lock
+  // at the same time.
   std::chrono::milliseconds patience = std::chrono::seconds(2);
   // Additional time for which take() waits if the holder was killed, so that its ranks can end.
   std::chrono::milliseconds aftermath = std::chrono::seconds(30);
@@ -37,19 +39,19 @@ struct LockOptions {
 
 class RunLock {
  public:
-  // Takes the lock of an existing folder. Throws Error(kPlan) if another process holds it; the
-  // message names its host, process id and start time. Throws Error(kIo) if the lock file cannot be
-  // written.
+  // Takes the lock of an existing folder. Throws Error(kPlan) if another process holds the lock. If
+  // this process is known, the message contains its id, its host, its job and the time at which it
+  // took the lock. Throws Error(kIo) if the lock file cannot be opened, read or written.
   static RunLock take(const std::filesystem::path& folder, const LockOptions& options);
-  // Returns whether the folder's lock file names this job as its holder. Throws Error(kIo) if the
-  // file cannot be read.
+  // Returns whether the folder's lock file names a holder with the job id `job`; does not check
+  // whether the holder is alive. Throws Error(kIo) if the lock file cannot be read.
   static bool is_held_for(const std::filesystem::path& folder, const std::string& job);
   RunLock(RunLock&& other) noexcept;
   RunLock& operator=(RunLock&&) = delete;
   ~RunLock();
 
-  // Returns the previous holder if it ended without releasing the lock, for example
-  // "process 17 on node-3"; otherwise empty.
+  // Returns a description of the previous holder if this holder ended without releasing the lock,
+  // for example "process 17 on node-3". Returns an empty string otherwise.
   const std::string& left_by() const { return left_by_; }
 
  private:

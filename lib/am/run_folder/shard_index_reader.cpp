@@ -24,8 +24,8 @@ class IndexReader {
 
   ShardIndex read() {
     bool known = false, has_files = false, has_tensors = false;
-    // Position of the value of "tensors" if this key precedes "files"; the value is then read last,
-    // because its check needs "files".
+    // Cursor at the value of "tensors" if this key precedes "files". The value is then read last,
+    // because the check of its boxes requires the sizes in "files".
     std::optional<JsonCursor> passed_over;
     std::string key;
     for (json_.begin_object(); json_.next_key(key);) {
@@ -145,7 +145,8 @@ class IndexReader {
     return box;
   }
 
-  // Throws Error(kFormat) if the tensor's boxes are invalid. Needs index_.files.
+  // Throws Error(kFormat) if the tensor's dtype, shape or boxes are invalid. Requires that
+  // index_.files is complete.
   void check(const IndexedTensor& tensor) const {
     const auto lies = [&](const std::string& what) { json_.fail(cat(tensor.name, ": ", what)); };
     const int64_t element = tensor.element_bytes();
@@ -186,8 +187,9 @@ class IndexReader {
 
   JsonCursor json_;
   const IndexVisit& visit_;
-  // numbers_: the integers of all boxes of one tensor. rows_: the end of each box in numbers_. Both
-  // are converted to boxes at the end of the tensor, because "shape" may follow "boxes".
+  // numbers_: the integers of all boxes of one tensor. rows_: for each box, the index in numbers_
+  // after its last integer. read_tensor() creates the boxes from these integers when it has read
+  // the whole tensor, because "shape" may follow "boxes".
   std::vector<int64_t> numbers_;
   std::vector<size_t> rows_;
   ShardIndex index_;

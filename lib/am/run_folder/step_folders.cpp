@@ -26,8 +26,8 @@ fs::path with_suffix(const fs::path& folder, const std::string& suffix) {
   return folder.string() + suffix;
 }
 
-// Deletes the folder `from` of a checkpoint whose final name is `step` (.../step-N). Renames `from`
-// to step-N.dropped first, so that an incompletely deleted folder is recognised.
+// Deletes the checkpoint folder `from`. `step`: the path .../step-N of the checkpoint. Renames
+// `from` to step-N.dropped first, so that clean_up() recognises an incompletely deleted folder.
 void drop(const fs::path& from, const fs::path& step) {
   const fs::path dropped = with_suffix(step, kDroppedSuffix);
   fs::remove_all(dropped);
@@ -45,8 +45,8 @@ void try_to_drop(const fs::path& from, const fs::path& step) {
   }
 }
 
-// Exchanges the folders at two paths atomically. Returns false if the file system does not support
-// this.
+// Exchanges the folders at two paths atomically. Returns false if the kernel or the file system
+// does not support the exchange. Throws filesystem_error if the exchange fails for another reason.
 bool exchange(const fs::path& a, const fs::path& b) {
   if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return true;
   const int code = errno;
@@ -55,8 +55,8 @@ bool exchange(const fs::path& a, const fs::path& b) {
                              std::error_code(code, std::generic_category()));
 }
 
-// Finds entries whose name is step-N with the suffix. Returns their paths without the suffix, for
-// example checkpoints/step-9 for the entry step-9.tmp.
+// Returns the paths of all entries named step-N plus `suffix`, without the suffix: for example
+// checkpoints/step-9 for the entry step-9.tmp.
 std::vector<fs::path> steps_with_suffix(const fs::path& checkpoints, const std::string& suffix) {
   std::vector<fs::path> found;
   std::error_code ignored;
@@ -82,8 +82,9 @@ void remove_left_over(const fs::path& checkpoints, const std::string& suffix,
   }
 }
 
-// Renames a complete step-N.old back to step-N if a job was killed between the two renames by which
-// publish() replaces a checkpoint. If step-N exists, deletes step-N.old instead.
+// Handles the folders step-N.old of a job that was killed in publish(). If step-N exists, deletes
+// step-N.old. Otherwise the job was killed between the two renames of publish(): renames step-N.old
+// back to step-N if it is complete.
 void restore_old(const fs::path& checkpoints, std::vector<std::string>& done) {
   for (const fs::path& step : steps_with_suffix(checkpoints, kOldSuffix)) {
     const fs::path old = with_suffix(step, kOldSuffix);
@@ -190,11 +191,11 @@ struct OwnCheckpoint {
   fs::path folder;
   int64_t step = 0;
   std::optional<double> loss;  // validation loss
-  std::string data;            // the validation data
+  std::string data;            // identifies the validation data
 };
 
-// Returns the checkpoints of the training history `lineage`, by ascending step. A checkpoint that
-// cannot be read is left out, because another job may have written it.
+// Returns the checkpoints of the training history `lineage`, by ascending step. Leaves out a
+// checkpoint whose checkpoint.json cannot be read, because another job may have written it.
 std::vector<OwnCheckpoint> own_checkpoints(const fs::path& checkpoints,
                                            const std::vector<JobStep>& lineage) {
   std::vector<OwnCheckpoint> own;
@@ -225,7 +226,8 @@ std::vector<size_t> best_of(const std::vector<OwnCheckpoint>& all, size_t count)
   return best;
 }
 
-// Makes or replaces the link `name` in the run folder; removes it if `target` is empty.
+// Makes or replaces the link `name` in the run folder; removes the link if `target` is empty. Does
+// nothing if `name` exists and is not a link. Ignores errors.
 void make_link(const RunFolder& run, const HeldFolder& held, const char* name,
                const fs::path& target) {
   const fs::path place = held.opened();

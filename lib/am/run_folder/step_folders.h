@@ -1,6 +1,6 @@
-// Folders of checkpoints (step folders) of a run. The functions here find complete checkpoints, and
-// publish, replace and delete checkpoints such that no complete one is lost if the job is killed at
-// any moment. The suffix of a folder's name shows the state of the checkpoint:
+// Step folders: the folders of a run's checkpoints. The functions here find, publish, replace and
+// delete checkpoints. If the job is killed at any moment, no complete checkpoint is lost. The
+// suffix of a folder's name shows the state of the checkpoint:
 //
 //   step-200              complete: a folder gets this name only after its last file is written
 //   step-300.tmp          is being written
@@ -9,8 +9,9 @@
 //                         folders)
 //   step-200.superseded   was renamed when training resumed from an earlier step; never deleted
 //
-// The functions are not collective: of a job's ranks, only rank 0 calls them. Those that change
-// folders require the lock of the run folder, so that no other job writes there (run_lock.h).
+// The functions are not collective. Only rank 0 of a job calls the functions that change folders,
+// and only while the job holds the lock of the run folder, so that no other job changes the folders
+// at the same time (run_lock.h).
 #pragma once
 
 #include <cstdint>
@@ -27,9 +28,9 @@ namespace am::run_folder {
 
 inline constexpr const char* kPartialSuffix = ".tmp";
 
-// Returns why a checkpoint is incomplete: its checkpoint.json, its index.json or the file of a rank
-// is missing, truncated, or of another save. Returns nullopt if the checkpoint is complete. Does
-// not read tensor data.
+// Returns why a checkpoint is incomplete: its checkpoint.json, its index.json or the data file of a
+// rank is missing, is truncated, or belongs to another save. Returns nullopt if the checkpoint is
+// complete. Does not read the values of tensors.
 std::optional<std::string> why_incomplete(const std::filesystem::path& folder);
 
 struct NewestCheckpoint {
@@ -42,21 +43,24 @@ NewestCheckpoint newest_complete(const std::filesystem::path& checkpoints);
 std::optional<int64_t> newest_of_job(const std::filesystem::path& checkpoints,
                                      const std::string& job);
 
-// Renames the folder `partial`, in which all files were written, to its final name `folder`. If a
-// folder had this name before, deletes that folder. Throws Error(kIo) or filesystem_error.
+// Renames the folder `partial`, whose files are all written, to its final name `folder`. If
+// `folder` exists already, replaces the old folder and deletes it; ignores errors of this deletion.
+// Throws Error(kIo) or filesystem_error.
 void publish(const std::filesystem::path& partial, const std::filesystem::path& folder);
 
 // Cleans up after a job that was killed. Deletes folders that the job was writing or deleting. If
-// the job was killed while it replaced a checkpoint, restores the old one. Returns lines for the
-// log: what was removed or restored, and what could not be removed.
+// the job was killed between the two renames that replace a checkpoint, restores the old
+// checkpoint. Returns lines for the log: which folders were removed or restored, and which could
+// not be removed.
 std::vector<std::string> clean_up(const std::filesystem::path& checkpoints);
 
 // Renames checkpoints of steps after `step` to step-N.superseded, or step-N.superseded.2 and so on
 // if that name exists. Returns the new names. Throws filesystem_error.
 std::vector<std::string> set_aside(const std::filesystem::path& checkpoints, int64_t step);
 
-// Whether the checkpoint belongs to the training history `lineage`: a job of `lineage` wrote it,
-// and its step is not after the step from which the next job resumed.
+// Returns whether the checkpoint belongs to the training history `lineage`: a job of `lineage`
+// wrote the checkpoint, and its step is not after the step from which the next job of `lineage`
+// resumed.
 bool is_ancestor(const CheckpointInfo& info, const std::vector<JobStep>& lineage);
 
 struct KeptCheckpoints {
@@ -69,10 +73,11 @@ struct KeptCheckpoints {
 void drop_old(const std::filesystem::path& checkpoints, const KeptCheckpoints& kept,
               const std::vector<JobStep>& lineage);
 
-// Makes the symbolic links RUN/latest, to the newest checkpoint of the history `lineage`, and
-// RUN/best, to the one with the lowest validation loss. Does nothing if the file system has no
-// links. Does not replace a file or folder with one of these names. `held`: the run folder, so that
-// nothing is written to a folder that has replaced it.
+// Makes two symbolic links in the run folder: `latest`, to the newest checkpoint of the history
+// `lineage`, and `best`, to the checkpoint of `lineage` with the lowest validation loss. Does not
+// replace a file or folder with one of these names. Ignores errors, for example on a file system
+// without links. `held` is the opened run folder: the links are made there even if another folder
+// has taken the path of `run`.
 void link_checkpoints(const RunFolder& run, const HeldFolder& held,
                       const std::filesystem::path& checkpoints,
                       const std::vector<JobStep>& lineage);

@@ -12,7 +12,8 @@ std::vector<int64_t> choose_writers(const std::vector<HeldBox>& boxes) {
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return boxes[a].bytes > boxes[b].bytes; });
   std::vector<int64_t> writers(boxes.size(), 0);
-  // Number of bytes assigned so far to each rank of a group: loads[HeldBox::holders][copy].
+  // loads[holders][copy]: number of bytes assigned so far to copy number `copy` of the boxes with
+  // these HeldBox::holders.
   std::map<std::string, std::vector<int64_t>> loads;
   for (const size_t i : order) {
     if (boxes[i].replicas < 2) continue;

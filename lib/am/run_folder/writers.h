@@ -1,5 +1,6 @@
 // Chooses which rank writes a box (a part of a tensor) to a checkpoint if several ranks have copies
-// of the box. The ranks need not communicate: each computes the same choice from its own boxes.
+// of the box. The ranks need not communicate: each rank computes the same choice from its own
+// boxes.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +9,7 @@
 
 namespace am::run_folder {
 
-// A box that this rank holds, and of which other ranks may have copies.
+// A box that this rank holds. Other ranks may hold copies of the box.
 struct HeldBox {
   int64_t bytes = 0;
   int64_t replicas = 1;  // number of copies
@@ -18,8 +19,8 @@ struct HeldBox {
 };
 
 // Returns for each box the number of the copy to write, from 0 to replicas - 1. Assigns the boxes
-// to ranks in descending order of size. Among the ranks with a copy of a box, chooses the one with
-// the fewest bytes assigned so far, counting only boxes with equal `holders`.
+// to copies in descending order of size. For each box, chooses the copy number with the fewest
+// bytes assigned so far among the boxes with equal `holders`.
 std::vector<int64_t> choose_writers(const std::vector<HeldBox>& boxes);
 
 }  // namespace am::run_folder

@@ -1,17 +1,17 @@
 // Messages from one rank to another, as between pipeline stages.
 //
-// A channel has one direction and its own connections. send() and receive() return immediately; the
-// tensors must not be used before wait(). Messages arrive in the order in which they were sent.
-// Both ends number the messages in this order, so the watchdog can name the rank for which a
-// message waits.
+// A channel has one direction and its own communicator. send() and receive() return immediately;
+// the caller must not use the tensor before Pending::wait(). Messages arrive in the order in which
+// they were sent. Both ends number the messages in this order, so the watchdog can name the rank
+// for which a message waits.
 //
 //   const Channels channels = mesh.channels("pp", {{0, 1}, {1, 0}});
 //   Pending sent = channels.at({0, 1}).send(x);                  // on index 0
 //   Pending arrived = channels.at({0, 1}).receive(x);            // on index 1
 //
-// Note [One direction]: if one connection served both directions, a send would wait in its queue
-// behind a receive that was posted before, and two ranks that both post a receive first would
-// deadlock.
+// Note [One direction]: if one connection served both directions, a send would wait in the
+// connection's queue behind a receive that was posted before. Two ranks that both post a receive
+// first would deadlock.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +25,7 @@
 
 namespace am::runtime {
 
-// One direction between two members of a group, given by their indices in the group.
+// Two members of a group, given by their indices in the group: `from` sends and `to` receives.
 struct Hop {
   int64_t from = 0;
   int64_t to = 0;
@@ -46,11 +46,11 @@ class Channel {
   explicit Channel(Group pair);
 
   bool sends() const { return pair_.index() == 0; }
-  // Returns the rank, in the world, of the other end.
+  // Returns the world rank of the other end.
   int64_t peer() const { return pair_.ranks()[sends() ? 1 : 0]; }
 
-  // Send or receive a contiguous tensor, of equal size and dtype at both ends. Call wait() on the
-  // result; destroying the result before wait() may cancel the message.
+  // Send or receive a contiguous tensor. Its size and dtype must be equal at both ends. Call wait()
+  // on the result; destroying the result before wait() may cancel the message.
   [[nodiscard]] Pending send(const at::Tensor& tensor) const;
   [[nodiscard]] Pending receive(const at::Tensor& tensor) const;
 

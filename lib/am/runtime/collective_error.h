@@ -21,7 +21,8 @@ namespace am::runtime {
 
 class CollectiveError : public Error {
  public:
-  // `timed_out`: true if the peers are connected but did not arrive, false if a connection broke.
+  // `timed_out`: true if the collective reached its timeout; false if it failed earlier, for
+  // example because a connection broke.
   CollectiveError(Collective collective, bool timed_out, const std::string& reason, Stall stall);
 
   const Collective& collective() const { return collective_; }
@@ -34,7 +35,7 @@ class CollectiveError : public Error {
   std::vector<int64_t> missing_;
 };
 
-// Error that names the ranks which did not arrive when a group was created.
+// Error of a group's creation: names the ranks that did not arrive in time.
 class MissingRanks : public Error {
  public:
   // `where`: the name of the group that was created; `size`: its number of ranks.

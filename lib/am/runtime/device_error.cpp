@@ -17,8 +17,8 @@ std::string device_name(c10::Device device) {
   return device.is_cuda() ? cat("GPU ", static_cast<int>(device.index())) : device.str();
 }
 
-// Whether the text of an error shows that it comes from a CUDA library: from NCCL through c10d, or
-// from cuBLAS or cuDNN, which fail after the GPU has failed.
+// Returns whether the error is a CUDA error that c10d reports for NCCL, or an error of cuBLAS or
+// cuDNN, which fail after the GPU has failed. Decides by the type and the text of the error.
 bool speaks_of_cuda(const std::exception& error) {
   const std::string_view text = error.what();
   if (dynamic_cast<const c10::DistError*>(&error) != nullptr) {
@@ -29,8 +29,8 @@ bool speaks_of_cuda(const std::exception& error) {
          (text.starts_with("CUDA error: ") || text.starts_with("cuDNN"));
 }
 
-// Returns the text of the error that the CUDA runtime reports at every call after a kernel has
-// failed; empty if the GPU works.
+// Returns the error that the CUDA runtime reports at every call after a kernel has failed: the
+// first line of its text. Returns an empty string if the GPU works.
 std::string kept_error(c10::Device device) {
   if (!c10::impl::hasDeviceGuardImpl(device.type())) return {};
   try {

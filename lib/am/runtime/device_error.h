@@ -1,8 +1,8 @@
 // Errors of a rank's own GPU.
 //
-// A GPU runs asynchronously: an illegal address, a failed device-side assert or a failed allocation
-// often surfaces in a collective, or in the wait for a collective. The error is nevertheless this
-// rank's own, and not a sign of a lost peer.
+// A GPU runs asynchronously, so an illegal address or a failed device-side assert often surfaces in
+// a collective, or in the wait for a collective. An allocation in a collective may fail too. These
+// errors belong to this rank; they are not a sign of a lost peer.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -33,9 +33,9 @@ class DeviceError : public Error {
   bool placed_ = false;
 };
 
-// Returns the DeviceError to throw instead of `error`, if `error` comes from the CUDA runtime, from
-// NCCL, cuBLAS or cuDNN because of a CUDA error, or from the GPU's allocator. Returns a DeviceError
-// unchanged, and nothing for any other exception.
+// Returns the DeviceError to throw instead of `error` if `error` is an error of the CUDA runtime,
+// of cuBLAS or of cuDNN, a CUDA error that NCCL reports, or a failed allocation on the GPU. Returns
+// `error` itself if it is a DeviceError. Returns nothing for any other exception.
 std::optional<DeviceError> device_error(const std::exception& error, c10::Device device);
 
 // Returns the result of work(). If work() throws a device error, rethrows it with place() added to

@@ -1,4 +1,5 @@
-// The device mesh: a layout, this process's rank in it, and its groups (mesh::kGroupNames).
+// The device mesh: a layout, this process's rank in the layout, and the groups of this rank
+// (mesh::kGroupNames).
 //
 // A mesh is passed as a value; one process may have several meshes. Groups with equal ranks share
 // one communicator; groups of one rank have no communicator.
@@ -20,8 +21,8 @@ namespace am::runtime {
 class DeviceMesh {
  public:
   // Collective: every rank of the world must create the same mesh. Throws Error(kPlan) if the
-  // layout's world size differs from the world's. `device`: the device of tensors, if it is not
-  // World::device; for example the meta device, on which only shapes are computed.
+  // layout's world size differs from the world's. `device`: the device of this rank's tensors, by
+  // default World::device(). On the meta device, training computes only shapes.
   DeviceMesh(const World& world, const mesh::MeshLayout& layout,
              std::optional<c10::Device> device = std::nullopt);
 
@@ -32,8 +33,9 @@ class DeviceMesh {
   const mesh::MeshLayout& layout() const { return layout_; }
   // Returns a group by its name in mesh::kGroupNames.
   const Group& group(std::string_view name) const;
-  // Collective: cuts a group into blocks of `size` consecutive ranks and returns the block that
-  // contains this rank. Throws Error(kPlan) if `size` does not divide the group's size.
+  // Collective in a group: divides the group into blocks of `size` ranks with consecutive indices,
+  // and returns the block that contains this rank. Throws Error(kPlan) if `size` does not divide
+  // the group's size.
   Group split(std::string_view name, int64_t size) const;
   // Collective in a group: creates a one-way channel for each hop, and returns those channels that
   // begin or end at this rank. All ranks of the group must pass equal sets of hops.

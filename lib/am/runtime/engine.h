@@ -5,7 +5,8 @@
 //   "nccl"        tensors on GPUs; in the plugin libautomesh_cuda.so, loaded on demand
 //   "cuda:gloo"   tensors on GPUs, through host memory (staged_engine.h)
 //
-// PyTorch's backend string selects the engine of each device (config/backend.h).
+// A backend string, in PyTorch's format, selects the engine of each kind of device
+// (config/backend.h).
 #pragma once
 
 #include <c10/core/Device.h>
@@ -33,8 +34,8 @@ struct GroupOptions {
   // For NCCL: whether collectives run on a high-priority stream, as FSDP2's all-gather and
   // reduce-scatter do.
   bool high_priority_stream = false;
-  // Whether the group sends messages from index 0 to index 1 (channel.h) and runs no collectives.
-  // If its messages go through shared memory, the group then needs no connections.
+  // Whether the group only sends messages from index 0 to index 1 (channel.h) and runs no
+  // collectives. If shared memory carries the messages, the group then opens no connections.
   bool messages_only = false;
 };
 
@@ -45,14 +46,15 @@ class Engine {
   virtual std::string name() const = 0;
   // Returns the device of this rank's tensors: the host, or the GPU of its local rank.
   virtual c10::Device device() const = 0;
-  // Connects the ranks of `group`, in which this rank has index `index`; collective. The ranks
-  // exchange their addresses through `store`, which no other group uses. Throws std::exception.
+  // Collective: connects the ranks of `group`, in which this rank has index `index`. Returns the
+  // backend that runs the group's collectives. The ranks exchange their addresses through `store`,
+  // which no other group uses. Throws std::exception.
   virtual c10::intrusive_ptr<c10d::Backend> connect(c10::intrusive_ptr<c10d::Store> store,
                                                     const CommunicatorId& group, int64_t index,
                                                     const GroupOptions& options) = 0;
-  // Returns a handle of a collective that runs asynchronously to the host, such as NCCL's. Another
-  // thread may poll the handle's isCompleted(). The handle does not keep the collective's tensors
-  // alive. Returns null for engines whose wait() blocks the host.
+  // Returns a handle of a collective that runs asynchronously to the host, as NCCL's collectives
+  // do. Another thread may poll the handle's isCompleted(). The handle does not keep the
+  // collective's tensors alive. Returns null if the engine's collectives block the host in wait().
   virtual c10::intrusive_ptr<c10d::Work> observer(
       const c10::intrusive_ptr<c10d::Work>& /*work*/) const {
     return {};
@@ -71,8 +73,8 @@ struct Engines {
 
 // Returns the engines of `backend`. Loads the CUDA plugin if the backend needs it, and makes this
 // rank's GPU the calling thread's current device. Throws Error(kUsage) as parse_backend does.
-// Throws Error(kRuntime) if GPUs cannot be used; its message contains the reason, its hint an
-// alternative.
+// Throws Error(kRuntime) if the backend needs GPUs and they cannot be used; the message contains
+// the reason, and the hint an alternative.
 Engines make_engines(const std::string& backend, const launch::RankEnvironment& here);
 
 }  // namespace am::runtime

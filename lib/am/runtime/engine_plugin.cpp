@@ -19,7 +19,8 @@ using launch::kUseGloo;
 // Reason why this build has no plugin; empty if it has a plugin.
 constexpr std::string_view kNotBuilt = AM_CUDA_MISSING;
 
-// Returns the plugin beside the library or program that contains this code; empty if there is none.
+// Returns the path of the plugin beside the library or program that contains this code. Returns an
+// empty path if there is no plugin.
 std::filesystem::path plugin_beside_us() {
   Dl_info info;
   if (::dladdr(reinterpret_cast<const void*>(&load_cuda_plugin), &info) == 0) return {};
@@ -28,7 +29,7 @@ std::filesystem::path plugin_beside_us() {
 }
 
 // Loads libtorch's CUDA libraries from the folder of the loaded libtorch, so that the plugin needs
-// no search path. Problems are ignored here: the dynamic linker reports them for the plugin.
+// no search path. Ignores errors, because the dynamic linker reports them when it loads the plugin.
 void load_cuda_of_libtorch() {
   void* symbol = ::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version");
   Dl_info info;

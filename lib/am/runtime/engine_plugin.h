@@ -1,13 +1,14 @@
 // Loads the plugin libautomesh_cuda.so, which contains all code that needs CUDA, for example the
 // NCCL engine. libautomesh itself links no CUDA libraries.
 //
-// The plugin exports one C symbol, kCudaPluginSymbol, a function that returns a CudaPlugin. The
-// plugin is built together with libautomesh, and its version is checked.
+// The plugin exports one C function, named kCudaPluginSymbol, which returns a CudaPlugin. The
+// plugin is built together with libautomesh; load_cuda_plugin() requires that their versions are
+// equal.
 //
 // Note [Load CUDA first]: ATen checks once, at the first use of any CUDA function, whether
-// libtorch_cuda is loaded, and keeps the result. Creating a world loads this plugin, and with it
-// libtorch_cuda. A world must therefore be created before any tensor that may be on a GPU, and
-// nothing before it may query ATen about CUDA.
+// libtorch_cuda is loaded, and keeps the result. Creating a world whose backend uses GPUs loads
+// this plugin, and the plugin loads libtorch_cuda. A program must therefore create its world before
+// any tensor that may be on a GPU, and must not query ATen about CUDA before.
 #pragma once
 
 #include <memory>
@@ -36,9 +37,10 @@ struct CudaPlugin {
   std::string (*gpu_name)(c10::Device gpu);
 };
 
-// Returns the plugin, which is loaded once per process and never unloaded. Searches beside
-// libautomesh.so, then in the dynamic linker's paths. Throws Error(kRuntime) if there is no plugin,
-// if a library is missing, or if the version differs.
+// Returns the plugin, which is loaded once per process and never unloaded. Searches the folder of
+// libautomesh (of the program, if it contains libautomesh), then the dynamic linker's paths. Throws
+// Error(kRuntime) if there is no plugin, if a library that it needs is missing, or if its version
+// differs from libautomesh's.
 const CudaPlugin& load_cuda_plugin();
 
 // Returns the name that the driver reports for a CUDA device; empty for other devices. Throws
@@ -47,17 +49,19 @@ std::string gpu_name(c10::Device device);
 
 using launch::CudaProblem;
 
-// Returns why NCCL cannot run; nothing if NCCL can run. Loads the plugin if the machine has a GPU;
-// otherwise only checks for the GPU driver.
+// Returns why this process cannot use GPUs: the driver reports no GPU, or the plugin cannot be
+// loaded. Returns nothing if GPUs can be used. Loads the plugin only if the driver reports a GPU.
 std::optional<CudaProblem> why_no_cuda();
 
 // Returns the default backend: "nccl" if there is a GPU that this build can use, otherwise "gloo".
 std::string default_backend();
 
-// Returns the text about NCCL for --version, for example "nccl 2.28.9 (plugin)". The version is
-// that of the loaded NCCL. If NCCL cannot be loaded, it is the version with which the plugin was
-// built. If both are known and differ, the text is for example "nccl 2.30.7 (plugin built with
-// 2.28.9)"; without a plugin, "nccl: no plugin".
+// Returns the text about NCCL for --version:
+//
+//   "nccl 2.28.9 (plugin)"                    the plugin was built with this version, and this
+//                                             version or no NCCL is loaded
+//   "nccl 2.30.7 (plugin built with 2.28.9)"  another version is loaded
+//   "nccl: no plugin"                         there is no plugin beside libautomesh
 std::string nccl_version_text();
 
 }  // namespace am::runtime

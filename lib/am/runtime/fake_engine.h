@@ -1,8 +1,12 @@
-// The engine of World::fake, whose collectives complete immediately, as if all ranks had this
-// rank's tensors and a sum over ranks were one rank's value: an all-reduce or a broadcast leaves
-// its tensor unchanged, an all-gather copies its input to all parts of the output, and a
-// reduce-scatter returns this rank's part of the input. An all-to-all fills its output with zeros;
-// send and receive leave tensors unchanged. Tensors on the meta device are not touched.
+// The engine of World::fake. Its collectives send no data and complete immediately:
+//
+//   all-reduce, broadcast   leave the tensor unchanged
+//   all-gather              copies the input to all parts of the output
+//   reduce-scatter          copies this rank's part of the input to the output
+//   all-to-all              fills the output with zeros
+//   send, receive           leave the tensor unchanged
+//
+// Tensors on the meta device hold no values; the collectives leave them unchanged.
 #pragma once
 
 #include <memory>
@@ -11,7 +15,7 @@
 
 namespace am::runtime {
 
-// `device` is the device of tensors that groups create for their own use.
+// Returns the engine. `device`: the device of tensors that groups create for their own use.
 std::shared_ptr<Engine> fake_engine(c10::Device device = c10::Device(c10::kMeta));
 
 }  // namespace am::runtime

@@ -34,7 +34,8 @@ bool is_loopback(const std::string& host) {
 }
 
 // Returns this machine's address on the route to `host`: the local address of a datagram socket
-// that is connected to `host`; no data is sent. Returns nothing if the host cannot be resolved.
+// that is connected to `host`. Sends no data. Returns nothing if the name `host` cannot be resolved
+// or no route leads to it.
 std::optional<std::string> address_towards(const std::string& host) {
   addrinfo wanted = {};
   wanted.ai_socktype = SOCK_DGRAM;
@@ -83,15 +84,15 @@ std::vector<Device> make_devices(const launch::RankEnvironment& here) {
   return devices;
 }
 
-// Returns the number of cores in this process's affinity mask.
+// Returns the number of cores in the calling thread's affinity mask; 1 if the mask is unknown.
 int64_t usable_cores() {
   cpu_set_t cores;
   return ::sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores) : 1;
 }
 
-// The process group for messages between two ranks of one host (channel.h). Messages go through
-// shared memory (mailbox.h), without connections. Index 0 sends and index 1 receives; no other
-// operation is supported.
+// The process group for messages between two ranks of one host (runtime/channel.h). Messages pass
+// through shared memory (mailbox.h), without connections. Index 0 sends and index 1 receives; no
+// other operation is supported.
 class MessageGroup final : public c10d::Backend {
  public:
   MessageGroup(std::unique_ptr<shared_memory::Channel> channel, std::chrono::milliseconds timeout)
@@ -154,7 +155,8 @@ class GlooEngine : public Engine {
 
  private:
   shared_memory::ChannelOptions channel_;
-  // Gloo's devices. All groups share them, with their threads and sockets.
+  // Gloo's network devices. All groups share the devices, and the threads and sockets of each
+  // device.
   std::vector<Device> devices_;
 };
 

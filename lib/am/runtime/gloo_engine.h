@@ -1,12 +1,17 @@
-// Gloo over TCP: the engine of host tensors. A group whose ranks are all on one host and can share
-// memory runs most collectives, and its messages, through that memory instead (shared_memory/
-// shared_memory_group.h, mailbox.h), unless a rank has AM_SHARED_MEMORY=0 in its environment.
+// Gloo over TCP: the engine of host tensors. If the ranks of a group are all on one host and can
+// share memory, most collectives of the group, and its messages, use shared memory instead of TCP
+// (shared_memory/shared_memory_group.h, shared_memory/mailbox.h). AM_SHARED_MEMORY=0 in the
+// environment of any of these ranks prevents this.
 //
-// The network interfaces are the first of these that apply: the interfaces of GLOO_SOCKET_IFNAME;
-// loopback if MASTER_ADDR is a loopback address; the interface that reaches MASTER_ADDR; c10d's
-// default, if MASTER_ADDR cannot be resolved. (c10d's default resolves the machine's host name. On
-// Debian that gives 127.0.1.1, and peers on different machines then wait for each other until the
-// timeout.)
+// Gloo uses the network interfaces of the first line that applies:
+//
+//   1. the interfaces that GLOO_SOCKET_IFNAME lists
+//   2. loopback, if MASTER_ADDR is a loopback address
+//   3. the interface that reaches MASTER_ADDR
+//   4. c10d's default, if MASTER_ADDR cannot be resolved or reached
+//
+// c10d's default resolves the machine's host name. On Debian, the result is 127.0.1.1, and peers on
+// different machines then wait for each other until the timeout.
 #pragma once
 
 #include <memory>
@@ -15,8 +20,8 @@
 
 namespace am::runtime {
 
-// Returns the engine. Throws Error(kRuntime), which names the interface, if Gloo cannot use an
-// interface of GLOO_SOCKET_IFNAME.
+// Returns the engine. If Gloo cannot use an interface of GLOO_SOCKET_IFNAME, throws
+// Error(kRuntime), which names the interface.
 std::shared_ptr<Engine> make_gloo_engine(const launch::RankEnvironment& here);
 
 }  // namespace am::runtime

@@ -13,8 +13,8 @@ namespace {
 
 constexpr const char* kAborted = "the group was aborted";
 
-// A reduce-scatter in progress. wait() waits for the parts of all ranks and sums them, in float32
-// if their dtype is a narrower float, otherwise in their dtype.
+// A reduce-scatter in progress. wait() waits for the parts from all ranks and sums the parts, in
+// float64 if their dtype is float64, otherwise in float32.
 class SumOfParts final : public c10d::Work {
  public:
   SumOfParts(c10::intrusive_ptr<c10d::Work> arrival, at::Tensor parts, at::Tensor in,
@@ -43,8 +43,9 @@ class SumOfParts final : public c10d::Work {
   at::Tensor parts_, in_, out_;
 };
 
-// Holds the memory of a tensor that is passed to a Gloo thread. The thread may keep its reference
-// for some time after the work has completed; let_go() frees the memory nevertheless.
+// Holds a tensor whose memory a Gloo thread uses. The Gloo thread may keep its reference to
+// tensor() for some time after the work has completed; let_go() releases the held tensor
+// nevertheless.
 class Lent {
  public:
   explicit Lent(const at::Tensor& tensor)
@@ -54,7 +55,7 @@ class Lent {
             tensor.options())) {}
 
   at::Tensor& tensor() { return lent_; }
-  // Frees the memory. No thread may use it any more.
+  // Releases the held tensor. No thread may use its memory through tensor() any more.
   void let_go() {
     lent_.reset();
     owner_->reset();
@@ -83,8 +84,8 @@ class AllToAll final : public c10d::Work {
   Lent out_, in_;
 };
 
-// A message in progress. If the message was aborted, wait() throws, while c10d's wait() returns
-// false.
+// A message in progress. If the message was aborted, wait() throws; the wait() of c10d's own work
+// returns false instead.
 class Message final : public c10d::Work {
  public:
   explicit Message(c10::intrusive_ptr<c10d::Work> work) : work_(std::move(work)) {}
@@ -96,8 +97,8 @@ class Message final : public c10d::Work {
   }
   void abort() override { work_->abort(); }
 
-  // Called when no strong reference is left. Without this override, a weak reference
-  // (GlooGroup::messages_) would keep `work_` and thereby the message's tensor.
+  // Called when no strong reference to this message is left. Without this override, the weak
+  // reference in GlooGroup::messages_ would keep `work_`, and `work_` the message's tensor.
   void release_resources() override { work_.reset(); }
 
  private:

@@ -43,9 +43,9 @@ c10d::ReduceOp to_c10d(ReduceOp op) {
 // whose collectives run on the host engine of World::fake.
 bool on_accelerator(const at::Tensor& tensor) { return !tensor.is_cpu() && !tensor.is_meta(); }
 
-// Whether a failed collective, issued at `start`, ran into its timeout, which the engine counts
-// from `start`. The elapsed time decides, because Gloo distinguishes a timeout from a lost
-// connection only in its error text.
+// Returns whether a collective that was issued at `start` failed because of its timeout: 90 % of
+// the timeout has passed since `start`, or the accelerator's backend reports a timeout. Gloo
+// distinguishes a timeout from a lost connection only in its error text, which is not parsed.
 bool ran_out_of_time(const Communicator& communicator, Progress::Clock::time_point start) {
   const auto limit = communicator.id->timeout * 9 / 10;
   if (limit.count() > 0 && Progress::Clock::now() - start >= limit) return true;
@@ -53,8 +53,9 @@ bool ran_out_of_time(const Communicator& communicator, Progress::Clock::time_poi
          communicator.accelerator->getError() == c10d::ErrorType::TIMEOUT;
 }
 
-// Calls c10d for a collective that was issued at `start` and converts its exceptions to a
-// CollectiveError.
+// Returns the result of `call`, which calls c10d for a collective that was issued at `start`.
+// Converts c10d's exceptions to a CollectiveError, or to a DeviceError if this rank's GPU has
+// failed.
 template <typename Call>
 auto guarded(const Communicator& communicator, const Collective& collective,
              Progress::Clock::time_point start, Call&& call) {
@@ -74,9 +75,10 @@ auto guarded(const Communicator& communicator, const Collective& collective,
   }
 }
 
-// Runs a part of a collective in which c10d checks arguments (Gloo does so when the work runs). An
-// argument error, such as an unsupported dtype, is the caller's mistake and not a lost peer's.
-// Errors of a GPU, including out of memory, pass unchanged.
+// Returns the result of `call`, in which c10d may check the collective's arguments (Gloo checks
+// them when the work runs). Converts an argument error, for example an unsupported dtype, to
+// Error(kUsage), because the caller and not a lost peer caused it. Passes
+// errors of connections (DistError) and of GPUs, including out of memory, on unchanged.
 template <typename Call>
 auto checked(const Collective& collective, Call&& call) {
   try {
@@ -362,8 +364,8 @@ std::string Group::broadcast_text(const std::string& text, int64_t root) const {
 
 void Group::barrier() const {
   if (size() == 1) return;
-  // The barrier is an all-reduce, like c10d's NCCL barrier. c10d's barrier is not used, because its
-  // caller must specify the GPU.
+  // Runs an all-reduce, as c10d's NCCL barrier does. Does not call c10d's barrier, because a caller
+  // of c10d's barrier must specify the GPU.
   const at::Tensor token = at::zeros({1}, at::TensorOptions(device()));
   auto pending = issue("barrier", token, [&](c10d::Backend& engine) {
     std::vector<at::Tensor> tensors = {token};

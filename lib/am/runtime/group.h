@@ -1,11 +1,13 @@
-// A process group as a value: its ranks, this process's index in it, and its collectives.
+// A process group, passed as a value: its ranks, this rank's index among them, and its collectives.
 //
-// Collectives run on c10d: for host tensors Gloo (through shared memory if all ranks are on one
-// host), for an accelerator's tensors NCCL or Gloo; the tensor's device decides. A group of one
-// rank needs no communication and no backend, so callers need not check the size. A collective that
-// fails or times out throws a CollectiveError (an am::Error of kind kPeer) that names the
-// collective, the group and, if a watchdog runs, the rank that did not arrive. A failure of this
-// rank's own GPU throws a DeviceError; arguments that c10d rejects throw Error(kUsage).
+// c10d runs the collectives. The device of the tensor selects the backend: Gloo for host tensors
+// (through shared memory if all ranks are on one host), NCCL or Gloo for an accelerator's tensors.
+// A group of one rank needs no communication and no backend, so callers need not check the size.
+//
+// A collective that fails or times out throws a CollectiveError (an am::Error of kind kPeer). This
+// error names the collective, the group and, if a watchdog runs, the ranks that did not arrive. A
+// failure of this rank's own GPU throws a DeviceError. Arguments that c10d rejects throw
+// Error(kUsage).
 //
 //   group.all_reduce(loss_sum);                    // in place
 //   Pending gathered = group.all_gather_async(full, shard);
@@ -29,7 +31,7 @@
 
 namespace am::runtime {
 
-// PyTorch's ReduceOp. kAvg is undefined for integers.
+// PyTorch's ReduceOp. kAvg requires a floating-point dtype.
 enum class ReduceOp { kSum, kAvg, kProduct, kMin, kMax, kBand, kBor, kBxor };
 
 // State shared by the groups of one world: the progress record and callbacks.
@@ -38,18 +40,20 @@ struct GroupContext {
   // Returns the reason why a collective does not end; set by the watchdog. `timed_out`: as in
   // CollectiveError.
   std::function<Stall(const Collective& collective, bool timed_out)> explain;
-  // If set, called for every collective that a group issues, except monitored_barrier(). `bytes` is
-  // the size of the tensor that is reduced or sent, or of all parts of a gather or a scatter.
+  // If set, called for every collective and message that a group issues, except
+  // monitored_barrier(). `bytes`: size of the output of an all-gather, of the input of any other
+  // collective, or of the tensor of a message.
   std::function<void(const Collective& collective, int64_t bytes)> on_collective;
 };
 
-// The connections between the ranks of a group; groups with equal ranks share one communicator.
+// The connections between the ranks of a group. Groups of a DeviceMesh with equal ranks share one
+// communicator.
 struct Communicator {
   std::shared_ptr<const CommunicatorId> id;
   int64_t index = 0;  // this rank's position in id->ranks
   // Backend for host tensors; null: the group has no collectives of host tensors.
   c10::intrusive_ptr<c10d::Backend> cpu;
-  // Backend for tensors on an accelerator; null: the group has no collectives of such tensors.
+  // Backend for tensors on an accelerator; null: the group has no collectives of these tensors.
   c10::intrusive_ptr<c10d::Backend> accelerator;
   std::shared_ptr<Engine> accelerator_engine;  // engine that created `accelerator`
   // Device of tensors that the group creates for its own use, for example in barrier().
@@ -59,8 +63,8 @@ struct Communicator {
   std::atomic<uint64_t> sequence{0};
 };
 
-// A collective in progress. Call wait() before using the collective's tensors; further calls do
-// nothing.
+// A collective in progress. Call wait() before using the collective's tensors; further calls of
+// wait() do nothing.
 class Pending {
  public:
   Pending() = default;
@@ -92,7 +96,7 @@ class Group {
   const std::vector<int64_t>& ranks() const;
   int64_t size() const { return static_cast<int64_t>(ranks().size()); }
   int64_t index() const;
-  // Returns this group, connections included, under another name.
+  // Returns a group with another name and the connections of this group.
   Group renamed(std::string name) const;
   // Returns the communicator; null for a group of one rank.
   const std::shared_ptr<Communicator>& communicator() const { return communicator_; }
@@ -104,8 +108,9 @@ class Group {
   void all_reduce(at::Tensor tensor, ReduceOp op = ReduceOp::kSum) const;
   Pending all_reduce_async(at::Tensor tensor, ReduceOp op = ReduceOp::kSum) const;
 
-  // Gathers `in` of all ranks into `out`, in index order. `out` has size() times the elements of
-  // `in`; both are contiguous, of one dtype. `in` may be this rank's part of `out`.
+  // Gathers `in` of all ranks into `out`, in index order. `out` has size() times as many elements
+  // as `in`; both tensors are contiguous and have the same dtype. `in` may be this rank's part of
+  // `out`.
   void all_gather(at::Tensor out, at::Tensor in) const;
   Pending all_gather_async(at::Tensor out, at::Tensor in) const;
 
@@ -115,16 +120,17 @@ class Group {
   void reduce_scatter(at::Tensor out, at::Tensor in) const;
   Pending reduce_scatter_async(at::Tensor out, at::Tensor in) const;
 
-  // Sends rows of `in` (dim 0) to the ranks in index order: in_rows[i] rows to index i. Receives
-  // out_rows[i] rows of `out` from index i; out_rows[i] must equal that rank's in_rows[index()].
-  // Both tensors must be contiguous, of one dtype and row size; counts may be zero.
+  // Sends in_rows[i] rows of `in` (parts along dim 0) to index i, and receives out_rows[i] rows of
+  // `out` from index i, both in index order. out_rows[i] must equal in_rows[index()] of the rank
+  // with index i. Both tensors must be contiguous and have the same dtype and row size. Numbers of
+  // rows may be 0.
   void all_to_all(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
                   const std::vector<int64_t>& in_rows) const;
   Pending all_to_all_async(at::Tensor out, at::Tensor in, const std::vector<int64_t>& out_rows,
                            const std::vector<int64_t>& in_rows) const;
 
-  // Ring shift: sends `in` to index() + shift and receives `out` from index() - shift. Both tensors
-  // are contiguous, and equally large on all ranks.
+  // Ring shift: sends `in` to index() + shift and receives `out` from index() - shift, both modulo
+  // size(). Both tensors are contiguous, and have the same number of elements on all ranks.
   void rotate(at::Tensor out, at::Tensor in, int64_t shift = 1) const;
   Pending rotate_async(at::Tensor out, at::Tensor in, int64_t shift = 1) const;
 
@@ -151,8 +157,8 @@ class Group {
 
   // Whether the caller waits for the collective immediately.
   enum class Waits : uint8_t { kNow, kLater };
-  // Returns the value for c10d's asyncOp: false if the caller waits immediately for a collective of
-  // host tensors, which the host engine may then run on the calling thread.
+  // Returns the value for c10d's asyncOp: false for a collective of host tensors for which the
+  // caller waits immediately. The host engine may run this collective on the calling thread.
   static bool is_asynchronous(const at::Tensor& tensor, Waits waits) {
     return waits == Waits::kLater || !tensor.is_cpu();
   }

@@ -16,11 +16,11 @@ using std::chrono::milliseconds;
 
 // Number of ranks of a group that watch the states of the other ranks while a collective is late.
 constexpr int64_t kWatchers = 2;
-// A list of ranks that rank_runs() writes as at most this many runs is published inside a rank's
-// state. A longer list is published under a separate key.
+// A rank's state contains the ranks of the group in which the rank waits if rank_runs() writes them
+// as at most this many runs. A longer list is published under a separate key.
 constexpr size_t kMostRuns = 8;
-// Delay between a lost connection and reading the states. During this delay the other ranks lose
-// their connections too, and publish their states.
+// Delay after the loss of a connection, before the first rank reads the states. During this delay
+// the other ranks lose their connections too, and publish their states.
 constexpr milliseconds kAfterLoss{50};
 constexpr size_t kMostText = 16 << 10;
 
@@ -89,7 +89,7 @@ void Inquiry::listen(const Collective& waiting) {
   publish_silence(waiting);
 }
 
-// Reads the states of the ranks that find_stall needs. If a state shows that its rank waits in
+// Reads from the store all states that find_stall() needs. If a state shows that a rank waits in
 // another group, the next iteration reads the states of that group's ranks.
 void Inquiry::read_states(const Collective& waiting) {
   std::vector<int64_t> known;
@@ -124,8 +124,8 @@ void Inquiry::hear(RankState state) {
 }
 
 // Publishes {"RANK": [beat, seconds]} for the silent ranks. `beat` is the number of the last state
-// that was read from the silent rank. A reader that finds a state of this rank with another number
-// knows that the rank is running.
+// that this rank read of the silent rank; `seconds` is the time since this state was first read. A
+// reader that finds a state with another number ignores the entry, because the rank is running.
 void Inquiry::publish_silence(const Collective& waiting) {
   Json silence = Json::object();
   for (const auto& [peer, entry] : heard_) {
@@ -138,8 +138,8 @@ void Inquiry::publish_silence(const Collective& waiting) {
   silence_ = std::move(text);
 }
 
-// Returns the peers' states that were read, and this rank's own state, changed to show that this
-// rank waits in `waiting`.
+// Returns the states that were read of other ranks, and this rank's own state, changed to show that
+// this rank waits in `waiting`.
 std::map<int64_t, PeerView> Inquiry::views(const Collective& waiting) {
   RankState own = context_.progress.state(rank_);
   set_waiting(own, waiting, own.waiting_seconds);
@@ -172,8 +172,8 @@ Stall Inquiry::look(const Collective& collective, bool timed_out) {
   read_states(collective);
   auto all = views(collective);
   if (timed_out) add_silence(collective, all);
-  // The silence limit is for timeouts only: a broken connection is noticed immediately, before any
-  // rank can count as silent.
+  // The silence limit applies to timeouts only: ranks notice a broken connection immediately,
+  // before any rank can count as silent.
   return find_stall(collective, rank_, all, timed_out ? silent_limit() : 0.0);
 }
 
@@ -221,8 +221,8 @@ std::optional<Stall> Inquiry::await_verdict(const Collective& collective, millis
 }
 
 void Inquiry::publish_verdict(const Collective& collective, Stall stall) {
-  // `stall` lists only the other ranks of the cycle. The verdict, which other ranks read, must list
-  // this rank too.
+  // If ranks wait in a cycle, `stall` does not list this rank. The verdict, which other ranks read,
+  // must list it.
   if (stall.circle) stall.missing.push_back(rank_);
   std::sort(stall.missing.begin(), stall.missing.end());
   if (stall.text.size() > kMostText) stall.text.resize(kMostText);

@@ -13,8 +13,8 @@ namespace am::runtime {
 
 namespace {
 
-// Sets the variable names[0] to `value`, unless the user has set one of `names`, which are c10d's
-// names for one setting, newest first.
+// Sets the environment variable names[0] to `value`, unless one of `names` is set already. `names`
+// are the names of one setting, newest first.
 void set_default(std::initializer_list<const char*> names, const std::string& value) {
   for (const char* name : names) {
     if (std::getenv(name) != nullptr) return;

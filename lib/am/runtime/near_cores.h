@@ -12,10 +12,11 @@ namespace am::runtime {
 // any other text.
 std::set<int> parse_core_list(std::string_view text);
 
-// Binds the calling thread, and the threads that it creates later, to the cores that sysfs lists as
-// local to a PCI device, for example "0000:3b:00.0". Returns false and changes nothing if sysfs
-// lists none or all of the thread's cores, or if the thread's affinity excludes cores of the
-// machine (or container): a launcher or the user has then chosen the affinity. `root`: folder that
+// Binds the calling thread, and the threads that it creates later, to the cores in its affinity
+// that sysfs lists as local to the PCI device with this address, for example "0000:3b:00.0".
+// Returns whether the thread was bound. Changes nothing if sysfs lists none or all of the thread's
+// cores. Also changes nothing if the thread's affinity excludes cores of the machine (or
+// container), because a launcher or the user has then chosen the affinity. `root`: folder that
 // contains sys/; "/" except in tests.
 bool keep_near(const std::string& pci_address, const std::filesystem::path& root = "/");
 

@@ -11,11 +11,11 @@
 
 namespace am::runtime {
 
-// Returns engines whose only communicator is that of `group`; connecting a group of other ranks
-// throws Error(kInternal). `group` is null in a world of one rank, which needs no communicator.
-// Otherwise an engine is null if the group has no backend for its kind of device.
-// `device` is the compute device of this rank. Throws Error(kUsage) if the group has a backend
-// neither for host tensors nor for tensors on `device`.
+// Returns engines that use the backends of `group`. An engine is null if `group` has no backend for
+// the engine's kind of device. Engine::connect() accepts only a group in which the number of ranks
+// and this rank's index are those of `group`; otherwise throws Error(kInternal). `group` is null
+// in a world of one rank, which needs no communicator. `device` is the compute device of this rank.
+// Throws Error(kUsage) if `group` has no backend for host tensors and none for tensors on `device`.
 Engines engines_of(const c10::intrusive_ptr<c10d::ProcessGroup>& group, c10::Device device);
 
 }  // namespace am::runtime

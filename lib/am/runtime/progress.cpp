@@ -17,8 +17,8 @@ namespace am::runtime {
 
 namespace {
 
-// Whether a collective has completed. Any thread may call this; without the device guard, a thread
-// that has no current GPU would create a context on GPU 0.
+// Returns whether a collective has completed. Any thread may call this function. Without the device
+// guard, a thread that has no current GPU would create a context on GPU 0.
 bool completed(c10d::Work& observer, c10::Device device) {
   try {
     const c10::DeviceGuard guard(device);
@@ -103,8 +103,9 @@ void Progress::track(const Collective& collective, c10::intrusive_ptr<c10d::Work
   forget_at_ = std::max<size_t>(64, 2 * tracked_.size());
 }
 
-// Observers are queried without holding the lock: the driver of a failed GPU may block, and the
-// rank must still be able to report its state.
+// Removes completed collectives from tracked_. Queries the observers without holding the mutex,
+// because the driver of a failed GPU may block, and the rank must still be able to report its
+// state.
 void Progress::forget_completed() {
   std::vector<Tracked> tracked;
   {

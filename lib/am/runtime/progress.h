@@ -1,8 +1,8 @@
 // The rank's current state, for diagnosis of a job that hangs: its step, the collective for which
 // it waits, and the number of collectives that it has issued in each communicator.
 //
-// Groups update the state, at well under a microsecond per collective; the watchdog (watchdog.h)
-// publishes it, and this rank's errors quote it.
+// Groups update the state, in well under a microsecond per collective. The watchdog (watchdog.h)
+// publishes the state, and this rank's errors quote it.
 //
 //   world.progress().set_step(12);
 //   world.progress().last_collective();       // "all_gather dp_shard_cp #1042"
@@ -25,8 +25,8 @@
 
 namespace am::runtime {
 
-// Identity of a communicator, by which error messages name it and by which the collectives of
-// different ranks are compared.
+// Identity of a communicator. Collectives of different ranks are compared by `name` and sequence
+// number; error messages list `ranks`.
 struct CommunicatorId {
   // Unique in the world, and equal on all ranks of the communicator; for example "mesh/1/tp/4".
   std::string name;
@@ -63,7 +63,7 @@ class Progress {
 
   void set_step(int64_t step);
   std::optional<int64_t> step() const;
-  // Records the failure, for other ranks that ask why this rank ended.
+  // Records the message of this rank's failure in the state, so that other ranks can show it.
   void set_failed(const std::string& message);
 
   // Records that this rank issued a collective, i.e. arrived at it.
@@ -73,7 +73,7 @@ class Progress {
   void wait_ends();
   // Adds time for which this rank was blocked in the call that issued a collective.
   void add_waited(Clock::duration time);
-  // Returns the total seconds for which this rank has waited for collectives.
+  // Returns the total seconds for which this rank's host was blocked by collectives.
   double waited_seconds() const;
   // Records a collective on `device` that does not block the host (NCCL's): the rank counts as
   // waiting for it until `observer` is completed. See Engine::observer.
@@ -82,11 +82,11 @@ class Progress {
 
   // Returns the collective for which this rank has waited longest; nothing if it does not wait.
   std::optional<Waiting> waiting();
-  // Returns the name of the collective for which this rank waits, otherwise of the last collective
-  // that it issued; empty if there was none.
+  // Returns the name of the collective between wait_begins() and wait_ends() or, if there is none,
+  // of the last collective that this rank issued. Empty if this rank has issued none.
   std::string last_collective() const;
-  // Returns the state to publish for this rank. Its number, RankState::beat, is one higher at each
-  // call.
+  // Returns the state to publish for this rank. Each call increments the state's number,
+  // RankState::beat.
   RankState state(int64_t rank);
 
  private:

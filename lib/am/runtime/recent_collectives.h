@@ -20,7 +20,8 @@ class RecentCollectives {
 
   void add(const Collective& collective, int64_t bytes);
   // Returns at most `most` entries, newest first: [{"op", "group", "sequence", "bytes",
-  // "seconds_ago", "waiting"}].
+  // "seconds_ago", "waiting"}]. "waiting" is true for the collective `waiting`, for which the rank
+  // waits.
   Json to_json(const std::optional<Progress::Waiting>& waiting, size_t most = kKept) const;
 
  private:

@@ -17,14 +17,15 @@ namespace {
 using WorkPtr = c10::intrusive_ptr<c10d::Work>;
 using Tensors = std::vector<at::Tensor>;
 
-// Copies without autograd and without changing version counters, as c10d's engines do when they
+// Copies without autograd and without changing version counters, as c10d's backends do when they
 // write to tensors.
 void copy_raw(const at::Tensor& to, const at::Tensor& from) {
   const at::AutoDispatchBelowADInplaceOrView raw;
   to.copy_(from, /*non_blocking=*/true);
 }
 
-// Returns contiguous host memory of the tensor's shape and dtype.
+// Returns a contiguous host tensor with the shape and dtype of `tensor`; pinned if `tensor` is on a
+// CUDA device. The values are uninitialised.
 at::Tensor staging_for(const at::Tensor& tensor) {
   const auto options = at::TensorOptions(tensor.scalar_type()).pinned_memory(tensor.is_cuda());
   return at::empty(tensor.sizes(), options);
@@ -45,8 +46,8 @@ Tensors staged(const Tensors& tensors) {
 
 at::Tensor staged(const at::Tensor& tensor) { return staged(Tensors{tensor})[0]; }
 
-// A collective of the host engine. `arrived` is its result on the host, which wait() copies to
-// `out`.
+// A collective or message that the host engine runs. wait() waits for the host engine, then copies
+// `arrived`, the result in host memory, to `out`. `out` is undefined if this rank gets no result.
 class StagedWork final : public c10d::Work {
  public:
   StagedWork(at::Tensor out, at::Tensor arrived, WorkPtr host)

@@ -4,8 +4,8 @@
 // Note [Staging]: a collective copies its input into host memory, waits for the current stream, and
 // starts the host engine's collective; wait() waits for the result and queues the copy of the
 // output on the current stream. On CUDA, the host memory is ATen's pinned memory, which is reused
-// only after the copies queued from it have finished. Waiting for a stream blocks the issuing
-// thread; in a backward pass, this is the device's only autograd thread.
+// only after the copies queued from it have finished. Waiting for a stream blocks the thread that
+// issues the collective; in a backward pass, that thread is the device's only autograd thread.
 #pragma once
 
 #include <memory>

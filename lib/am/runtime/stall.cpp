@@ -39,7 +39,8 @@ class Walk {
     return !peer.state || (silent_limit_ > 0.0 && peer.silent_seconds >= silent_limit_);
   }
 
-  // Returns the ranks that have not issued `collective`, or that failed or are silent.
+  // Returns the ranks of `collective`, except `waiter`, that have not issued the collective, failed
+  // or are silent.
   std::vector<int64_t> blockers(const Wanted& collective, int64_t waiter) const {
     std::vector<int64_t> found;
     for (const int64_t rank : collective.ranks) {
@@ -52,9 +53,9 @@ class Walk {
     return found;
   }
 
-  // Follows the chain of waits from `collective`: the ranks for which it waits, the ranks for which
-  // those wait, and so on. Adds the ranks at which the chain ends to `ends_`: ranks that failed,
-  // are silent, or wait for no other rank.
+  // Follows the chain of waits from `collective`: first the ranks that block this collective, then
+  // the ranks that block the collectives in which the former ranks wait, and so on. Adds to `ends_`
+  // the ranks at which the chain ends: ranks that failed, are silent, or wait for no other rank.
   void follow(const Wanted& collective, int64_t waiter) {
     for (const int64_t rank : blockers(collective, waiter)) {
       if (!seen_.insert(rank).second) continue;
@@ -77,8 +78,8 @@ class Walk {
   }
   const std::set<int64_t>& seen() const { return seen_; }
 
-  // Returns the failed or silent ranks if there are any, because the other ranks hang as a
-  // consequence; otherwise all ranks that wait for no other rank.
+  // Returns the ranks in `ends_` that failed or are silent, because the other ranks hang as a
+  // consequence. If there are none, returns all ranks in `ends_`.
   std::vector<int64_t> culprits() const {
     std::vector<int64_t> worst;
     for (const int64_t rank : ends_) {
@@ -113,7 +114,7 @@ Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t
   walk.follow(wanted(waiting), self);
   Stall stall;
   stall.missing = walk.culprits();
-  // All ranks have arrived: the communication itself is slow.
+  // No rank blocks the collective: all ranks have arrived, so the communication itself is slow.
   if (walk.seen().empty()) return stall;
   std::vector<std::string> lines;
   stall.circle = stall.missing.empty();

@@ -4,9 +4,9 @@
 // group that have not issued that collective yet. A member that has not issued it may itself wait
 // in a collective of another group; then the ranks for which that member waits are the cause, and
 // so on. This chain of waits ends at ranks that wait in no collective, that failed, or that are
-// silent. `missing` lists the failed and the silent ranks or, if there are none, all ranks at which
-// the chain ends. If all ranks on the chain wait for other ranks, the chain is a cycle: the ranks
-// issued their collectives in different orders.
+// silent. Stall::missing lists the failed and the silent ranks or, if there are none, all ranks at
+// which the chain ends. If all ranks on the chain wait for other ranks, the chain is a cycle: the
+// ranks issued their collectives in different orders.
 #pragma once
 
 #include <cstdint>
@@ -30,21 +30,21 @@ struct Stall {
 };
 
 struct PeerView {
-  std::optional<RankState> state;  // nothing: the rank never published a state
-  // Time since `state` last changed, by the clock of the rank that reads it.
+  std::optional<RankState> state;  // last published state; nothing: none was read
+  // Time since `state` last changed, by the clock of a rank that reads the state.
   double silent_seconds = 0.0;
 };
 
 // Returns why `waiting`, in which rank `self` waits, does not end. `peers` must include the state
 // of `self`, because a rank without a state counts as silent and would be blamed. Collectives are
-// compared by communicator and sequence. A rank silent for `silent_limit_seconds` counts as
-// stopped; 0: silence is ignored.
+// compared by communicator and sequence number. A rank whose state has not changed for
+// `silent_limit_seconds` counts as silent; 0: only ranks without a state count as silent.
 Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t, PeerView>& peers,
                  double silent_limit_seconds);
 
-// Returns the ranks whose states find_stall needs: members of the group, and of the groups in which
-// the missing members wait. After the caller has added these states to `peers`, another call may
-// return more ranks.
+// Returns the ranks, except `self`, whose states find_stall needs: the members of the group, and of
+// the groups in which missing members wait. After the caller has added the states of these ranks to
+// `peers`, another call may return more ranks.
 std::vector<int64_t> ranks_to_ask(const Collective& waiting, int64_t self,
                                   const std::map<int64_t, PeerView>& peers);
 

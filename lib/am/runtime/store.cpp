@@ -30,9 +30,10 @@ bool is_in_use(const std::exception& error) {
   return std::string_view(error.what()).find("EADDRINUSE") != std::string_view::npos;
 }
 
-// Limits name lookups of this thread to 1 s. c10d looks up the name of the peer's host only for the
-// texts of its errors. If all ranks of a job do so at the same time, queries are lost; by default,
-// a lost query waits for 5 s, twice.
+// Makes this thread send a query to each name server only once, with a timeout of 1 s. c10d looks
+// up the host name of the peer's address, but uses this name only in messages. If all ranks of a
+// job send queries at the same time, queries are lost. By default, each query is sent twice, with a
+// timeout of 5 s.
 void expect_little_of_name_service() {
   ::res_init();
   _res.retrans = 1;
@@ -58,7 +59,8 @@ c10::intrusive_ptr<c10d::Store> connect_in_time(
   return result.get();
 }
 
-// Waits until the server answers: c10d's client reports connection problems late and unclearly.
+// Waits until the server answers. Without this wait, c10d's client would report connection problems
+// late and unclearly.
 void await_server(const launch::RankEnvironment& here, std::chrono::milliseconds timeout,
                   const launch::Waiting& waiting) {
   std::string problem;
@@ -135,8 +137,8 @@ std::vector<std::optional<std::string>> store_get_all(c10d::Store& store,
                                                       const std::vector<std::string>& keys) {
   constexpr size_t kMostKeys = 1024;
   std::vector<std::optional<std::string>> values(keys.size());
-  // First checks whether the keys exist, because a request for several keys waits for missing ones.
-  // If a key is missing, each half of the keys is requested separately.
+  // First checks whether the keys exist, because multiGet waits for missing keys. If a key is
+  // missing, each half of the keys is checked and requested separately.
   std::vector<std::pair<size_t, size_t>> open;
   for (size_t first = 0; first < keys.size(); first += kMostKeys) {
     open.emplace_back(first, std::min(kMostKeys, keys.size() - first));

@@ -1,5 +1,5 @@
-// The store for the ranks' rendezvous: c10d's TCPStore, served by the launcher
-// (launch/nodes/store_server.h), or by rank 0 if the launcher does not serve one.
+// The store for the ranks' rendezvous: c10d's TCPStore. The launcher serves the store
+// (launch/nodes/store_server.h); otherwise, rank 0 does.
 //
 //   auto store = connect_store(here, timeout);  // in each rank
 #pragma once
@@ -37,15 +37,16 @@ c10::intrusive_ptr<c10d::Store> connect_again(const c10::intrusive_ptr<c10d::Sto
 
 // Returns the value of the key. Returns nothing, without waiting, if there is no such key.
 std::optional<std::string> store_get(c10d::Store& store, const std::string& key);
-// Returns the values of several keys, as store_get does for one, in few requests if most of the
-// keys exist: up to 1,024 keys per request.
+// Returns the values of several keys, in the order of `keys`; nothing for each key that does not
+// exist. Requests up to 1,024 keys at a time, and fewer if some of them do not exist.
 std::vector<std::optional<std::string>> store_get_all(c10d::Store& store,
                                                       const std::vector<std::string>& keys);
 void store_set(c10d::Store& store, const std::string& key, const std::string& value);
 
-// Barrier: waits until all `ranks` have called it with an equal `name`. After `timeout`, throws
-// Error(kPeer), which names the missing ranks or states that the store does not answer. Each rank
-// waits for a single key, so that the barrier scales to thousands of ranks.
+// Barrier: waits until all `ranks` have called meet() with an equal `name`. A name serves only one
+// barrier per store. Throws Error(kPeer) if ranks are missing after `timeout`, or if the store does
+// not answer; the message lists the missing ranks. Each rank waits for a single key, so the barrier
+// scales to thousands of ranks.
 void meet(c10d::Store& store, const std::string& name, int64_t rank,
           const std::vector<int64_t>& ranks, std::chrono::milliseconds timeout);
 

@@ -17,8 +17,8 @@ AbiVersion* abi_version() {
   return reinterpret_cast<AbiVersion*>(::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version"));
 }
 
-// Returns the file of the loaded libtorch: the library that contains the version function or, in
-// older versions, a symbol that all versions have.
+// Returns the file of the loaded libtorch: the library that contains libtorch's version function
+// or, if there is none, MKL's version function. Returns "libtorch_cpu.so" if neither is found.
 std::string loaded_file() {
   void* symbol = ::dlsym(RTLD_DEFAULT, "aoti_torch_abi_version");
   if (symbol == nullptr) symbol = ::dlsym(RTLD_DEFAULT, "MKL_Get_Version_String");

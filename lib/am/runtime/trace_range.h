@@ -1,5 +1,5 @@
-// A named range in a traced step (train/step_trace.h), for example a pass of a pipeline, the
-// all-gather of an FSDP unit, or a collective.
+// A named range in a traced step (train/step_trace.h), for example a forward pass of a pipeline
+// stage, the all-gather of an FSDP unit, or a collective.
 //
 //   const TraceRange range([&] { return cat("all_gather ", group); });
 #pragma once
@@ -12,13 +12,13 @@
 
 namespace am::runtime {
 
-// Whether libtorch's profiler records ranges of this thread.
+// Returns whether libtorch's profiler records ranges of this thread.
 inline bool is_traced() {
   return at::getStepCallbacksUnlessEmpty(at::RecordScope::USER_SCOPE).has_value();
 }
 
-// The range lasts until the object is destroyed. The constructor calls `name`, which returns the
-// range's name, only if this thread is traced.
+// Records a range that begins in the constructor and ends in the destructor. `name` returns the
+// range's name; the constructor calls it only if this thread is traced.
 class TraceRange {
  public:
   template <typename Name>

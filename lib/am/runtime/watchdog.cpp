@@ -22,8 +22,8 @@ constexpr milliseconds kFarewell{1500};
 
 }  // namespace
 
-// State of the threads, in shared ownership: talk() may outlive the Watchdog, blocked by a store
-// that does not answer.
+// State of the watchdog's threads. The threads share its ownership with the Watchdog, because
+// talk() may outlive the Watchdog if the store does not answer.
 struct Watchdog::Shared {
   Shared(const World& made_in, WatchdogOptions given)
       : store_of_rank_0(!made_in.environment().agent_store),
@@ -38,8 +38,8 @@ struct Watchdog::Shared {
                     [this] { return stopping.load(); });
   }
 
-  // A request to the thread that runs talk(), and its result. Another thread of the rank asks why a
-  // collective does not end, or only whether the store answers.
+  // A request of another thread of the rank to the thread that runs talk(), and the result of this
+  // request: why a collective does not end, or only whether the store answers.
   struct Question {
     // The collective that does not end; empty to ask only whether the store answers.
     std::optional<Collective> collective;
@@ -82,7 +82,8 @@ struct Watchdog::Shared {
     changed.notify_all();
   }
 
-  // Body of the thread that watches the time. The Watchdog's destructor joins it.
+  // Body of the thread that checks whether a collective has exceeded its timeout. The Watchdog's
+  // destructor joins this thread.
   void judge() {
     std::unique_lock lock(mutex);
     while (!stopping) {
@@ -99,8 +100,8 @@ struct Watchdog::Shared {
   }
 
   // Makes talk() publish the state once more and find out why `collective`, if set, does not end.
-  // Waits for the answer for a limited time. Returns the request, with the answer if it came in
-  // time.
+  // Waits for the answer for a limited time. Returns the request; it contains the answer only if
+  // the answer arrived in time.
   std::shared_ptr<Question> ask(std::optional<Collective> collective, bool timed_out) {
     const std::lock_guard one(asking);
     std::unique_lock lock(mutex);
@@ -132,7 +133,8 @@ struct Watchdog::Shared {
     }
   }
 
-  // Publishes the state. Reads from the store only while a collective is late.
+  // Publishes the state. Reads from the store only while a collective is late, that is, past half
+  // of its timeout.
   void publish_and_listen() {
     try {
       inquiry->publish();
@@ -172,7 +174,8 @@ struct Watchdog::Shared {
             "unreachable"};
   }
 
-  // Returns the error to pass to on_stall if a collective has exceeded its timeout and `grace`.
+  // Returns the error to pass to on_stall if a collective has exceeded its timeout by `grace`;
+  // otherwise nothing.
   std::optional<CollectiveError> find_own_stall() {
     const auto waiting = context->progress.waiting();
     if (!waiting) return std::nullopt;

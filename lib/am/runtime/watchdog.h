@@ -6,15 +6,15 @@
 //     _exit(1);
 //   }});
 //
-// The rank's state goes to the job's store, over a separate connection. While a collective is late,
-// two ranks of its group watch the states of the other ranks. When the collective fails or times
-// out, one rank publishes a verdict for all (inquiry.h), and the error names the missing ranks
-// (CollectiveError::missing). Gloo ends a late collective by itself; if nothing does (a GPU kernel
-// that spins, a lost wake-up), a thread of the watchdog calls on_stall, once, `grace` after the
-// timeout.
+// The watchdog writes the rank's state to the job's store, over a separate connection. While a
+// collective is late, two ranks of its group watch the states of the other ranks. When the
+// collective fails or times out, one rank publishes a verdict for all (inquiry.h), and the error
+// names the missing ranks (CollectiveError::missing). Gloo ends a collective at its timeout. If a
+// collective does not end, for example because a GPU kernel spins or a wake-up is lost, a thread of
+// the watchdog calls on_stall once, when `grace` has passed after the timeout.
 //
-// One thread waits for the store's answers and another watches the time, so a stopped store server
-// cannot hide a stall. A world of one rank has no watchdog threads.
+// One thread waits for the store's answers, and another thread checks for timeouts. A store server
+// that has stopped therefore cannot hide a stall. A world of one rank has no watchdog threads.
 #pragma once
 
 #include <chrono>
@@ -31,7 +31,7 @@ namespace am::runtime {
 struct WatchdogOptions {
   // Time between two publications of the state; 0: the result of launch::state_interval.
   std::chrono::milliseconds interval{0};
-  // Time after a collective's timeout until on_stall is called.
+  // Time from a collective's timeout to the call of on_stall.
   std::chrono::milliseconds grace = std::chrono::seconds(2);
   std::function<void(const CollectiveError& error)> on_stall;
 };
@@ -43,7 +43,7 @@ class Watchdog {
   explicit Watchdog(const World& world, WatchdogOptions options = {});
   Watchdog(const Watchdog&) = delete;
   Watchdog& operator=(const Watchdog&) = delete;
-  // Publishes the last state, without waiting long for a store that does not answer. After the
+  // Publishes the last state. If the store does not answer, gives up after a few seconds. After the
   // destructor has returned, on_stall is not running and is not called again.
   ~Watchdog();
 

@@ -27,7 +27,7 @@ struct World::State {
   Engines engines;
   std::shared_ptr<GroupContext> context = std::make_shared<GroupContext>();
   Group group;
-  bool fake = false;  // true for World::fake: no other ranks exist, so there is nobody to wait for
+  bool fake = false;  // true for World::fake: no other ranks exist, so new_group() does not wait
 
   std::mutex mutex;
   std::map<std::string, int64_t> names_given;
@@ -151,8 +151,9 @@ Group World::new_group(const std::string& name, std::vector<int64_t> ranks,
                     "): ", first_line(error)),
                 "a peer rank went away or did not arrive in time; look at its log");
   }
-  // Gloo connects pair by pair. Without this barrier, a peer that has all its connections could use
-  // and close the group while another peer is still connecting; the latter would then fail.
+  // Gloo connects one pair of ranks after another. Without this barrier, a rank with all its
+  // connections could use and close the group while another rank still connects; the other rank's
+  // connection would then fail.
   if (!state_->fake) {
     meet(*state_->store, cat(name, " (connected)"), rank(), members, options.timeout);
   }
@@ -176,8 +177,9 @@ void World::abort() const {
 
 // Note [Flight recorder]: c10d has one flight recorder per process, and part of its recording for
 // Gloo takes no lock. This is safe with one rank per process, but a process with several ranks in
-// threads crashes. The recorder is therefore switched off, by a size of 0, which it reads at its
-// first use.
+// threads crashes. run_threads() therefore switches the recorder off: it sets the environment
+// variable of the recorder's size to 0, unless the variable is set already. The recorder reads the
+// variable at its first use.
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body) {
   ::setenv("TORCH_FR_BUFFER_SIZE", "0", /*overwrite=*/0);
   std::mutex mutex;

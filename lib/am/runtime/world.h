@@ -33,17 +33,17 @@ class World {
  public:
   // Returns a world of one rank, without a store.
   static World single();
-  // Returns a world of `size` ranks of which only `rank` exists: every collective completes
-  // immediately, as if all ranks had this rank's tensors (fake_engine.h). Serves to run one rank's
+  // Returns a world of `size` ranks in which only `rank` exists. Collectives send no data and
+  // complete immediately; fake_engine.h lists their results. Use a fake world to run one rank's
   // part of a step, usually on the meta device, where tensors have no values.
   static World fake(int64_t rank, int64_t size, c10::Device device = c10::Device(c10::kMeta));
-  // Collective: joins the job that the launcher's environment describes. If the environment has
-  // launch::kDryRunVariable, returns fake(here.rank, here.world_size, kCPU) instead. If
-  // ranks cannot join, throws Error(kPeer), which names the address, or the ranks that did not
-  // arrive in time. Also throws the errors of make_engines.
+  // Collective: joins the job that `here`, the launcher's environment, describes. If the process's
+  // environment contains launch::kDryRunVariable, returns fake(here.rank, here.world_size, kCPU)
+  // instead. Throws Error(kPeer) if ranks cannot join; the message contains the store's address, or
+  // the ranks that did not arrive in time. Also throws the errors of make_engines.
   static World connect(const launch::RankEnvironment& here, const WorldOptions& options);
-  // Collective: as connect, but the ranks exchange addresses through `store`: for ranks within one
-  // process, or over an existing connection.
+  // Collective: as connect, but the ranks exchange addresses through `store`. For ranks within one
+  // process, or for an existing connection to a store.
   static World meet_in(const launch::RankEnvironment& here, c10::intrusive_ptr<c10d::Store> store,
                        const WorldOptions& options);
   // Collective: as meet_in, but uses `engines` instead of those for `options.backend`.
@@ -52,9 +52,9 @@ class World {
 
   int64_t rank() const;
   int64_t size() const;
-  bool is_fake() const;  // whether fake() has made this world
-  // Returns the launcher's description of this rank. For World::single(), it describes a world of
-  // one rank.
+  bool is_fake() const;  // whether fake() created this world
+  // Returns the launcher's description of this rank. After World::single(), it is the description
+  // of a world of one rank.
   const launch::RankEnvironment& environment() const;
   std::chrono::milliseconds timeout() const;
   const std::string& backend() const;
@@ -70,15 +70,15 @@ class World {
 
   // Creates a group; collective among `ranks`, which must include this rank. A group of one rank
   // has no connections; a group of all ranks in order shares the world's connections. `name` must
-  // be equal on all `ranks` and unique in the world. Throws Error(kPeer).
+  // be equal on all `ranks` and unique in the world. Throws Error(kPeer) if ranks do not arrive in
+  // time or cannot be connected.
   Group make_group(const std::string& name, std::vector<int64_t> ranks) const;
-  // As make_group, but always creates separate connections. If `backend` is empty, uses the world's
-  // backend.
+  // As make_group, but uses `options`, and never shares the world's connections. If `backend` is
+  // empty, uses the world's backend.
   Group new_group(const std::string& name, std::vector<int64_t> ranks, const GroupOptions& options,
                   const std::string& backend = {}) const;
-  // Returns "NAME/1" at the first call, "NAME/2" at the second, and so on. All ranks of the world,
-  // or of the only group that uses NAME, must call it in the same order, so that a call returns
-  // the same name on all of them.
+  // Returns "NAME/1" at this rank's first call with NAME, "NAME/2" at the second, and so on. Ranks
+  // that need equal names for a group must have made equally many earlier calls with NAME.
   std::string unique_name(const std::string& name) const;
 
   // Aborts every group's communicator, so that no rank waits for this rank: other ranks'
@@ -92,8 +92,8 @@ class World {
 
 // Runs `body(rank)` in `size` threads of this process. If threads fail, rethrows the first error
 // that is not of kind kPeer, because kPeer errors are consequences of another rank's failure;
-// if all are of kind kPeer, rethrows the first one. Sets up c10d for ranks in threads; see
-// Note [Flight recorder].
+// if all errors are of kind kPeer, rethrows the first error. Switches off c10d's flight recorder;
+// see Note [Flight recorder] in world.cpp.
 void run_threads(int64_t size, const std::function<void(int64_t rank)>& body);
 
 // Runs `body` as `size` ranks in threads, connected by Gloo. For tests, and for tools that hold a

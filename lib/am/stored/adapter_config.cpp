@@ -14,9 +14,9 @@ namespace am::stored {
 
 namespace {
 
-// Keys of adapter_config.json (as of PEFT 0.21) that not_plain() accepts with any value: whatever
-// the value, an adapter is the product of A and B, with one rank and one scaling factor. The
-// tensors' names show which layers have adapters, and which modules are saved.
+// Keys of adapter_config.json (as of PEFT 0.21) that is_neutral() accepts with any value. With any
+// value of these keys, an adapter is the product of A and B, with one rank and one scaling factor.
+// The tensors' names show which layers have adapters, and which modules are saved.
 constexpr std::array<std::string_view, 22> kNeutralKeys = {
     "auto_mapping",      "base_model_name_or_path",
     "eva_config",        "exclude_modules",
@@ -48,8 +48,8 @@ bool is_neutral(const std::string& key, const Json& value) {
   return (value.is_structured() || value.is_string()) && value.empty();
 }
 
-// Returns the keys that are unknown, and the keys whose values make an adapter more than a product
-// of A and B with one rank and one scaling factor.
+// Returns the keys whose values may make an adapter more than a product of A and B with one rank
+// and one scaling factor. Unknown keys count, unless their value is null, false or empty.
 std::vector<std::string> not_plain(const Json& config) {
   std::vector<std::string> found;
   for (const auto& [key, value] : config.items()) {

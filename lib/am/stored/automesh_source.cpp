@@ -34,12 +34,13 @@ struct Part {
   std::vector<uint32_t> checksums;  // one per run_folder::kChecksumPiece bytes of values
 };
 
-// A checkpoint that am-run wrote. read() verifies the checksum of a block of values when it first
-// reads the block; verify() verifies all checksums, each time it is called.
+// A checkpoint that am-run wrote. A block is the values that one checksum covers. read() verifies
+// the checksum of each block at the first read of the block. Each call of verify() verifies all
+// checksums.
 class AutomeshSource : public TensorSource {
  public:
-  // Reads the index of the checkpoint, which may list millions of boxes. add_tensors() therefore
-  // moves the boxes out of the index instead of copying them.
+  // Reads the checkpoint's index. The index may list millions of boxes, so add_tensors() moves the
+  // boxes out of the index instead of copying them.
   AutomeshSource(const fs::path& folder, OnDamage damage) : AutomeshSource(folder) {
     index_ = run_folder::read_index(folder_, info_);
     if (damage == OnDamage::kRefuse) run_folder::require_data_files(folder_, info_, index_);
@@ -188,9 +189,8 @@ class AutomeshSource : public TensorSource {
   }
 
   void verify(const StoredTensor& tensor, const VerifyCalls& calls) const;
-  // Verifies the checksums of the blocks of values that contain rows of the box `common`. Each
-  // block is verified once, by the first thread that reads it; other threads that need the block
-  // wait.
+  // Verifies the checksums of the blocks that contain rows of the box `common`. Skips blocks that
+  // this function has verified before. Waits while another thread verifies a block.
   void verify(const StoredTensor& tensor, const Part& part, const mesh::Box& own,
               std::span<const std::byte> values, const mesh::Box& common) const {
     const auto rows = own_rows(values, own, common);
@@ -263,7 +263,7 @@ class AutomeshSource : public TensorSource {
   fs::path folder_;
   run_folder::CheckpointInfo info_;
   run_folder::ShardIndex index_;     // without tensors: add_tensors() moves them out
-  bool looks_when_read_ = false;     // whether labels and sizes are checked at the first read
+  bool looks_when_read_ = false;     // whether each file's label and size are checked when mapped
   std::map<size_t, Error> damaged_;  // errors of damaged files, by index in index_.files
   std::vector<StoredTensor> tensors_;
   std::vector<StoredTensor> optimizer_;

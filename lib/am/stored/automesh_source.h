@@ -18,14 +18,14 @@ std::unique_ptr<TensorSource> open_automesh_source(const std::filesystem::path& 
                                                    OnDamage damage);
 
 // Function that returns the boxes of the named tensor that a rank will read; boxes without elements
-// are allowed. An empty list means that only the tensor's name, dtype and shape are needed; nullopt
-// means the full tensor.
+// are allowed. An empty list: the rank needs only the tensor's name, dtype and shape. nullopt: the
+// rank reads the full tensor.
 using WantedBoxes = std::function<std::optional<std::vector<mesh::Box>>(const std::string& name)>;
-// Opens the part of a checkpoint that one rank needs. Before, at least one rank must have checked
-// the checkpoint with run_folder::require_complete(). Keeps only the stored boxes that intersect
-// wanted boxes: read() cannot read other boxes, and tensors() does not list them as shards. The
-// label and size of a data file are checked when it is first read. Throws Error(kFormat) if the
-// index is invalid or its boxes do not cover the wanted boxes.
+// Opens the part of a checkpoint that one rank needs. At least one rank must have checked the
+// checkpoint with run_folder::require_complete() before. Keeps only the stored boxes that intersect
+// wanted boxes: read() cannot read other boxes, and tensors() does not list them as shards. Checks
+// the label and size of a data file at the first read of that file. Throws Error(kFormat) if the
+// index is invalid, or if its boxes do not cover the wanted boxes exactly once.
 std::unique_ptr<TensorSource> open_automesh_part(const std::filesystem::path& folder,
                                                  const WantedBoxes& wanted);
 

@@ -95,8 +95,9 @@ class DcpSource : public TensorSource {
       read_chunk(place, i, *common, out.part(inside(box, *common).offset, element));
     }
   }
-  // Prefetches without parsing the torch.save archive that contains the values: assumes that they
-  // are dense and at the end of the archive. A wrong guess only costs time.
+  // Does not parse the torch.save archive that contains the values. Assumes instead that the values
+  // are dense and fill the end of the archive. If the values are elsewhere, prefetch() loads some
+  // pages in vain.
   void prefetch(std::string_view name, const mesh::Box& box) const override {
     const Place& place = place_in(places_, name, folder_);
     const int64_t element = formats::dtype_size(place.tensor->dtype);
@@ -142,15 +143,16 @@ class DcpSource : public TensorSource {
  private:
   // A tensor's description in `.metadata`, and in this source.
   struct Place {
-    // The tensor in `.metadata`. Its chunks have the shards' locations in the data files.
+    // The tensor in `.metadata`. Its chunks contain the shards' locations in the data files.
     const formats::DcpTensor* stored = nullptr;
-    // The tensor in this source. It has the shards' boxes, which were moved out of `stored`.
+    // The tensor in this source. It contains the shards' boxes, which add() moved out of `stored`.
     const StoredTensor* tensor = nullptr;
 
     const formats::DcpSlice& slice(size_t i) const { return stored->chunks[i].slice; }
   };
 
-  // Returns the keys under which the tensor was saved, or its flat name if `.metadata` has no keys.
+  // Returns the keys under which the tensor was saved; its flat name if `.metadata` lists fewer
+  // than two keys.
   static KeyPath path_of(const formats::DcpTensor& tensor) {
     if (tensor.path.size() < 2) return {tensor.name};
     KeyPath path;
@@ -193,8 +195,8 @@ class DcpSource : public TensorSource {
     return formats::TorchArchive::read(bytes.subspan(slice.offset, slice.length), where);
   }
 
-  // Reads the box `common` of shard `i`. Throws Error(kFormat) if the shard's dtype or shape
-  // differs from `.metadata`.
+  // Copies the box `common`, given in the tensor's coordinates, from shard `i` to `out`. Throws
+  // Error(kFormat) if the shard's dtype or shape differs from `.metadata`.
   void read_chunk(const Place& place, size_t i, const mesh::Box& common,
                   const Destination& out) const {
     const auto archive = archive_of(place, i);
@@ -207,8 +209,9 @@ class DcpSource : public TensorSource {
     return archive_of(place.slice(i), place.stored->name);
   }
 
-  // Returns the tensor in `archive`, without copying values. Throws Error(kFormat) if its dtype or
-  // shape differs from `.metadata`.
+  // Returns the tensor in `archive`, the archive of shard `i`, without copying values. Throws
+  // Error(kFormat) if the archive contains no tensor, or a tensor whose dtype or shape differs from
+  // `.metadata`.
   formats::TorchTensor require_as_said(const Place& place, size_t i,
                                        const formats::TorchArchive& archive) const {
     const auto stored = archive.tensor(archive.root());
@@ -302,7 +305,7 @@ void verify_dcp_slices(const fs::path& folder, const VerifyCalls& calls) {
   try {
     DcpSource(folder, formats::read_dcp_metadata(folder / formats::kDcpMetadataFile), {})
         .verify_slices(calls);
-  } catch (const Error& error) {  // `.metadata` could not be read
+  } catch (const Error& error) {  // `.metadata` cannot be read, or is invalid
     calls.found({formats::kDcpMetadataFile, error.what()});
   }
 }

@@ -21,7 +21,7 @@ using formats::PickleValue;
 enum RebuildArgument : size_t { kFunction, kType, kArguments, kState, kRebuildSize };
 constexpr size_t kWrapperShape = 2;
 constexpr size_t kMostDims = 64;
-constexpr int kDeepest = 4;  // maximum nesting: a torch.Size, its arguments, a tuple, a nested size
+constexpr int kDeepest = 4;  // maximum number of nested tuples, lists and torch.Sizes
 
 [[noreturn]] void fail(const std::string& where, const std::string& what) {
   throw Error(ErrorKind::kFormat, cat(where, ": a DTensor ", what),
@@ -60,8 +60,8 @@ std::optional<Shape> layout_sizes(const PickleValue* shape) {
   return sizes;
 }
 
-// Returns the sizes of a mesh's dims. torch 2.11 pickles a mesh with a `_layout`; older versions
-// pickle a tensor of ranks, whose shape is that of the mesh.
+// Returns the sizes of a mesh's dims. torch 2.11 pickles a mesh with a `_layout`. Older versions
+// pickle a tensor of ranks with the mesh's shape.
 std::optional<Shape> mesh_sizes(const formats::TorchArchive& archive, const PickleValue& mesh) {
   if (const PickleValue* layout = mesh.state().find("_layout")) {
     return layout_sizes(layout->state().find("shape"));
@@ -128,8 +128,8 @@ std::optional<Shape> integers_of(const PickleValue* value) {
 DTensorPart read_dtensor(const formats::TorchArchive& archive, const PickleValue& value,
                          const std::string& where) {
   const auto arguments = value.arguments().items();
-  // The pickled state of an object with slots is a pair, whose second element is the dict of the
-  // slots. The state of other objects is the dict of attributes.
+  // The pickled state of an object with __slots__ is a pair; its second element is the dict of the
+  // slots' values. The state of other objects is the dict of attributes.
   PickleValue state = arguments[kState];
   if (state.is(PickleKind::kTuple) && state.items().size() == 2) state = state.items()[1];
   const PickleValue* local = state.find("_local_tensor");

@@ -24,8 +24,10 @@ bool product_fits(const Shape& sizes, int64_t least, int64_t most) {
   return sizes.size() <= kMostSpecDims;
 }
 
-// Returns the index at which a mesh dim with this split factor is inserted into `cuts`, the list of
-// later mesh dims that shard the same tensor dim. Returns nullopt if no index yields the factor.
+// Returns the index at which a mesh dim with this split factor must be inserted into `cuts`. `cuts`
+// lists the later mesh dims that shard the same tensor dim, in the order applied. The sizes of the
+// mesh dims before the index multiply to the split factor. Returns nullopt if there is no matching
+// index.
 std::optional<size_t> place_among(const std::vector<size_t>& cuts, const DTensorSpec& spec,
                                   int64_t split_factor) {
   int64_t pieces = 1;

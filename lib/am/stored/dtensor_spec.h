@@ -1,4 +1,4 @@
-// Computes which box of a PyTorch DTensor each rank has, from the mesh and placements in pickles.
+// Computes the box of a PyTorch DTensor that each rank stores, from pickled meshes and placements.
 #pragma once
 
 #include <cstdint>
@@ -27,10 +27,10 @@ struct DTensorSpec {
   std::vector<size_t> order;        // mesh dims that shard the tensor, in the order applied
 };
 
-// Checks a spec, and sets `order` if it is empty. In torch 2.11's order, the mesh dims that shard
-// one tensor dim are applied in ascending order, but a mesh dim with split factor f is applied
-// after the later mesh dims whose sizes multiply to f. Returns why the spec is invalid; nullopt if
-// it is valid.
+// Checks a spec, and sets `order` to torch 2.11's order if `order` is empty. In torch's order, the
+// mesh dims that shard one tensor dim are applied in ascending order, but a mesh dim with split
+// factor f is applied after the later mesh dims whose sizes multiply to f. Returns why the spec is
+// invalid; nullopt if the spec is valid.
 std::optional<std::string> put_in_order(DTensorSpec& spec);
 
 // Returns the mesh's number of ranks. The specs of this and the next two functions must have passed

@@ -67,7 +67,7 @@ void compare_parameters(const layout::Layout& layout, const TensorSource& source
 }
 
 // Returns whether the tensor belongs to a layer for multi-token prediction. Checkpoints number
-// these layers after the last decoder layer; automesh does not train them.
+// these layers after the last decoder layer; automesh does not train these layers.
 bool is_behind_layers(std::string_view name, const layout::Layout& layout,
                       const model::ModelConfig& config) {
   const std::string prefix = cat(layout.inventory.names.layers, ".");
@@ -121,8 +121,8 @@ std::string help_for(const Misfits& misfit) {
 }
 
 void check_quantization(const model::ModelConfig& config, const TensorSource& source) {
-  // Quantised weights occur only in files of Hugging Face. Checkpoints of am-run have trained
-  // weights, even if the config.json beside them has a quantization_config.
+  // Skips other formats: a checkpoint of am-run, for example, contains weights that are not
+  // quantised, even if the config.json beside it has a quantization_config.
   if (source.format() != "huggingface") return;
   const bool has_config = !source.config_file().empty();
   const std::string method =

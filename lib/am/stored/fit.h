@@ -13,8 +13,9 @@
 
 namespace am::stored {
 
-// Throws Error(kFormat) with a list of the mismatches, if there are any, or if the config.json of
-// Hugging Face weights marks them as quantised. `source` must use the hub's names (hub_names.h).
+// Throws Error(kFormat) if there are mismatches, or if the config.json of Hugging Face weights
+// marks the weights as quantised. The message lists the first mismatches. `source` must use the
+// hub's names (hub_names.h).
 void check_fit(const layout::Layout& layout, const model::ModelConfig& config,
                const TensorSource& source);
 
@@ -24,12 +25,14 @@ struct Misfit {
   std::string name;
   std::string what;  // description of the mismatch, for example "is missing"
 };
-// Returns the mismatches: first those of the model's parameters, then additional tensors. Compares
-// names, shapes and dtypes without reading values.
+// Returns the mismatches: first the model's parameters that are missing or differ, then additional
+// tensors. Compares names, shapes and dtypes without reading values. `source` must use the hub's
+// names.
 std::vector<Misfit> find_misfits(const layout::Layout& layout, const model::ModelConfig& config,
                                  const TensorSource& source);
 
-// Whether the source has a parameter of the model's adapters. `source` must use the hub's names.
+// Returns whether the source contains any parameter of the model's adapters. `source` must use the
+// hub's names.
 bool has_stored_adapters(const model::Inventory& inventory, const TensorSource& source);
 
 // Returns whether values of this dtype are weights rather than codes of a quantised model.

@@ -31,7 +31,7 @@ bool is_shard_name(std::string_view name) {
 }
 
 // Returns the rank that wrote a file, for example 2 for
-// "shard-00003-model-00001-of-00002.safetensors".
+// "shard-00003-model-00001-of-00002.safetensors"; 0 for other names.
 int64_t rank_of_file(const fs::path& path) {
   const auto parts = split(path.filename().string(), '-');
   const auto number = parts.size() > 1 ? parse_integer(parts[1]) : std::nullopt;
@@ -128,8 +128,8 @@ class HfShardsSource : public TensorSource {
                 "from the folder, or fetch it again");
   }
 
-  // Derives the tensors' names from the set of names in all files, because several files have parts
-  // of one tensor under the same name.
+  // Derives the tensors' names from the set of names in all files, because several files contain
+  // parts of one tensor under the same name.
   void name_tensors() {
     std::set<std::string> stored;
     for (const auto& file : files_) {
@@ -196,9 +196,9 @@ class HfShardsSource : public TensorSource {
     }
   }
 
-  // Compares shapes with those of the config, because the number of files is stored nowhere. A
-  // tensor that is smaller is damaged: the file of the last rank is missing. A larger tensor is
-  // mentioned in note().
+  // Compares the stored shapes with the shapes that the config requires. This comparison detects a
+  // missing file of the last rank, because no file contains the number of ranks. A tensor that is
+  // too small along a dim is damaged. note() mentions the first tensor with another difference.
   void compare(const model::ModelConfig& config, OnDamage damage) {
     for (const model::ParameterSpec& parameter : model::build_inventory(config).parameters) {
       const StoredTensor* stored = find(parameter.name);

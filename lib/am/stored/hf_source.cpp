@@ -84,7 +84,7 @@ class HfSource : public TensorSource {
     const Place& place = place_in(places_, name, path_);
     const Shape& shape = place.entry->shape;
     if (!shape.empty() && !std::equal(shape.begin() + 1, shape.end(), box.shape.begin() + 1)) {
-      return false;  // the box does not consist of full rows, so it is not contiguous
+      return false;  // the box does not consist of full rows, so it may not be contiguous
     }
     const auto bytes = bytes_of_rows(place.file->data(*place.entry), shape, box);
     const auto size = static_cast<size_t>(formats::safetensors_dtype_size(place.entry->dtype));
@@ -111,8 +111,9 @@ class HfSource : public TensorSource {
     const formats::SafetensorsEntry* entry;
   };
 
-  // Chooses the files of a folder as transformers does: model.safetensors if it exists, otherwise
-  // the files in the index; without both, all safetensors files.
+  // Opens the file `path_`, or files of the folder `path_`. Chooses the same files as transformers:
+  // model.safetensors if it exists, otherwise the files in the index. If both are missing, opens
+  // all safetensors files of the folder.
   void open_files() {
     const fs::path index = path_ / kIndexName;
     std::vector<fs::path> paths = {path_};
@@ -145,7 +146,7 @@ class HfSource : public TensorSource {
         path == path_ ? path.filename().string() : path.lexically_relative(path_).string();
     try {
       files_.push_back(formats::SafetensorsFile::open(path, formats::Truncated::kOpened));
-    } catch (const Error& error) {  // the file has no readable header
+    } catch (const Error& error) {  // the file cannot be read, or its header is invalid
       if (path == path_) throw;     // the caller named this file, not a folder
       problems_.push_back(file_problem(path_, name, error));
       missing_.insert(name);
@@ -199,7 +200,7 @@ class HfSource : public TensorSource {
   fs::path path_;
   OnDamage damage_;
   std::vector<StoredProblem> problems_;
-  std::set<std::string> missing_;  // files that are missing or have no readable header
+  std::set<std::string> missing_;  // names of files that are missing or could not be opened
   std::vector<formats::SafetensorsFile> files_;
   WeightIndex index_;  // contents of the index file; empty if the folder is read without one
   std::string note_;

@@ -46,7 +46,8 @@ HubConfig find_hub_config(const std::vector<fs::path>& folders) {
 
 HubConfig hub_config_of(const TensorSource& source) {
   const fs::path file = source.config_file();
-  // An empty path has no folder: the current folder's config.json may be another model's.
+  // For an empty path, folder_of() would return the current folder, whose config.json may belong to
+  // another model.
   return file.empty() ? HubConfig{{}, {}, kNoConfig} : find_hub_config({folder_of(file)});
 }
 

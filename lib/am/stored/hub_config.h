@@ -17,10 +17,12 @@ struct HubConfig {
   std::string problem;                       // why `config` is missing
 };
 
-// Returns the first config.json in these folders that has the key model_type. Skips OLMo-core's own
-// config.json, which does not have this key.
+// Loads the first config.json in these folders that contains the key model_type. Skips OLMo-core's
+// own config.json, which does not contain this key. If there is none, `problem` of the result is
+// set.
 HubConfig find_hub_config(const std::vector<std::filesystem::path>& folders);
-// Returns the config.json that the source found beside its weights; a problem if it found none.
+// Loads the config.json beside the source's weights (TensorSource::config_file). If there is none,
+// or it has no key model_type, `problem` of the result is set.
 HubConfig hub_config_of(const TensorSource& source);
 
 }  // namespace am::stored

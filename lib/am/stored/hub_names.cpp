@@ -16,8 +16,8 @@ namespace {
 using model::Role;
 
 // Returns the location of an expert's matrix in one of the two tensors that stack a layer's
-// experts: gate_up_proj [E, 2F, D] and down_proj [E, D, F]. Returns nullopt if the parameter is not
-// an expert's matrix.
+// experts: gate_up_proj [experts, 2 * F, D] and down_proj [experts, D, F]. F is the experts'
+// intermediate size, D the hidden size. Returns nullopt if the parameter is not an expert's matrix.
 std::optional<Place> stacked(const model::ParameterSpec& parameter,
                              const model::Inventory& inventory) {
   const auto expert = parameter.expert();
@@ -48,8 +48,8 @@ constexpr std::array<Renaming, 6> kRenamings = {{
     {"embed_out.", "lm_head."},
 }};
 
-// Returns the name that transformers uses in memory for a name in files. The first renaming whose
-// part occurs in the name is applied.
+// Returns the name that transformers uses in memory for a name in files. Applies only the first
+// renaming whose `in_files` occurs in the name.
 std::string in_memory(std::string name) {
   for (const Renaming& each : kRenamings) {
     const size_t at = name.find(each.in_files);
@@ -76,8 +76,8 @@ std::optional<std::string_view> own_name(std::string_view name) {
   return std::nullopt;
 }
 
-// Returns PEFT's adapter name in the names of a source's tensors. Empty if the names have no
-// adapter name, or several.
+// Returns PEFT's adapter name in the names of a source's tensors. Returns an empty text if the
+// tensors' names contain no adapter name, or different ones.
 std::string adapter_name(const TensorSource& source) {
   std::set<std::string_view> names;
   for (const StoredTensor& stored : source.tensors()) {
@@ -147,10 +147,10 @@ std::set<std::string> prefixes_of(const model::ParameterSpec& parameter, const L
 }
 
 // Returns the prefix with which the source contains the most parameters of the model. Counts only
-// adapters if `adapters` is set, otherwise only parameters that are not adapters. On a tie, returns
-// the prefix with which all other tied prefixes begin; throws Error(kFormat) if there is none.
-// Returns an empty prefix if any parameter is found without a prefix, and nullopt if no parameter
-// is found.
+// adapters if `adapters` is set, otherwise only parameters that are not adapters. If several
+// prefixes have the highest count, returns the one with which all others of them begin; throws
+// Error(kFormat) if none fulfils this. Returns an empty prefix if any parameter is found without a
+// prefix, and nullopt if no parameter is found.
 std::optional<std::string> prefix_among(const Lookup& lookup, bool adapters) {
   std::vector<const model::ParameterSpec*> parameters;
   for (const model::ParameterSpec& parameter : lookup.inventory.parameters) {

@@ -2,11 +2,12 @@
 // inside larger tensors.
 //
 //   const HubNames named(*source, inventory);
-//   named.read("model.layers.0.mlp.experts.7.up_proj.weight", box, out);   // from experts.gate_up_proj
+//   // Reads from a part of the stored tensor model.layers.0.mlp.experts.gate_up_proj:
+//   named.read("model.layers.0.mlp.experts.7.up_proj.weight", box, out);
 //
 // Usually, files of the Hugging Face hub have one tensor per matrix. Other supported forms:
-//   - the experts of a layer in two stacked tensors, as transformers 5 has them in memory and saves
-//     them with save_original_format = False
+//   - the experts of a layer in two stacked tensors, as transformers 5 holds them in memory, and as
+//     its save_pretrained writes them with save_original_format = False
 //   - a model without its LM head, whose names lack the first component ("h.0.attn.c_attn.weight")
 //   - the weight of a tied head instead of the embedding's
 //   - adapters with PEFT's names (peft.h) and adapter name ("lora_A.default.weight"), and the base
@@ -28,21 +29,21 @@ namespace am::stored {
 inline constexpr std::string_view kPeftPrefix = "base_model.model.";
 
 // Location of a parameter in a file: the name of a stored tensor, and the parameter's position in
-// it.
+// this tensor.
 struct Place {
   std::string name;
   Shape shape;   // shape of the stored tensor, which may have additional leading dims
   Shape offset;  // index of the parameter's first element in the stored tensor
 };
-// Returns the locations at which files may store a parameter. The first one is the usual location
-// in files of the hub.
+// Returns the locations at which files may store a parameter. The first location is the usual
+// location in files of the hub.
 std::vector<Place> places_of(const model::ParameterSpec& parameter,
                              const model::Inventory& inventory);
 
 class HubNames : public TensorSource {
  public:
   // `source` must outlive this object. Throws Error(kFormat) if the names of the model's parameters
-  // occur equally often with two prefixes of which neither begins with the other: the file then
+  // occur equally often with two prefixes, and neither prefix begins with the other: the file then
   // contains several models.
   HubNames(const TensorSource& source, const model::Inventory& inventory);
 
@@ -55,8 +56,8 @@ class HubNames : public TensorSource {
     return source_.optimizer_tensors();
   }
   void read(std::string_view name, const mesh::Box& box, const Destination& out) const override;
-  // Returns the prefix that the stored names of the model's parameters have; names in tensors() do
-  // not have it.
+  // Returns the prefix that the file adds to the names of the model's parameters, for example
+  // "net."; may be empty. Names in tensors() do not contain this prefix.
   const std::string& prefix() const { return prefix_; }
   std::filesystem::path config_file() const override { return source_.config_file(); }
 
@@ -65,7 +66,8 @@ class HubNames : public TensorSource {
   std::string adapter_;  // PEFT's adapter name in the file, for example "default"
   std::string prefix_;   // prefix of the model's names in the file
   std::vector<StoredTensor> tensors_;
-  // Locations of the tensors that are stored under another name or inside a larger tensor.
+  // Locations of the tensors that are stored under another name or inside a larger tensor, by their
+  // names in tensors().
   std::map<std::string, Place, std::less<>> elsewhere_;
 };
 

@@ -9,14 +9,15 @@
 
 namespace am::stored {
 
-// Returns the bytes of the rows (of the first dim) that `box` covers in a dense tensor.
+// Returns the part of `values` that contains the rows of `box`. `values`: bytes of a dense,
+// row-major tensor with the shape `shape`. Returns `values` if the tensor has no dims.
 std::span<const std::byte> bytes_of_rows(std::span<const std::byte> values, const Shape& shape,
                                          const mesh::Box& box);
-// Converts the box `common` from coordinates of a tensor to coordinates of the box `own` of the
-// tensor.
+// Returns the box `common` of a tensor with its offset relative to the box `own` of this tensor.
 mesh::Box inside(const mesh::Box& own, mesh::Box common);
-// Returns the bytes in `values`, the dense values of the box `own` of a tensor, that contain the
-// rows of the box `common`.
+// Returns the part of `values` that contains the rows of the box `common`. `values`: bytes of the
+// box `own`, dense and row-major. `own` and `common` are boxes of one tensor; `common` lies inside
+// `own`.
 std::span<const std::byte> own_rows(std::span<const std::byte> values, const mesh::Box& own,
                                     const mesh::Box& common);
 

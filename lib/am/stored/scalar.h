@@ -8,8 +8,9 @@
 
 namespace am::stored {
 
-// Returns the value of a tensor of one element with a dtype float32, float64, int32 or int64.
-// Returns nullopt if there is no such tensor. Throws the errors of TensorSource::read.
+// Returns the value of the named tensor. Returns nullopt if the source does not contain the tensor,
+// if the tensor does not have exactly one element, or if its dtype is not float32, float64, int32
+// or int64. Throws the errors of TensorSource::read.
 std::optional<double> scalar(const TensorSource& source, std::string_view name);
 
 }  // namespace am::stored

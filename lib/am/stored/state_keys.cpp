@@ -34,8 +34,8 @@ constexpr std::array<std::string_view, 3> kWrappers = {"_orig_mod.", "_checkpoin
 constexpr std::array<std::string_view, 4> kInFront = {"module.", "_forward_module.",
                                                       "model_state_dict.", "state_dict."};
 
-// Prefixes of torchtitan's trainer states. torchtitan stores them next to parameters, whose names
-// have no prefix.
+// Prefixes of the names of torchtitan's trainer states. torchtitan stores these states next to the
+// parameters, whose names have no prefix.
 constexpr std::array<std::string_view, 3> kTrainerStates = {"lr_scheduler.", "train_state.",
                                                             "dataloader."};
 
@@ -94,9 +94,9 @@ bool has_rival(const std::vector<KeyPath>& paths, const std::vector<Root>& roots
   return false;
 }
 
-// Returns for each path the dict that it belongs to. A model's dict inside of another dict is
-// recognised only if the state has no other model: in {"app": {"model": ..}}, for example, but not
-// in {"teacher": {"model": ..}, "student": {"model": ..}}.
+// Returns for each path the dict to which its tensor belongs. A model's dict inside of another dict
+// counts only if the state contains no other model. For example, the model's dict counts in
+// {"app": {"model": ..}}, but not in {"teacher": {"model": ..}, "student": {"model": ..}}.
 std::vector<Root> roots_of(const std::vector<KeyPath>& paths) {
   std::vector<Root> roots;
   roots.reserve(paths.size());
@@ -123,8 +123,8 @@ std::string flat_optimizer_name(const std::string& name) {
   return {};
 }
 
-// Returns the longest prefix that all parameter names share and that consists of prefixes added by
-// wrappers.
+// Returns the longest prefix that wrappers have added to all parameter names. The prefix may
+// consist of the prefixes of several wrappers.
 std::string common_prefix(const std::vector<StateKey>& keys) {
   std::string prefix;
   const auto all_begin = [&](const std::string& with) {

@@ -29,14 +29,15 @@ struct StateKey {
   bool parameter = true;  // false: optimizer state or trainer state
 };
 
-// Returns for each of the `paths` the name that the tensor has in a TensorSource. Names may repeat.
+// Returns for each of the `paths` the name that the tensor has in a TensorSource. Different paths
+// may have the same name.
 std::vector<StateKey> name_state(const std::vector<KeyPath>& paths);
 
 // Returns the name without the components that wrappers of modules insert, such as "_orig_mod.".
 std::string without_wrappers(std::string name);
 
 // Return the dict keys under which PyTorch's tools expect a parameter, or an optimizer state whose
-// name has the form "optim.state.FQN.exp_avg".
+// name has the form "optim.state.NAME.exp_avg".
 formats::DcpPath parameter_path(const std::string& name);
 formats::DcpPath state_path(std::string_view name);
 

@@ -26,7 +26,8 @@ std::string without(const std::string& prefix, const std::string& text) {
   return starts_with(text, prefix) ? text.substr(prefix.size()) : text;
 }
 
-// Maximum number of elements that verify() reads at a time: 32 MiB of float32.
+// Maximum number of elements that verify() reads at a time, unless a single row has more. This is
+// 32 MiB of float32.
 constexpr int64_t kVerifyBlock = int64_t{8} << 20;
 
 }  // namespace

@@ -22,7 +22,7 @@ constexpr size_t kTop = std::numeric_limits<size_t>::max();
 // A value in a nested dict or list.
 struct Entry {
   std::string key;
-  size_t holder = kTop;  // index of the entry of the enclosing dict or list; kTop: the root
+  size_t holder = kTop;  // index of the enclosing dict's or list's entry; kTop: the root
   PickleValue value;
   size_t depth = 1;  // number of keys that lead to the value
 };
@@ -42,8 +42,10 @@ bool is_tensor(const formats::TorchArchive& archive, const PickleValue& value) {
   return is_dtensor(value) || archive.tensor(value).has_value();
 }
 
-// Appends the contents of `value` to `entries`: the keys and values of a dict, or the indices and
-// values of a list. Omits the values of a list that are not dicts, lists or tensors.
+// Appends an entry to `entries` for each element of `value`, a dict, list or tuple. The entry's key
+// is the dict key or the index in the list. Omits list elements that are not dicts, lists, tuples
+// or tensors, and dict keys that are neither texts nor integers. Appends nothing if `depth`, the
+// number of keys that lead to `value`, is kDeepestKeys.
 void list(const formats::TorchArchive& archive, const PickleValue& value, size_t holder,
           size_t depth, std::vector<Entry>& entries) {
   if (depth == kDeepestKeys || !holds_more(value)) return;
@@ -62,7 +64,7 @@ void list(const formats::TorchArchive& archive, const PickleValue& value, size_t
     if (const auto text = pairs[i].text()) {
       add(std::string(*text), pairs[i + 1]);
     } else if (const auto number = pairs[i].integer()) {
-      add(std::to_string(*number), pairs[i + 1]);  // an optimizer's parameter number
+      add(std::to_string(*number), pairs[i + 1]);  // for example an optimizer's parameter number
     }
   }
 }
@@ -74,7 +76,7 @@ KeyPath path_of(const std::vector<Entry>& entries, size_t entry) {
   return path;
 }
 
-// Returns whether the value is a number, a text, None, or a tuple or list.
+// Returns whether the value is None, a Boolean, a number, a text, a tuple or a list.
 bool is_plain(const PickleValue& value) {
   switch (value.kind()) {
     case PickleKind::kNone:

@@ -18,8 +18,8 @@ using formats::PickleValue;
               "the files belong to several checkpoints or were changed; copy the folder again");
 }
 
-// Returns the box of `values` with this shape whose first element has index `first`; nullopt if the
-// box does not lie inside `values`.
+// Returns the part of `values` that begins at index `first` and has shape `shape`; nullopt if this
+// part does not lie inside `values`.
 std::optional<formats::TorchTensor> part_of(formats::TorchTensor values, const Shape& first,
                                             const Shape& shape) {
   if (shape.size() != values.shape.size()) return std::nullopt;
@@ -36,8 +36,8 @@ std::optional<formats::TorchTensor> part_of(formats::TorchTensor values, const S
   return values;
 }
 
-// Returns whether the tensor has the Python attribute global_shape, with which torch_checkpointing
-// marks shards.
+// Returns whether the tensor has the Python attribute global_shape. The Python package
+// torch_checkpointing marks shards with this attribute.
 bool says_place(const PickleValue& value) {
   if (!value.is_object("torch._tensor", "_rebuild_from_type_v2")) return false;
   PickleValue state = value.arguments().items().back();

@@ -1,5 +1,5 @@
 // Reads the shards of tensors in one rank's torch.save file. A DTensor contains its position in the
-// global tensor; the position of other shards is in metadata files.
+// global tensor; a metadata file contains the positions of shards that are plain tensors.
 #pragma once
 
 #include <cstdint>
@@ -36,10 +36,10 @@ struct TorchPieces {
 };
 
 // Returns the boxes of a global tensor that `value`, a tensor or DTensor of the archive, contains.
-// `place`: the description of the value in a metadata file; a tensor without a description is the
-// full tensor. Throws Error(kFormat), whose message begins with `where`: if `value` disagrees with
-// `place`, if a tensor is marked as a shard but has no `place`, or if read_dtensor() rejects a
-// DTensor.
+// `place` describes the value as a metadata file does. Without `place`, a DTensor is located by its
+// own fields, and any other tensor is the full tensor. Throws Error(kFormat) if `value` disagrees
+// with `place`, if a tensor is marked as a shard but has no `place`, or if read_dtensor() rejects a
+// DTensor. The message begins with `where`.
 TorchPieces read_pieces(const formats::TorchArchive& archive, const formats::PickleValue& value,
                         const std::optional<PartPlace>& place, const std::string& where);
 

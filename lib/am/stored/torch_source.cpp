@@ -45,7 +45,7 @@ std::string first_bytes(const fs::path& path) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Whether a file that begins with `bytes` is a tar archive. PyTorch wrote such files before 2017.
+// Whether a file that begins with `bytes` is a tar archive, the format of PyTorch before 2017.
 bool is_tar(const std::string& bytes) {
   return bytes.size() == kTarPlace + kTar.size() && ends_with(bytes, kTar);
 }
@@ -190,8 +190,8 @@ class TorchSource : public TensorSource {
     }
   }
 
-  // Finds ranks whose files are missing: the size of the DTensors' mesh is the number of ranks that
-  // wrote files.
+  // Adds a problem for each rank whose file is missing; with OnDamage::kRefuse, throws Error(kIo)
+  // instead. The size of the largest DTensor mesh is the number of ranks that wrote files.
   void find_missing() {
     if (!what_.rank_file) return;
     std::set<fs::path> there;
@@ -213,8 +213,9 @@ class TorchSource : public TensorSource {
     }
   }
 
-  // Adds the values of a box of the tensor `key`. Ignores a box that another file has contributed
-  // already, and an empty box if the tensor is not empty.
+  // Adds a piece to the tensor that `key` names. Ignores a piece with the same box as an earlier
+  // piece of the tensor, and a piece with an empty box if the tensor is not empty. Throws
+  // Error(kFormat) if `piece` does not belong to the same tensor as the earlier pieces.
   void add(const StateKey& key, Piece piece) {
     std::vector<StoredTensor>& list = key.parameter ? tensors_ : optimizer_;
     const formats::Dtype dtype = formats::dtype_of_torch(piece.values.dtype);
@@ -244,8 +245,8 @@ class TorchSource : public TensorSource {
     pieces.push_back(std::move(piece));
   }
 
-  // Throws if the first or last bytes of a tensor differ between two files. The files "model_0.pt"
-  // and "model_1.pt", for example, may be equal copies that two ranks wrote; but they may also be
+  // Throws if the first or last 4096 bytes of the two pieces differ. The files "model_0.pt" and
+  // "model_1.pt", for example, may be equal copies that two ranks wrote. But the files may also be
   // from two epochs of a run, and must then not be read as one model.
   void require_alike(const std::string& name, const Piece& first, const Piece& piece) const {
     constexpr size_t kEnd = 4096;
@@ -265,8 +266,8 @@ class TorchSource : public TensorSource {
   void check_covered(const StoredTensor& tensor) {
     const auto problem = why_not_covered(tensor);
     if (!problem) return;
-    // True if the caller opened the file of a single rank: the missing shards are in files beside
-    // it.
+    // True if the caller opened the file of a single rank. The missing shards are then in other
+    // files of the same folder.
     const bool lone = ranks_ > 1 && !fs::is_directory(what_.path);
     const std::string one = cat("this file has the shards of one of ", ranks_, " ranks");
     const std::string folder =
@@ -290,7 +291,7 @@ class TorchSource : public TensorSource {
   size_t entries_ = 0;
   std::vector<std::unique_ptr<File>> files_;  // the open files
   std::map<std::string, std::vector<Piece>, std::less<>> places_;
-  // Index of each tensor in tensors_ or optimizer_ by name, valid until the lists are sorted.
+  // Index of each tensor in tensors_ or optimizer_, by name. Valid until the lists are sorted.
   std::map<std::string, size_t> numbers_;
   std::map<std::string, formats::PickleValue, std::less<>> values_;  // plain values, by name
   std::set<std::string, std::less<>> torn_;  // names of tensors whose shards overlap or leave a gap
@@ -298,11 +299,11 @@ class TorchSource : public TensorSource {
   std::vector<StoredTensor> optimizer_;
 };
 
-// Names of the files in which accelerate saves an FSDP model as full tensors, and its optimizer
-// states under parameter names.
+// Names of accelerate's files for FSDP: one holds the model as full tensors, and one holds the
+// optimizer states under parameter names.
 constexpr const char* kGathered = "pytorch_model_fsdp.bin";
 constexpr const char* kGatheredOptimizer = "optimizer.bin";
-// Patterns of names of files that trainers write beside a model and that do not contain a model.
+// Name patterns of files that trainers write beside the model's file and that contain no model.
 constexpr std::array<std::string_view, 7> kNoModels = {
     "optimizer*",     "scheduler*", "rng_state*", "random_states*",
     "training_args*", "scaler*",    "sampler*"};

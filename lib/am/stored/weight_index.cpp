@@ -14,8 +14,8 @@ namespace {
 
 constexpr std::string_view kMapKey = "weight_map";
 
-// Reads the index while the JSON text is parsed, without a JSON tree: for a hundred thousand names,
-// building the tree would take longer than reading the headers of all weight files.
+// Reads the index while the JSON text is parsed, without building a JSON tree. For a hundred
+// thousand names, building the tree would take longer than reading the headers of all weight files.
 class IndexSax final : public SortedJson::json_sax_t {
  public:
   IndexSax(const std::filesystem::path& path, WeightIndex& index) : path_(path), index_(index) {}
@@ -89,7 +89,7 @@ class IndexSax final : public SortedJson::json_sax_t {
   WeightIndex& index_;
   int depth_ = 0;
   bool is_object_ = false;  // whether the root is an object
-  bool is_map_ = false;     // whether the last key of the root object was "weight_map"
+  bool is_map_ = false;     // whether the root object's current key is "weight_map"
   bool has_map_ = false;
   std::string name_;
 };

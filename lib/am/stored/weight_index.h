@@ -15,16 +15,17 @@
 
 namespace am::stored {
 
-// Pairs of a tensor's name and its file, in the order of the index. File paths are relative to the
-// folder of the index.
+// Pairs of a tensor's name and the path of its file, in the order of the index. The paths are
+// relative to the folder of the index.
 using WeightIndex = std::vector<std::pair<std::string, std::string>>;
 
-// Throws Error(kIo) if the file cannot be read, and Error(kFormat) if it is not a JSON object whose
-// "weight_map" maps names to files in or below the folder of the index.
+// Reads the index file `path`. Throws Error(kIo) if the index file cannot be read. Throws
+// Error(kFormat) if it is not a JSON object with a "weight_map" that maps names to files in or
+// below its folder.
 WeightIndex read_weight_index(const std::filesystem::path& path);
 
-// Returns `text` as a normalised relative path of a file in or below a folder; nullopt if the path
-// is the folder itself or leads out of the folder.
+// Normalises `text`, the path of a file relative to a folder. Returns nullopt if the path is
+// absolute, leads out of the folder, is the folder itself, or ends with a slash.
 std::optional<std::filesystem::path> path_inside(std::string_view text);
 
 struct IndexedFiles {
@@ -37,11 +38,12 @@ struct IndexedFiles {
 IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex& index,
                            OnDamage damage);
 
-// Compares an index with the contents of its files, and returns the differences as problems.
-// Ignores files in `missing`. `file_of` returns the path of the file that contains a tensor; an
-// empty path if no file does. With OnDamage::kRefuse, throws Error(kFormat) if a tensor is in
-// another file than in the index, because the files are then from another save. A tensor that no
-// file contains is never an error here, because the model may not need it.
+// Compares the index in the file `path` with the contents of the listed files, and returns the
+// differences as problems. Ignores the files in `missing`. `file_of` returns the path of the file
+// that contains a tensor; an empty path if no file contains the tensor. With OnDamage::kRefuse,
+// throws Error(kFormat) if a tensor is in another file than the index states: the index and the
+// files are then from different saves. A tensor that no file contains is always returned as a
+// problem, because the model may not need the tensor.
 std::vector<StoredProblem> compare_with_index(
     const std::filesystem::path& path, const WeightIndex& index,
     const std::set<std::string>& missing, OnDamage damage,

@@ -13,15 +13,15 @@ namespace am::tensor {
 namespace {
 
 constexpr size_t kPage = 4096;
-// Slack of the budget: 1/kSpare of the most bytes that were ever in use. Without slack, no freed
-// block could be kept at the peak of a step, so every step would have to allocate again the blocks
-// that are not in use at the peak.
+// Slack of the budget (block_cache.h): 1/kSpare of the most bytes that were ever in use. Without
+// slack, no freed block could be kept at the peak of a step. Every step would then allocate the
+// blocks again that are not in use at the peak.
 constexpr size_t kSpare = 256;
 
 // Rounds up to whole pages, so that tensors of nearly equal size share blocks.
 size_t rounded(size_t bytes) { return (bytes + kPage - 1) / kPage * kPage; }
 
-// Maps memory; returns null if the system has none.
+// Maps `bytes` bytes of zeroed memory; returns null if the system does not have enough.
 void* ask_system(size_t bytes) {
   void* start = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (start == MAP_FAILED) return nullptr;
@@ -39,8 +39,9 @@ BlockCache& cache_of_process() {
   return *cache;
 }
 
-// Allocator of host tensors. Large and small blocks have one deleter, because oneDNN calls the
-// deleter with the address only.
+// Allocator of host tensors: large blocks come from the cache, small ones from the allocator that
+// was installed before. All blocks have one deleter, because oneDNN calls the deleter with nothing
+// but a block's address.
 class CachedAllocator final : public c10::Allocator {
  public:
   explicit CachedAllocator(c10::Allocator* small) { small_ = small; }
@@ -151,7 +152,7 @@ BlockCache::Counts BlockCache::counts() const {
 
 void BlockCache::install() {
 #if defined(__GLIBC__)
-  // Makes malloc keep memory too, for small tensors and for buffers inside kernels.
+  // Makes malloc, which serves small tensors and buffers inside kernels, keep freed memory too.
   ::mallopt(M_MMAP_THRESHOLD, 32 << 20);
   ::mallopt(M_TRIM_THRESHOLD, 256 << 20);
 #endif

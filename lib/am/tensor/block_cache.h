@@ -5,16 +5,17 @@
 // system have pages that must be cleared (a tenth of a step's time); in the heap, tensors of many
 // sizes cause fragmentation (a tenth of the memory). Every training step allocates the same sizes,
 // so this cache keeps a freed block for a tensor of its size. Blocks in use and freed blocks that
-// wait for reuse never exceed a budget: the most bytes that were ever in use, plus 1/256. A process
-// therefore needs little more memory than its peak, and steps after the first allocate hardly
-// anything from the system.
+// wait for reuse together never exceed a budget: the most bytes that were ever in use, times
+// 1 + 1/256. A process therefore needs little more memory than its peak, and steps after the first
+// allocate hardly anything from the system.
 //
 //   BlockCache::install();   // in programs that train, before the first tensor; not in libraries
 //
-// Note [The budget]: if a new block would exceed the budget, the smallest waiting block that makes
-// enough room is unmapped; of equal ones, the one that has waited longest. If no waiting block is
-// large enough, the largest is unmapped, repeatedly. If the system has no memory, all waiting
-// blocks are unmapped before a second attempt.
+// Note [The budget]: if a new block would exceed the budget, the cache unmaps the smallest waiting
+// block that makes enough room; among blocks of equal size, it unmaps the block that has waited
+// longest. If no waiting block is large enough, the cache unmaps the largest waiting block and
+// searches again. If the system cannot provide a new block, the cache unmaps all waiting blocks and
+// tries a second time.
 #pragma once
 
 #include <c10/core/Allocator.h>
@@ -30,7 +31,7 @@ namespace am::tensor {
 // Cache of blocks of host memory. Thread-safe.
 class BlockCache {
  public:
-  // Bytes of the smallest block that the cache allocates; smaller ones are left to malloc.
+  // Size in bytes from which install()'s allocator uses the cache; smaller tensors use malloc.
   static constexpr size_t kSmallest = size_t{1} << 20;
 
   BlockCache() = default;
@@ -38,7 +39,8 @@ class BlockCache {
   BlockCache(const BlockCache&) = delete;
   BlockCache& operator=(const BlockCache&) = delete;
 
-  // Returns an uninitialised block aligned to pages. Throws std::bad_alloc.
+  // Returns an uninitialised block of at least `bytes` bytes, aligned to pages. Throws
+  // std::bad_alloc.
   void* take(size_t bytes);
   // Frees a block that take() returned.
   void give(void* block);
@@ -53,8 +55,8 @@ class BlockCache {
   };
   Counts counts() const;
 
-  // Makes a cache the allocator of host tensors for the rest of the process. Further calls have no
-  // effect.
+  // Makes a cache the allocator of large host tensors for the rest of the process, and makes malloc
+  // keep more freed memory. Further calls have no effect.
   static void install();
 
  private:
@@ -67,7 +69,7 @@ class BlockCache {
 
   mutable std::mutex mutex_;
   std::unordered_map<const void*, size_t> sizes_;  // bytes of each block in use, by its address
-  std::list<Block> waiting_;  // freed blocks, of which the first has waited longest
+  std::list<Block> waiting_;  // freed blocks; the first block has waited longest
   Counts counts_;
 };
 

@@ -21,8 +21,9 @@ uint64_t sum_of_run(const Word* words, int64_t count, int64_t first) {
 
 template <typename Word>
 uint64_t sum_of_box(const void* data, const mesh::Box& box, const Shape& shape) {
-  // Number of consecutive elements of the box that are contiguous in the tensor: the product of the
-  // box's trailing dims, up to and including the first one that is smaller than the tensor's dim.
+  // Number of consecutive elements of the box that are contiguous in the tensor. It is the product
+  // of the box's sizes in the last dims, from the last dim in which the box is smaller than the
+  // tensor.
   int64_t run = 1;
   for (size_t dim = shape.size(); dim-- > 0;) {
     run *= box.shape[dim];

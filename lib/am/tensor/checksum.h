@@ -1,6 +1,6 @@
-// Checksums of tensors that do not depend on sharding. The bits of each element are hashed together
-// with its index, and the hashes are added. The checksum of a tensor is therefore the sum of the
-// checksums of its shards.
+// Checksums of tensors, which do not depend on sharding. The bits of each element are hashed
+// together with the element's index in the full tensor, and the hashes are added. The checksum of a
+// tensor is therefore the sum of the checksums of its shards.
 //
 //   const uint64_t sum = checksum(top, top_box, shape) + checksum(bottom, bottom_box, shape);
 //   sum == checksum(whole, mesh::Box::whole(shape), shape);   // true
@@ -26,8 +26,8 @@ uint64_t checksum(const at::Tensor& values, const mesh::Box& box, const Shape& s
 // Formats a checksum as 16 hexadecimal digits that also depend on the tensor's shape and dtype.
 std::string checksum_text(uint64_t sum, const Shape& shape, at::ScalarType dtype);
 
-// Returns the bits of the elements as integers, [n] int64, in row-major order. A complex number
-// yields two integers.
+// Returns the bits of the elements as integers, in row-major order: an int64 host tensor [n] for n
+// elements, or [2 n] for n complex elements.
 at::Tensor bits_of(const at::Tensor& values);
 
 }  // namespace am::tensor

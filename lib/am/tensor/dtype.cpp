@@ -16,8 +16,8 @@ struct DtypePair {
   at::ScalarType dtype;
 };
 
-// All dtypes of files, in the order of formats::Dtype, because scalar_type() uses a formats::Dtype
-// as an index.
+// All dtypes of files, in the order of formats::Dtype: scalar_type() uses a formats::Dtype as an
+// index into this array.
 constexpr std::array<DtypePair, 20> kDtypes = {{
     {Dtype::kFloat32, at::kFloat},
     {Dtype::kBFloat16, at::kBFloat16},

@@ -5,8 +5,9 @@
 
 namespace am::tensor {
 
-// Whether all elements are finite. For finite elements, one pass that sums them usually suffices.
-// True for tensors without contents: undefined, empty, on the meta device.
+// Whether all elements are finite. Sums the elements first; a finite sum proves that all elements
+// are finite without a second pass. True for tensors that are undefined, empty or on the meta
+// device.
 bool all_finite(const at::Tensor& tensor);
 
 }  // namespace am::tensor

@@ -1,5 +1,5 @@
-// The history of a GPU's allocations, which PyTorch's caching allocator records. The CUDA plugin
-// registers the functions when it is loaded.
+// Records the history of a GPU's allocations by PyTorch's caching allocator. The CUDA plugin
+// registers the functions that begin and end a recording when it is loaded.
 //
 //   if (const MemoryHistory* history = memory_history()) history->begin();
 //   ...                                                        // allocations are recorded
@@ -18,7 +18,7 @@ struct MemoryHistory {
   std::string (*end)();
 };
 
-// Returns null if no CUDA plugin is loaded.
+// Returns the registered functions; null if no CUDA plugin is loaded.
 const MemoryHistory* memory_history();
 // Called once, by the plugin. `history` must outlive the process's use of the GPU.
 void register_memory_history(const MemoryHistory& history);

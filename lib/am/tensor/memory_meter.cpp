@@ -13,8 +13,8 @@ namespace {
 
 thread_local TensorUse current_use = TensorUse::kActivations;
 
-// Allocator of the meta device that allocates nothing but reports sizes to the profiler, as the
-// host's does. PyTorch's own meta allocator does not report.
+// Allocator of the meta device. Allocates no memory, but reports sizes to the profiler as the
+// host's allocator does. PyTorch's own meta allocator reports nothing.
 class MetaAllocator final : public c10::Allocator {
  public:
   c10::DataPtr allocate(size_t bytes) override {
@@ -69,7 +69,7 @@ class MemoryMeter::Reports : public c10::MemoryReportingInfoBase {
       return;
     }
     const auto made = uses_.find(block);
-    if (made == uses_.end()) return;  // allocated before the meter existed
+    if (made == uses_.end()) return;  // the block was allocated before the meter was created
     add(made->second, bytes);
     uses_.erase(made);
   }

@@ -4,9 +4,9 @@
 //   { MemoryUse use(TensorUse::kUnsharded); full = at::empty(shape); }   // counted under that name
 //   meter.peak().total();
 //
-// Counts host tensors and tensors on the meta device, which have sizes but no memory: a step on the
-// meta device shows what a step on a real device would allocate, except the scratch memory of some
-// kernels. Counts storages, so views add nothing. At most one meter at a time on a thread.
+// Counts tensors on the host and on the meta device. Meta tensors have sizes but no memory: a step
+// on the meta device shows what a step on a real device would allocate, except the scratch memory
+// of some kernels. Counts storages, so views add nothing. A thread may use one meter at a time.
 #pragma once
 
 #include <array>
@@ -27,11 +27,11 @@ enum class TensorUse {
   kHost,   // offloaded tensors: in host memory while a GPU computes; not part of any total
 };
 inline constexpr size_t kTensorUses = 8;  // number of uses, without kHost
-// Names of the uses, indexed by TensorUse: "activations", ...
+// Names of the uses except kHost, indexed by TensorUse: "activations", ...
 extern const std::array<const char*, kTensorUses> kTensorUseNames;
 
-// Sets the use of the tensors that this thread allocates inside the scope. Costs nothing without a
-// meter.
+// Sets the use of the tensors that this thread allocates while the object exists. Costs almost
+// nothing without a meter.
 class [[nodiscard]] MemoryUse {
  public:
   explicit MemoryUse(TensorUse use);
@@ -48,7 +48,7 @@ struct MemoryBytes {
   std::array<int64_t, kTensorUses + 1> bytes = {};
 
   int64_t of(TensorUse use) const { return bytes[static_cast<size_t>(use)]; }
-  int64_t total() const;
+  int64_t total() const;  // sum over all uses except kHost
 };
 
 class MemoryMeter {

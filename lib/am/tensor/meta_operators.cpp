@@ -64,9 +64,10 @@ at::Tensor& logical_and_out(const at::Tensor& a, const at::Tensor& b, at::Tensor
 }
 
 // Scratch memory of ATen's attention kernel for the host. Each thread holds the scores of one block
-// of queries and keys, in float32 (or float64) and again in the inputs' dtype if that is narrower;
-// in forward also the block's outputs and sums, in backward also the gradients of the scores.
-// Excludes oneDNN's scratch memory for products of narrow dtypes, which depends on the processor.
+// of queries and keys: in float32 (float64 for float64), and again in the inputs' dtype if this
+// dtype is narrower. In forward, each thread also holds an output and two statistics for each query
+// of the block; in backward, the gradients of the scores and one number for each query. Excludes
+// oneDNN's scratch memory for products of narrow dtypes, which depends on the processor.
 class AttentionScratch {
  public:
   AttentionScratch(const at::Tensor& q, const at::Tensor& k, bool backward) {
@@ -88,8 +89,10 @@ class AttentionScratch {
   at::Tensor narrowed_;
 };
 
-// Forward of attention for q_BHTK, k_BGSK and v_BGSK. Returns an output [B, H, T, K] that is laid
-// out as [B, T, H, K], and the log-sum-exp of the scores, laid out as [B, T, H].
+// Forward of attention for q [B, H, T, K], k [B, G, S, K] and v [B, G, S, V]: B sequences, H query
+// heads, G key/value heads, T queries, S keys, K and V widths of a head. Returns the output
+// [B, H, T, V], laid out in memory as [B, T, H, V], and the log-sum-exp of the scores [B, H, T],
+// laid out as [B, T, H].
 std::tuple<at::Tensor, at::Tensor> attention(const at::Tensor& q, const at::Tensor& k,
                                              const at::Tensor& v, double /*dropout*/,
                                              bool /*causal*/, const std::optional<at::Tensor>& mask,
@@ -118,7 +121,7 @@ std::tuple<at::Tensor, at::Tensor, at::Tensor> attention_backward(
   return gradients;
 }
 
-// Returns x in the dtype to which the host's autocast would cast it now.
+// Returns x in the dtype to which the host's autocast, in its current state, would cast x.
 at::Tensor autocast(const at::Tensor& x) {
   if (!at::autocast::is_autocast_enabled(at::kCPU)) return x;
   if (!x.is_floating_point() || x.scalar_type() == at::kDouble) return x;
@@ -131,8 +134,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
   return at::compositeimplicitautograd::linear(autocast(x), autocast(weight), added);
 }
 
-// Allocates the tensors that a fused attention kernel allocates. On the meta device, ATen itself
-// would use the unfused formula, which allocates all scores.
+// Attention that allocates the tensors of a fused kernel. ATen's own operator would use the unfused
+// formula on the meta device, which allocates all scores.
 at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::Tensor& v,
                            const std::optional<at::Tensor>& mask, double dropout, bool causal,
                            std::optional<double> scale, bool /*grouped*/) {
@@ -140,8 +143,8 @@ at::Tensor fused_attention(const at::Tensor& q, const at::Tensor& k, const at::T
       autocast(q), autocast(k), autocast(v), dropout, causal, mask, scale));
 }
 
-// Checks the arguments of the fused updates of AdamW and Adam, which change tensors in place and
-// allocate nothing.
+// Checks that the main arguments are meta tensors. The fused updates of AdamW and Adam change
+// tensors in place, so there is nothing to allocate.
 void fused_adam(at::TensorList parameters, at::TensorList gradients, at::TensorList exp_avg,
                 at::TensorList exp_avg_sq, at::TensorList /*max_exp_avg_sq*/,
                 at::TensorList /*steps*/, double /*lr*/, double /*beta1*/, double /*beta2*/,

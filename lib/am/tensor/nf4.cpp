@@ -32,7 +32,7 @@ constexpr std::array<float, 16> kCodes = {
     1.0F,
 };
 
-// Returns the midpoints between neighbouring values of kCodes, [15].
+// Returns the midpoints between neighbouring values of kCodes: [15], float32.
 at::Tensor middles(const at::Device& device) {
   at::Tensor out = at::empty({15}, at::kFloat);
   for (size_t i = 0; i + 1 < kCodes.size(); ++i) {
@@ -42,7 +42,7 @@ at::Tensor middles(const at::Device& device) {
   return out.to(device);
 }
 
-// Returns the values of the two codes in each byte, [256, 2], in host memory.
+// Returns the values of the two codes in each possible byte: [256, 2], float32, in host memory.
 at::Tensor pairs() {
   at::Tensor out = at::empty({256, 2}, at::kFloat);
   for (size_t byte = 0; byte < 256; ++byte) {
@@ -53,11 +53,12 @@ at::Tensor pairs() {
 }
 
 // Returns the result of pairs() on the device. For a GPU, keeps the tensor for later calls, because
-// each copy to the GPU would block the host.
+// each copy from the host would block the host.
 at::Tensor pairs_on(const at::Device& device) {
   if (!device.is_cuda()) return pairs().to(device);
   static std::mutex mutex;
-  static auto* const kept = new std::map<c10::DeviceIndex, at::Tensor>();  // outlives all streams
+  // Never destroyed, so that the tensors outlive all streams.
+  static auto* const kept = new std::map<c10::DeviceIndex, at::Tensor>();
   const std::lock_guard lock(mutex);
   at::Tensor& table = (*kept)[device.index()];
   if (!table.defined()) table = pairs().to(device);

@@ -12,8 +12,8 @@
 namespace am::tensor {
 namespace {
 
-// Returns the bytes in a line of /proc/self/status such as "VmHWM:     12345 kB", or 0 if there is
-// no such line.
+// Returns the number of bytes in the line of /proc/self/status that begins with `field`, for
+// example "VmHWM: 12345 kB"; 0 if the file has no line for this field.
 int64_t status_bytes(std::string_view field) {
   std::ifstream status("/proc/self/status");
   std::string line;

@@ -1,4 +1,5 @@
-// Memory use of this process: of the host, from /proc/self/status, and of a GPU.
+// Memory use of this process: host memory from /proc/self/status, GPU memory from torch's
+// allocator.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -12,8 +13,8 @@ namespace am::tensor {
 int64_t resident_bytes();
 int64_t peak_resident_bytes();
 
-// Returns the peak bytes so far: on a GPU those that its allocator allocated to tensors (torch's
-// max_memory_allocated), on the host peak_resident_bytes().
+// Returns the peak bytes so far: for a GPU, the bytes that its allocator has allocated to tensors
+// (torch's max_memory_allocated); for the host, peak_resident_bytes().
 int64_t peak_memory_bytes(c10::Device device);
 // Returns the peak bytes that a GPU's allocator has reserved from the driver (torch's
 // max_memory_reserved), or 0 for the host.

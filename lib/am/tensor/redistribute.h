@@ -12,10 +12,11 @@
 
 namespace am::tensor {
 
-// All-gathers the shards of dim `dim` (S(dim) -> R). `size` is the global length of that dim.
+// All-gathers the shards along `dim` (S(dim) -> R). Returns the full tensor, in which `dim` has
+// length `size`.
 at::Tensor all_gather_dim(const at::Tensor& local, int64_t dim, int64_t size,
                           const runtime::Group& group);
-// Reduce-scatters along `dim` (P -> S(dim)): each rank gets its shard of the sum.
+// Reduce-scatters along `dim` (P -> S(dim)). Returns this rank's shard of the sum over the ranks.
 at::Tensor reduce_scatter_dim(const at::Tensor& partial, int64_t dim, const runtime::Group& group);
 // Returns a view of this rank's shard (R -> S(dim)), without communication.
 at::Tensor local_chunk(const at::Tensor& full, int64_t dim, const runtime::Group& group);

@@ -8,11 +8,11 @@
 //   }
 //   copies.current_waits();                    // or host_waits()
 //
-// Memory allocated while a stream is current belongs to that stream: once it is freed, the
-// allocator reuses it in the order of the stream's work. Memory of the side stream that other
-// streams use must therefore be freed only after the side stream waits for them. Memory of the
-// compute stream that the side stream uses must be freed after current_waits(). Host and meta
-// devices have no streams: work runs in order there, and these functions do nothing.
+// Memory allocated while a stream is current belongs to that stream: the allocator reuses freed
+// memory in the order of the stream's work. If another stream uses memory of the side stream, free
+// the memory only after the side stream waits for the other stream. If the side stream uses memory
+// of the compute stream, free the memory only after current_waits(). Host and meta devices have no
+// streams: work runs in order there, and these functions do nothing.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -27,15 +27,15 @@ namespace am::tensor {
 // Whether the device executes work asynchronously to the host.
 inline bool is_asynchronous(c10::Device device) { return !device.is_cpu() && !device.is_meta(); }
 
-// Must be used by one thread at a time.
+// One thread at a time may use a SideStream.
 class SideStream {
  public:
-  // Takes a stream from the device's pool, with high priority if the device supports priorities.
+  // Gets a stream from the device's pool, with high priority if the device supports priorities.
   explicit SideStream(c10::Device device);
 
-  // wait_for_current(): this stream waits for all work enqueued on the calling thread's current
+  // wait_for_current(): the side stream waits for all work enqueued on the calling thread's current
   // stream. current_waits() and host_waits(): the current stream, or the host, waits for all work
-  // enqueued on this stream.
+  // enqueued on the side stream.
   void wait_for_current();
   void current_waits();
   void host_waits() const;
@@ -55,7 +55,7 @@ class SideStream {
   std::optional<c10::Stream> stream_;
   std::optional<c10::Event>
       current_;                    // event that wait_for_current() records in the current stream
-  std::optional<c10::Event> own_;  // event that current_waits() records in this stream
+  std::optional<c10::Event> own_;  // event that current_waits() records in the side stream
 };
 
 }  // namespace am::tensor

@@ -9,9 +9,10 @@
 
 namespace am::tensor {
 
-// Throws Error(kUsage) naming the first value of `tokens` (int64) that is neither in [0,
-// vocabulary) nor `ignored`. `what` names such a value in the message, for example "label". On a
-// GPU the check is asynchronous: a device-side assertion stops the process.
+// Throws Error(kUsage) for the first value of `tokens` (int64) that is neither in [0, vocabulary)
+// nor equal to `ignored`. `what` is the message's noun for the values, for example "label". On a
+// GPU, the check is asynchronous: a device-side assertion fails instead, and later CUDA calls of
+// the process return its error. Does not check meta tensors.
 void check_tokens(const at::Tensor& tokens, const char* what, int64_t vocabulary,
                   std::optional<int64_t> ignored = std::nullopt);
 

@@ -14,7 +14,7 @@
 namespace am::term {
 namespace {
 
-// Returns a bar that fills `fraction` of `length` columns.
+// Returns a bar that fills `fraction` of `length` columns; empty if `fraction` is not positive.
 std::string bar_text(double fraction, int length, bool unicode) {
   if (!(fraction > 0.0)) return {};
   fraction = std::min(fraction, 1.0);
@@ -36,7 +36,7 @@ std::string bars(std::span<const Bar> items, int length, const Style& style, dou
     label_width = std::max(label_width, display_width(item.label));
     text_width = std::max(text_width, display_width(item.text));
   }
-  // In a narrow window bars are shortened first, then labels.
+  // In a narrow window, shortens the bars first, then the labels.
   constexpr int kGaps = 4, kLeastBar = 10, kLeastLabel = 16;
   const auto excess = [&] { return label_width + length + text_width + kGaps - style.width; };
   if (style.window && excess() > 0) length -= std::clamp(length - kLeastBar, 0, excess());

@@ -1,4 +1,5 @@
-// Draws horizontal bars and histograms, with eighth-block characters or, in an ASCII locale, '#'.
+// Draws horizontal bars and histograms with block characters in steps of an eighth of a column, or
+// in an ASCII locale with '#'.
 //
 //   parameters   ██████████████▌          7.48 GiB
 //   activations  ███▊                     1.95 GiB
@@ -19,21 +20,22 @@ struct Bar {
   Role role = Role::kAccent;
 };
 
-// Draws bars. A bar of `length` columns represents the largest value, or `scale`, for example a
-// budget, if that is larger. Values that are not positive and finite have no bar; all other values
-// have at least a sliver.
+// Draws one line per bar. A bar of `length` columns represents the largest value, or `scale` (for
+// example a budget) if `scale` is larger. Values that are not positive and finite have no bar; each
+// other bar is at least an eighth of a column long ('#': one column). In a window that is too
+// narrow, shortens the bars, then the labels.
 std::string bars(std::span<const Bar> items, int length, const Style& style, double scale = 0.0);
 
 // Draws one bar, without a newline.
 std::string bar(const Bar& item, int length, const Style& style, double scale);
 
 // Draws a histogram of equal bins over [low, high], one line per bin: the bin's lower edge, a bar,
-// the count and the count's fraction of the sum.
+// the bin's count, and the count's percentage of the sum of all counts.
 std::string histogram(std::span<const int64_t> counts, double low, double high, int length,
                       const Style& style);
 
-// Draws the counts in one line, one column per count, with heights relative to the largest: "▁▃█▂"
-// for example, or "_.:|" in an ASCII locale. A count of 0 is a blank.
+// Draws the counts in one line, one character per count, with heights relative to the largest
+// count: for example "▁▃█▂", or "_.|_" in an ASCII locale. A count of 0 is a blank.
 std::string columns(std::span<const int64_t> counts, const Style& style);
 
 }  // namespace am::term

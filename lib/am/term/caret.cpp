@@ -43,7 +43,7 @@ std::string characters(std::string_view text, int begin, int count) {
 // than the output is shortened to the text around the underline.
 struct Excerpt {
   std::string text;
-  int column;  // first character of the underline, from 0
+  int column;  // index of the underline's first character in `text`, from 0
   int length;  // in characters
 };
 
@@ -69,7 +69,7 @@ std::string source_lines(const Span& span, Severity severity, const Style& style
   const std::string number = std::to_string(span.line);
   const int gutter = std::max(kGutter, display_width(number));
   const Excerpt shown = excerpt(span, std::max(30, style.width - gutter - 3));
-  // A character may need two columns of the terminal, or none.
+  // The underline is measured in terminal columns: a character may need two columns, or none.
   const std::string blank = repeat(" ", display_width(characters(shown.text, 0, shown.column)));
   const int marked = display_width(characters(shown.text, shown.column, shown.length));
   return cat(style.paint(Role::kDim, cat(pad_left(number, gutter), " |")), " ", shown.text, "\n",
@@ -77,7 +77,7 @@ std::string source_lines(const Span& span, Severity severity, const Style& style
              style.paint(role_of(severity), repeat("^", std::max(1, marked))), "\n");
 }
 
-// Formats a message; the lines after the first are indented by 6 blanks.
+// Formats a message of several lines; indents the lines after the first by 6 blanks.
 std::string indented(const std::string& text) { return echo_lines(text, 6); }
 
 }  // namespace

@@ -13,12 +13,13 @@
 
 namespace am::term {
 
-// Maximum number of diagnostics that are shown; the others are only counted.
+// Maximum number of diagnostics that render() shows; it only counts the others.
 inline constexpr size_t kMostShown = 100;
 
-// Returns the text of the diagnostics, each with a newline at its end. A diagnostic without a line
-// is printed as `FILE: error[RULE]: ...`, one without a file as `error[RULE]: ...`. Control
-// characters from the file are replaced, and very long lines are shortened.
+// Return the text of one diagnostic, or of the first kMostShown diagnostics and the number of the
+// others. The text ends with a newline. A diagnostic begins with "FILE: error[RULE]" if it has no
+// line number, and with "error[RULE]" if it has no file. Control characters in messages, file names
+// and source lines are replaced, and very long lines are shortened.
 std::string render(const Diagnostic& diagnostic, const Style& style);
 std::string render(const Diagnostics& diagnostics, const Style& style);
 

@@ -12,7 +12,7 @@
 namespace am::term {
 namespace {
 
-// Returns the message, and on a second line the help.
+// Returns the message and, on a second line, the help if there is any.
 std::string full_message(const Diagnostic& item) {
   const std::string message = printable(item.message);
   return item.help.empty() ? message : cat(message, "\nhelp: ", printable(item.help));
@@ -24,8 +24,8 @@ std::string gcc_line(const Span& span, std::string_view severity, std::string_vi
   return cat(place, ": ", severity, ": ", printable(message));
 }
 
-// Returns the text with the escapes of workflow commands. In a property, ':' and ',' are escaped
-// too.
+// Escapes a text for a workflow command of GitHub Actions: '%' and line breaks, and in a property
+// also ':' and ','.
 std::string escaped(std::string_view text, bool property) {
   std::string out;
   for (const char c : text) {
@@ -46,7 +46,7 @@ std::string escaped(std::string_view text, bool property) {
   return out;
 }
 
-// Returns a path as a URI reference: all bytes but unreserved characters and slashes are escaped.
+// Returns a path as a URI reference. Percent-encodes all bytes but unreserved ones and slashes.
 std::string uri_of(std::string_view path) {
   constexpr std::string_view kDigits = "0123456789ABCDEF";
   constexpr std::string_view kPlain = "-._~/";

@@ -1,5 +1,5 @@
-// Formats findings for other programs: editors and compilers' log parsers, GitHub Actions, and
-// tools that read SARIF.
+// Formats findings, the diagnostics of `am-plan check`, for other programs: editors and other
+// programs that parse compiler output, GitHub Actions, and tools that read SARIF.
 //
 //   Diagnostics found;
 //   gcc_text(found);     // for example "plan.toml:5:11: error: tp_size = 3 ... [tp.kv_heads]\n"
@@ -17,23 +17,26 @@
 
 namespace am::term {
 
-// Returns one line per finding in the form of gcc's messages: "FILE:LINE:COLUMN: SEVERITY: MESSAGE
-// [RULE]". The help is a note of its own. A finding about a whole file has no line and no column.
+// Returns a line per finding in the form of gcc's messages: "FILE:LINE:COLUMN: SEVERITY: MESSAGE
+// [RULE]". If the finding has help, a second line with the severity "note" contains the help. The
+// line and column are omitted if the finding is about a whole file; FILE is "am-plan" if the
+// finding is about no file.
 std::string gcc_text(const Diagnostics& found);
 
-// Returns one workflow command of GitHub Actions per finding, which annotates the line in a pull
-// request: "::error file=..,line=..,col=..,endColumn=..,title=RULE::MESSAGE". Help follows the
-// message. Reference: docs.github.com, "Workflow commands for GitHub Actions".
+// Returns one workflow command of GitHub Actions per finding. The command annotates the finding's
+// line in a pull request: "::error file=..,line=..,col=..,endColumn=..,title=RULE::MESSAGE". Help
+// follows the message. Reference: docs.github.com, "Workflow commands for GitHub Actions".
 std::string github_text(const Diagnostics& found);
 
-// A rule as SARIF describes it.
+// The description of a rule in SARIF: its id, a short and a full text.
 struct FindingRule {
   std::string_view id;
   std::string_view summary;
   std::string_view explain;
 };
-// Returns a SARIF 2.1.0 log of one run of am-plan. `rules`: the catalogue; the log names only rules
-// with findings. Columns count Unicode code points.
+// Returns a SARIF 2.1.0 log of one run of am-plan with the findings of all `found`. `rules`
+// describes all rules; the log contains only rules with findings. `version`: version of am-plan.
+// Columns count Unicode code points.
 Json sarif(std::span<const Diagnostics> found, std::span<const FindingRule> rules,
            std::string_view version);
 

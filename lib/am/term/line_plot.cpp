@@ -10,13 +10,14 @@
 namespace am::term {
 namespace {
 
-constexpr int kDotsAcross = 2;  // dots of a braille character
+// A braille character has two columns and four rows of dots.
+constexpr int kDotsAcross = 2;
 constexpr int kDotsDown = 4;
 constexpr int kDigits = 4;
 
 constexpr std::array<Role, 4> kRoles = {Role::kAccent, Role::kWarning, Role::kNote, Role::kHelp};
 
-// Returns the bit of a dot in a braille character.
+// Returns the bit of a dot in a braille character's code; the dot (0, 0) is at the top left.
 unsigned dot_bit(int across, int down) {
   constexpr std::array<std::array<unsigned, 4>, 2> kBits = {
       {{0x01, 0x02, 0x04, 0x40}, {0x08, 0x10, 0x20, 0x80}}};
@@ -29,7 +30,7 @@ std::string braille(unsigned dots) {
           static_cast<char>(0x80 | (code & 0x3FU))};
 }
 
-// Range of a curve's values in one column of dots.
+// Range of a curve's values in one column of dots, or of characters if no dots are drawn.
 struct Span {
   double low = INFINITY, high = -INFINITY;
   bool empty() const { return low > high; }
@@ -46,13 +47,13 @@ std::vector<Span> spans_of(const Curve& curve, const PlotRange& range, int colum
   double last = 0.0;
   for (size_t i = 0; i < std::min(curve.x.size(), curve.y.size()); ++i) {
     if (!std::isfinite(curve.y[i])) {
-      last_column = -1;  // the curve is interrupted
+      last_column = -1;  // no line connects the points before and after this value
       continue;
     }
     const double share = width > 0.0 ? (curve.x[i] - range.x_low) / width : 0.0;
     const int column = std::clamp(static_cast<int>(share * columns), 0, columns - 1);
     spans[static_cast<size_t>(column)].add(curve.y[i]);
-    // Columns between two points show the straight line.
+    // Columns between two points get the values of the straight line from point to point.
     for (int between = last_column + 1; last_column >= 0 && between < column; ++between) {
       const double part = static_cast<double>(between - last_column) / (column - last_column);
       spans[static_cast<size_t>(between)].add(last + part * (curve.y[i] - last));
@@ -97,7 +98,7 @@ class Canvas {
     }
   }
 
-  // Returns the cells of a row as text. If `letters`, draws the letters of curves instead of dots.
+  // Returns the cells of a row as text. If `letters`, draws each curve's letter instead of dots.
   std::string row(int row, const Style& style, bool letters) const {
     std::string out;
     for (int column = 0; column < columns_; ++column) {

@@ -1,5 +1,5 @@
 // Draws curves over a common horizontal axis, with braille dots or, in an ASCII locale, with "*".
-// Several curves without colour are drawn with one letter each.
+// Without colour, each of several curves is drawn with a letter of its own.
 //
 //   4.21 ⡇
 //        ⠘⢄⡀
@@ -19,7 +19,7 @@ namespace am::term {
 struct Curve {
   std::string name;
   std::vector<double> x;  // ascending
-  std::vector<double> y;  // as many as x; values that are not finite are left out
+  std::vector<double> y;  // as many as x; a value that is not finite interrupts the curve
 };
 
 // Smallest and largest coordinates of the points with finite y: the range of a plot's axes.
@@ -31,15 +31,16 @@ struct PlotRange {
   static PlotRange of(std::span<const Curve> curves);
 };
 
-// Draws the curves into one box of `rows` lines that fills the style's width. The vertical axis
-// reaches from the smallest to the largest value. Each column shows the range of the values that
-// fall into it, so that a single peak among a million values stays visible. With several curves a
-// last line names them; they differ by colour or, without colour, by letter.
+// Draws the curves into one plot of `rows` lines that fills the style's width, and a line with the
+// ends of the horizontal axis below. The vertical axis reaches from the smallest to the largest
+// value. Each column shows the range of the values that fall into this column; a single peak among
+// a million values therefore stays visible. The last line names the curves if there are several.
+// The curves differ by colour or, without colour, by letter.
 std::string line_plot(std::span<const Curve> curves, int rows, const Style& style);
 
-// Draws the last `columns` values as one line of blocks or, in an ASCII locale, of other
-// characters, scaled from the smallest to the largest: "▇▅▄▃▂▂▁▁" for example. Values that are not
-// finite are drawn as "!".
+// Draws the last `columns` values in one line, one character per value: for example "█▅▄▃▂▂▁▁", or
+// characters from "_" to "#" in an ASCII locale. The lowest character stands for the smallest of
+// these values, the highest for the largest. Values that are not finite are drawn as "!".
 std::string sparkline(std::span<const double> values, int columns, const Style& style);
 
 }  // namespace am::term

@@ -65,9 +65,9 @@ Lines box_rows(const GridBox& box, const Style& style, int limit) {
   return lines;
 }
 
-// Moves the common first word of the column titles to the box's corner, above the row titles. For
-// example, the titles "shard 0" and "shard 1" become "0" and "1", with "shard" above the row
-// titles.
+// If the column titles agree in all words but the last, moves the common words to the box's corner,
+// above the row titles. For example, the titles "shard 0" and "shard 1" become "0" and "1", with
+// "shard" above the row titles.
 GridBox with_short_titles(GridBox box) {
   if (box.columns.empty()) return box;
   const std::string& first = box.columns.front();
@@ -79,15 +79,16 @@ GridBox with_short_titles(GridBox box) {
   return box;
 }
 
-// Replaces the cells between the first `head` cells and the last cell by one gap.
+// Replaces the cells between the first `head` cells and the last cell by "..", if there are
+// several.
 void leave_out_middle(Lines& cells, size_t head) {
   if (cells.size() <= head + 2) return;
   cells.erase(cells.begin() + static_cast<std::ptrdiff_t>(head), cells.end() - 1);
   cells.insert(cells.end() - 1, "..");
 }
 
-// Returns the text lines of a box, made to fit in the style's width. If necessary, shortens the
-// column titles, then also omits columns.
+// Returns the text lines of a box. If the lines are wider than the style's width, shortens the
+// column titles; if this does not suffice, also omits columns, except the first and the last.
 Lines fitting_rows(const GridBox& box, const Style& style, int row_limit) {
   constexpr int kFrame = 4;
   const auto fits = [&](const Lines& rows) { return widest(rows) + kFrame <= style.width; };

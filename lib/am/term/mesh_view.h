@@ -7,7 +7,7 @@
 //   │ dp 1    2    3 │  │ dp 1   10   11 │
 //   └────────────────┘  └────────────────┘
 //
-// The caller supplies the texts of the cells, so the drawing functions do not depend on mesh types.
+// The caller supplies the cells' texts, so draw_grid() does not depend on the types of meshes.
 #pragma once
 
 #include <span>
@@ -39,8 +39,9 @@ struct GridLimits {
 };
 
 // Draws as many stacks side by side as fit into the style's width, and further stacks below them. A
-// box that is too wide shows the common word of its column titles only once, and if necessary fewer
-// columns. If stacks are omitted, the last line states their number.
+// box that is too wide shows the common words of its column titles only once, above the row titles,
+// and omits columns in the middle if necessary. If stacks are omitted, the last line states their
+// number.
 std::string draw_grid(std::span<const GridStack> stacks, const Style& style,
                       const GridLimits& limits = {});
 

@@ -12,7 +12,7 @@
 namespace am::term {
 namespace {
 
-// Decodes a sequence that utf8_length accepts.
+// Returns the code point of a UTF-8 sequence for which utf8_length() is not 0.
 char32_t decode(std::string_view sequence) {
   const auto lead = static_cast<unsigned char>(sequence[0]);
   if (sequence.size() == 1) return lead;
@@ -89,7 +89,7 @@ std::string printable_lines(std::string_view text, bool paint) {
 std::string shortened(std::string_view text, size_t most) {
   if (text.size() <= most) return std::string(text);
   const size_t head = most - most / 4;
-  // Whether byte i continues a UTF-8 sequence; the text is cut only at the beginning of a sequence.
+  // Whether byte i continues a UTF-8 sequence. The text is cut only at the beginning of a sequence.
   const auto within = [&](size_t i) {
     return (static_cast<unsigned char>(text[i]) & 0xC0U) == 0x80U;
   };

@@ -18,26 +18,26 @@ namespace am::term {
 bool is_control(std::string_view sequence);
 
 // Returns the text as one line: each control character becomes '?', each tab a space. The number of
-// characters is unchanged, so columns of the text match columns of the screen.
+// characters is unchanged, so a character's position in the text stays valid.
 std::string printable(std::string_view text);
 
 // Replaces control characters in a text of several lines by '?'. Keeps newlines, tabs and, if
-// `paint`, the colour sequences of Style::paint().
+// `paint` is true, the colour sequences of Style (paint_length()).
 std::string printable_lines(std::string_view text, bool paint = true);
 
-// shortened() keeps at most `most` bytes of a line. In a longer line, the number of omitted bytes
-// replaces the middle.
+// shortened() returns a line of up to `most` bytes unchanged. In a longer line, it keeps at most
+// `most` bytes and replaces the middle by the number of omitted bytes, as "...[120 bytes]...".
 inline constexpr size_t kLongestEcho = 1000;
 std::string shortened(std::string_view text, size_t most = kLongestEcho);
 
 // Returns printable(shortened(text)), for messages and names on a terminal.
 std::string echo(std::string_view text);
-// Returns a message of several lines, each shortened and made safe by echo(). All lines but the
-// first are indented by `indent` blanks.
+// Applies echo() to each line of a message. Indents all lines but the first by `indent` blanks, and
+// removes empty lines at the end.
 std::string echo_lines(std::string_view text, int indent = 2);
 
-// Returns JSON text with control characters written as \u escapes: it has the same meaning and is
-// safe on a terminal.
+// Returns JSON text with control characters written as \u escapes. The result has the same meaning
+// as `json`, and is safe on a terminal.
 std::string printable_json(std::string_view json);
 
 }  // namespace am::term

@@ -53,8 +53,8 @@ std::vector<Part> distinct_parts(std::span<const RankBox> shards, size_t dims,
   return parts;
 }
 
-// Returns the dims along which a parameter of shape `global` is sharded, i.e. those in which at
-// least one shard is smaller than the parameter.
+// Returns the dims along which a parameter of shape `global` is sharded: the dims in which at least
+// one shard does not cover the whole range.
 std::vector<size_t> cut_dims(const std::vector<Part>& parts, std::span<const int64_t> global) {
   std::vector<size_t> cut;
   for (size_t dim = 0; dim < global.size(); ++dim) {
@@ -73,7 +73,7 @@ std::string dim_name(size_t dim, size_t dims) {
 }
 
 // Draws a matrix that is sharded in both dims as a grid of shards. Returns an empty string if the
-// shards form no grid, or a grid of more than 8 columns.
+// shards do not form a grid, or if the grid has more than 8 columns.
 std::string matrix_box(const std::vector<Part>& parts, const Style& style) {
   std::set<Range> rows, columns;
   for (const Part& part : parts) {

@@ -17,15 +17,17 @@
 
 namespace am::term {
 
+// A rank's shard of a parameter; empty if a size in `shape` is 0.
 struct RankBox {
   int64_t rank = 0;
   Shape offset;
   Shape shape;
 };
 
-// Returns one line per distinct shard, or the box, with all ranks that hold the shard. Ranks
-// without elements come last. Throws Error(kInternal) if an offset or a shape does not have the
-// number of dims of `global`.
+// Returns one line per distinct shard, with all ranks that hold the shard, or the box for a matrix
+// that is cut in both dims. `global`: shape of the parameter. If ranks have empty shards, the last
+// line lists these ranks. Throws Error(kInternal) if an offset or a shape in `shards` does not have
+// the number of dims of `global`.
 std::string shard_map(std::span<const int64_t> global, std::span<const RankBox> shards,
                       const Style& style);
 

@@ -38,7 +38,7 @@ void narrow(std::vector<int>& widths, const std::vector<int>& least, int most) {
   }
 }
 
-// Returns the number of bytes of the first `columns` columns of a text.
+// Returns the number of bytes of the characters in the first `columns` terminal columns of a text.
 size_t bytes_of(std::string_view text, int columns) {
   size_t at = 0;
   while (at < text.size() && display_width(text.substr(0, at)) < columns) {
@@ -80,8 +80,9 @@ void Table::add(std::vector<Cell> cells) {
   rows_.push_back(std::move(cells));
 }
 
-// Returns the smallest width of a column of names, at least that of its title and `least`, in which
-// different names stay different when they are shortened. Examines the first rows of long tables.
+// Returns the smallest width, not less than `least` and the width of the column's title, in which
+// different names in the column stay different after short_name(). Compares only the first 200
+// different names.
 int Table::least_name_width(size_t column, int least, const Style& style) const {
   constexpr size_t kMostNames = 200;
   std::set<std::string_view> names;
@@ -99,9 +100,9 @@ int Table::least_name_width(size_t column, int least, const Style& style) const 
   return width;
 }
 
-// Returns the widths of the first `count` columns. If they need more than `most` columns of the
-// terminal, narrows the widest wrapping columns, first down to their longest word, then further. In
-// a window, also narrows columns of names (Align::kLeft).
+// Returns the widths of the first `count` columns of the table. If the table needs more than `most`
+// columns of the terminal, narrows the widest wrapping columns, first down to their longest word,
+// then down to 10 columns. In a window, also narrows columns of names (Align::kLeft).
 std::vector<int> Table::widths(size_t count, int most, const Style& style) const {
   constexpr int kNarrowest = 10;
   constexpr int kFewLines = 32, kShortName = 24;
@@ -120,8 +121,8 @@ std::vector<int> Table::widths(size_t count, int most, const Style& style) const
   }
   most -= gaps_of(count);
   if (std::accumulate(widths.begin(), widths.end(), 0) <= most) return widths;
-  // Lowers the minimum width of each column i with this alignment to `least(i)`, then narrows all
-  // columns.
+  // Lowers the minimum width of each column i with this alignment to `least(i)`, then narrows the
+  // columns toward their minimums.
   const auto narrow_to = [&](Align align, const auto& least) {
     for (size_t i = 0; i < words.size(); ++i) {
       if (columns_[i].align == align) words[i] = std::min(words[i], least(i));
@@ -134,7 +135,8 @@ std::vector<int> Table::widths(size_t count, int most, const Style& style) const
     return [this, least, &style](size_t i) { return least_name_width(i, least, style); };
   };
   if (style.window) {
-    // Texts are wrapped, but not into many lines while names could be shortened instead.
+    // Wraps texts first, but only down to kFewLines columns; then shortens names, and only then
+    // wraps texts further.
     for (size_t i = 0; i < words.size(); ++i) {
       if (columns_[i].align == Align::kWrap) words[i] = widths[i];
     }
@@ -151,7 +153,7 @@ std::vector<int> Table::widths(size_t count, int most, const Style& style) const
 std::string Table::line(const std::vector<Cell>& cells, const std::vector<int>& widths,
                         const Style& style) const {
   std::string out;
-  int blanks = 0;  // blanks to write before the next text; dropped at the end of the line
+  int blanks = 0;  // blanks to write before the next text; omitted at the end of the line
   for (size_t i = 0; i < cells.size(); ++i) {
     const Cell& cell = cells[i];
     const int padding = widths[i] - display_width(cell.text);
@@ -167,7 +169,7 @@ std::string Table::line(const std::vector<Cell>& cells, const std::vector<int>& 
   return out;
 }
 
-// Returns the text of one row of the table, which has the number of lines of its longest cell.
+// Returns the text of one row of the table. The row has as many lines as its longest cell.
 std::string Table::lines(const std::vector<Cell>& cells, const std::vector<int>& widths,
                          const std::string& margin, const Style& style) const {
   std::vector<std::vector<std::string>> parts;
@@ -193,7 +195,8 @@ std::string Table::lines(const std::vector<Cell>& cells, const std::vector<int>&
   return out;
 }
 
-// Returns the number of columns that fit into the style's window, at least two.
+// Returns the number of the table's columns that fit into the style's width; at least two, or one
+// if the table has only one column.
 size_t Table::fitting_columns(const Style& style, int indent) const {
   size_t count = columns_.size();
   for (; count > 2; --count) {

@@ -1,4 +1,4 @@
-// Text table with aligned columns; widths are counted in terminal columns.
+// Text table with aligned columns. Widths are numbers of terminal columns.
 //
 //   Table table({{"parameter"}, {"shape"}, {"bytes", Align::kRight}});
 //   table.add({"model.norm.weight", "[4096]", "16.00 KiB"});
@@ -13,10 +13,11 @@
 
 namespace am::term {
 
-// Alignment of a column. If the table is wider than the style's width, cells of kWrap, which are
-// left-aligned, are broken between words. If the width is that of a window, cells of kLeft are
-// shortened as names (short_name()) as long as they stay different, and if this does not suffice,
-// the last columns are omitted. A line below the table then names the omitted columns.
+// Alignment of a column. kWrap is left-aligned. If the table is wider than the style's width, the
+// cells of kWrap columns are wrapped between words. In a window (Style::window), the cells of kLeft
+// columns are also shortened by short_name(), as long as different names stay different. If this
+// does not suffice in a window, the last columns are omitted, and a line below the table names
+// them.
 enum class Align { kLeft, kRight, kWrap };
 
 struct Column {
@@ -24,10 +25,11 @@ struct Column {
   Align align = Align::kLeft;
 };
 
-// Returns a name, such as "model.layers.10.mlp.up_proj.weight", in at most `width` columns: its
-// first components are abbreviated to their first letters, "m.l.10.mlp.up_proj.weight", as far as
-// needed, and then its middle is left out. Numbers and the last two components stay as long as
-// possible.
+// Returns a name in at most `width` columns. Abbreviates the components from the left to their
+// first letters until the name fits: "model.layers.10.mlp.up_proj.weight" becomes
+// "m.l.10.mlp.up_proj.weight", for example. Does not abbreviate numbers and the last two
+// components. If the name is still too wide, replaces its middle by "…", or by "~" in an ASCII
+// locale.
 std::string short_name(std::string_view name, int width, const Style& style);
 
 // Text and role of a cell. Table::add() replaces control characters in the text; the role sets the
@@ -52,9 +54,9 @@ class Table {
   void add_rule() { rows_.emplace_back(); }
   bool empty() const { return rows_.empty(); }
 
-  // Returns titles, a horizontal line, and the rows, with two blanks between columns and none at
-  // line ends. If all titles are empty, returns only the rows. Every line starts with `indent`
-  // blanks and ends with a newline.
+  // Returns titles, a horizontal line, and the rows, with two blanks between columns and without
+  // blanks at line ends. If all titles are empty, returns only the rows. Every line starts with
+  // `indent` blanks and ends with a newline.
   std::string text(const Style& style, int indent = 0) const;
 
  private:

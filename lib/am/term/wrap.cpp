@@ -8,8 +8,8 @@ namespace am::term {
 
 namespace {
 
-// Returns the position after the last punctuation mark within the first `width` characters of a
-// word, or the word's size if they contain no mark.
+// Returns the position after the last punctuation mark in the first `width` bytes of a word.
+// Returns the word's size if these bytes contain no punctuation mark.
 size_t break_at(std::string_view word, int width) {
   const size_t mark = word.find_last_of(".,_-/:", static_cast<size_t>(std::max(1, width)) - 1);
   return mark == std::string_view::npos || mark + 1 == word.size() ? word.size() : mark + 1;

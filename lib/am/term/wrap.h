@@ -11,18 +11,18 @@
 
 namespace am::term {
 
-// Returns lines of at most `width` columns. A word longer than `width` gets its own line. If
-// `breaks_words`, such a word is split after punctuation marks instead, for example into
-// "model.layers.*." and "mlp.up_proj". Colour sequences do not count.
+// Returns lines of at most `width` columns. A word wider than `width` is the exception: it gets a
+// line of its own. If `breaks_words` is true, wide words are split after punctuation marks where
+// possible, for example into "model.layers.*." and "mlp.up_proj". Colour sequences do not count.
 std::vector<std::string> wrap(std::string_view text, int width, bool breaks_words = false);
 
-// Wraps each line of `text` that is wider than style.width. The continuation lines are indented by
-// `hang` blanks more than the line itself, whose leading blanks are kept. `breaks_words`: as for
+// Wraps each line of `text` that is wider than style.width, and keeps the line's leading blanks.
+// The continuation lines are indented by `hang` blanks more than the line. `breaks_words`: as for
 // wrap().
 std::string fold(std::string_view text, const Style& style, int hang = 2,
                  bool breaks_words = false);
 
-// Returns `left` with `text` to the right of it, wrapped in a column of its own.
+// Returns `left`, and to its right `text` in the colour of `role`, wrapped in a column of its own.
 std::string beside(std::string_view left, std::string_view text, const Style& style,
                    Role role = Role::kPlain);
 

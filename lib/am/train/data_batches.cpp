@@ -83,7 +83,7 @@ MicroBatch DataBatches::read(int64_t step, int64_t micro_batch) {
   }
   tensors.labels_BT = labels_on_device(batch);
   if (plan_.data.has_documents()) {
-    // For GPUs the decoder needs positions on the host, to find where documents begin.
+    // For a GPU, positions stay on the host: the decoder reads from them where documents begin.
     const at::Tensor positions = on_host(batch.positions, batch);
     tensors.positions_BT = device_.is_cuda() ? positions : positions.to(device_);
   }

@@ -18,29 +18,29 @@ namespace am::train {
 class DataBatches : public BatchSource {
  public:
   // `plan.train.global_batch_size` must be set (with_batch in resume.h), and `plan` must outlive
-  // this object. Step `first_step` begins with the sequence of index `first_sample` in the reader's
-  // order. Token ids must be below `vocabulary`.
+  // this object. `first_sample` is the index, in the reader's order, of the first sequence of step
+  // `first_step`. Token ids must be below `vocabulary`.
   DataBatches(const config::Plan& plan, std::unique_ptr<data::BatchReader> reader,
               const runtime::DeviceMesh& mesh, int64_t first_step, int64_t first_sample,
               int64_t vocabulary);
 
-  // Returns this rank's micro-batch, with ids and labels on its device. For a GPU, checks both on
-  // the host, copies them asynchronously from pinned memory, and reads the next micro-batch in the
-  // background; throws Error(kUsage) for an id or label outside the vocabulary. (On the CPU, the
-  // model checks them.)
+  // Returns this rank's micro-batch, with ids and labels on its device. For a GPU, checks ids and
+  // labels on the host, copies them asynchronously from pinned memory, and reads the next
+  // micro-batch in the background. Throws Error(kUsage) for an id or label outside the vocabulary;
+  // on the CPU, the model makes this check instead.
   MicroBatch read(int64_t step, int64_t micro_batch) override;
 
   int64_t labels(int64_t step) override;
   // Returns the seconds for which read() has waited for data since the last call of take_wait().
   double take_wait() { return std::exchange(waited_, 0.0); }
 
-  // Returns the number of epochs of each source that the steps before `step` have read, including
+  // Returns how many epochs of each data source the steps before `step` have read, including
   // fractions of an epoch; empty for plans without train.epochs and data.source.
   std::vector<double> epochs(int64_t step) const;
   // Returns the index of the first sequence of `step` in the reader's order.
   int64_t samples_before(int64_t step) const;
-  // Returns the number of samples that the steps before `step` have read. Rows beyond the end of
-  // the data do not count.
+  // Returns the number of samples that all steps before `step`, including those of earlier jobs,
+  // have read. Rows of a batch beyond the end of the data do not count.
   int64_t samples_read(int64_t step) const;
   // Whether `step` begins beyond the end of the data.
   bool is_beyond_end(int64_t step) const;
@@ -53,8 +53,8 @@ class DataBatches : public BatchSource {
   };
 
   data::Batch read_host(Place place) const;
-  // Returns the batch of a step and micro-batch (`place`), which may have been read ahead, and
-  // starts to read the next batch in the background.
+  // Returns the micro-batch at `place`, and starts to read the next micro-batch in the background.
+  // Does not read a micro-batch again that was read in the background.
   data::Batch read_and_go_ahead(Place place);
   at::Tensor on_host(const std::vector<int64_t>& values, const data::Batch& batch) const;
   at::Tensor ids_on_device(const data::Batch& batch) const;
@@ -67,8 +67,8 @@ class DataBatches : public BatchSource {
   int64_t first_step_;
   int64_t first_sample_;
   int64_t vocabulary_;
-  int64_t micro_batches_;  // number of micro-batches of this rank per step
-  std::optional<Place> ahead_of_;
+  int64_t micro_batches_;          // number of micro-batches of this rank per step
+  std::optional<Place> ahead_of_;  // place of the micro-batch in `ahead_`
   std::future<data::Batch> ahead_;
   double waited_ = 0.0;  // seconds
 };

@@ -21,7 +21,7 @@ namespace am::train {
 
 namespace {
 
-// Provides micro-batches of the plan's sizes on the meta device.
+// Provides meta tensors with the shapes of the plan's micro-batches.
 class MetaBatches : public BatchSource {
  public:
   explicit MetaBatches(const config::Plan& plan) : plan_(plan) {}
@@ -41,7 +41,7 @@ class MetaBatches : public BatchSource {
   const config::Plan& plan_;
 };
 
-// Records the bytes of the tensors that exist at the end of each phase.
+// Records the bytes of the tensors that exist at the end of each phase of a step.
 class PhaseMemories : public StepObserver {
  public:
   PhaseMemories(const tensor::MemoryMeter& meter, std::vector<PhaseMemory>& phases)
@@ -54,8 +54,8 @@ class PhaseMemories : public StepObserver {
   std::vector<PhaseMemory>& phases_;
 };
 
-// Returns the plan with a global batch of `rounds` micro-batches per data-parallel rank; if the
-// plan has a pipeline, of `rounds` runs of its schedule.
+// Returns the plan with a global batch of `rounds` rounds. A round is one micro-batch on each
+// data-parallel rank or, with a pipeline, one run of the schedule.
 config::Plan with_rounds(const config::Plan& plan, const config::BatchShape& batch,
                          int64_t rounds) {
   config::Plan shorter = plan;
@@ -72,9 +72,9 @@ int64_t continued(int64_t value, int64_t before, int64_t times) {
   return fits ? sum : std::numeric_limits<int64_t>::max();
 }
 
-// Adds the messages of `times` more rounds (micro-batches, or runs of the pipeline's schedule) to
-// `all`. Each round sends the difference between `all` and `fewer`, the counts of a step with one
-// round fewer than `all`.
+// Adds the messages of `times` more rounds to `all`, the counts of a step. `fewer` contains the
+// counts of a step with one round fewer, so the difference between `all` and `fewer` is the
+// messages of one round.
 void continue_rounds(std::vector<CollectiveCount>& all, const std::vector<CollectiveCount>& fewer,
                      int64_t times) {
   for (CollectiveCount& each : all) {
@@ -122,8 +122,8 @@ DryRun dry_run(const job::Job& job, int64_t rank, int64_t walked) {
   const config::BatchShape batch = config::batch_shape(plan, job.layout.mesh.sizes().dp());
   const int64_t rounds = std::max<int64_t>(1, batch.micro_batches / batch.in_round);
   const int64_t taken = std::min(rounds, std::max(walked, kWalkedRounds));
-  // Runs earlier steps first, so that the reported step begins with the memory that a step leaves
-  // allocated.
+  // Runs one or two other steps first, because the reported step must begin with the tensors that
+  // the step before leaves allocated.
   take_step(with_rounds(plan, batch, taken), 0);
   std::vector<CollectiveCount> fewer;
   if (taken < rounds) {

@@ -11,8 +11,8 @@ namespace am::train {
 
 namespace {
 
-// Returns the names of the routing biases, each with the index of its layer among the layers that
-// have experts.
+// Returns the names of the routing biases. Each name maps to the index of the bias's layer among
+// the layers with experts.
 std::map<std::string, int64_t, std::less<>> correction_biases(const model::Inventory& inventory) {
   std::map<int, int64_t> number_of_layer;
   std::map<std::string, int64_t, std::less<>> biases;
@@ -40,7 +40,7 @@ void move_correction_biases(parallel::ParallelModel& model, std::span<const doub
     const std::span<const double> of_layer = counts.subspan(first, static_cast<size_t>(experts));
     const at::Tensor taken_E = at::tensor(at::ArrayRef<double>(of_layer.data(), of_layer.size()));
     const at::Tensor step_E = (taken_E.mean() - taken_E).sign_().mul_(rate);
-    at::Tensor step = step_E.view(owned.shape);  // [E] or [1, E]
+    at::Tensor step = step_E.view(owned.shape);  // [E] or [1, E] for E experts
     for (size_t dim = 0; dim < owned.shape.size(); ++dim) {
       step = step.narrow(static_cast<int64_t>(dim), owned.box.offset[dim], owned.box.shape[dim]);
     }

@@ -9,9 +9,11 @@
 
 namespace am::train {
 
-// Updates this rank's part of each layer's routing biases: b_i += rate * sign(mean - c_i). `counts`
-// has the number of tokens of the global batch that were routed to each expert, for all layers with
-// experts in order. A layer without routed tokens is unchanged.
+// Updates this rank's part of each layer's routing biases: b_i += rate * sign(mean - c_i), with the
+// bias b_i of expert i, the count c_i of tokens that were routed to expert i, and the mean of the
+// layer's counts. `counts` contains the counts over the global batch: first the counts of the first
+// layer with experts, then those of the second, and so on. A layer without routed tokens is
+// unchanged.
 void move_correction_biases(parallel::ParallelModel& model, std::span<const double> counts,
                             double rate);
 

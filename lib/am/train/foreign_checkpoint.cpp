@@ -28,8 +28,8 @@ namespace {
 using stored::StoredTensor;
 using stored::TensorSource;
 
-// Source of the optimizer states of one kind, for example exp_avg. Each state has the name of its
-// parameter, so that stored::HubNames finds states in the same way as weights.
+// A view of the optimizer states of one kind in a source, for example of all exp_avg. The view
+// names each state like its parameter, so stored::HubNames finds states in the same way as weights.
 class StatesOfKind : public TensorSource {
  public:
   StatesOfKind(const TensorSource& source, const std::string& kind) : source_(source), kind_(kind) {
@@ -64,8 +64,8 @@ class StatesOfKind : public TensorSource {
   std::vector<StoredTensor> tensors_, none_;
 };
 
-// Returns the number of the optimizer's updates; nullopt if it is not stored. Throws Error(kFormat)
-// if it differs between parameters.
+// Returns the number of updates that the optimizer has made; nullopt if this number is not stored.
+// Throws Error(kFormat) if the number differs between parameters.
 std::optional<int64_t> common_updates(const TensorSource& source,
                                       const std::vector<frameworks::SettingsGroup>& groups) {
   std::map<std::string, const formats::Settings*, std::less<>> settings;
@@ -95,8 +95,8 @@ std::optional<int64_t> common_updates(const TensorSource& source,
   return static_cast<int64_t>(*common);
 }
 
-// Whether the optimizer's updates depend on the number of earlier updates, as Adam's do through the
-// bias correction.
+// Whether the optimizer's updates depend on the number of earlier updates, as in Adam through its
+// bias correction. True if there are states with the name exp_avg_sq.
 bool counts_updates(const TensorSource& source) {
   const auto& states = source.optimizer_tensors();
   return std::any_of(states.begin(), states.end(), [](const StoredTensor& tensor) {
@@ -104,8 +104,8 @@ bool counts_updates(const TensorSource& source) {
   });
 }
 
-// Returns the settings of the group with the most parameters, under the plan's keys. The weight
-// decay is the largest of all groups.
+// Returns the settings of the optimizer's group with the most parameters, under the plan's keys.
+// The weight decay is the largest of all groups.
 Json facts_of(const std::vector<frameworks::SettingsGroup>& groups) {
   Json facts = Json::object();
   const auto largest = std::max_element(
@@ -120,7 +120,7 @@ Json facts_of(const std::vector<frameworks::SettingsGroup>& groups) {
   const formats::SettingValue* betas = formats::find_setting(settings, "betas");
   const auto* values = betas == nullptr ? nullptr : std::get_if<std::vector<double>>(betas);
   if (values != nullptr) facts["optimizer.betas"] = *values;
-  std::optional<double> decay;  // the largest of all groups
+  std::optional<double> decay;
   for (const auto& group : groups) {
     const auto own = formats::number_setting(group.settings, "weight_decay");
     if (own) decay = std::max(decay.value_or(*own), *own);

@@ -8,8 +8,9 @@
 
 namespace am::train {
 
-// Returns the job's identity, the same on all ranks: an id, and the ids of all launchers. `own` is
-// the id that this rank's launcher generated; empty if am-run did not start the rank. Collective.
+// Returns the job's identity: the job's id, and the ids of all launchers. All ranks return equal
+// identities. `own` is the id that this rank's launcher generated; empty if am-run did not start
+// this rank. Collective.
 run_folder::JobIdentity agree_on_job(const runtime::World& world, const std::string& own);
 
 }  // namespace am::train

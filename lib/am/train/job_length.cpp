@@ -14,7 +14,7 @@ config::Plan with_length(config::Plan plan, const ResumePoint& begin,
   config::TrainSection& train = plan.train;
   const int64_t batch = train.global_batch_size;
   const int64_t before = first_sample(begin, plan);
-  std::vector<int64_t> ends;  // steps at which the job may end
+  std::vector<int64_t> ends;  // for each limit, the step at which it ends the job
   if (plan.max_steps_apply()) ends.push_back(train.max_steps);
   if (train.max_tokens > 0) {
     const int64_t sequences = train.max_tokens / train.seq_len - before;

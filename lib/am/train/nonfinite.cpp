@@ -36,7 +36,8 @@ std::optional<optim::GradScaler> make_scaler(const config::Plan& plan) {
 
 // Returns the name of this rank's first parameter with a non-finite value; empty if all values are
 // finite. With `trained_alone`, checks only trainable parameters. of_group(g) returns the values of
-// ParamGroup g: a flat tensor with the group's layout, or the magnitudes of a quantized group.
+// ParamGroup g that are checked: the group's parameters or gradients as one flat tensor, or the
+// magnitudes of a quantized group (ParamGroup::magnitudes()).
 template <typename OfGroup>
 std::string first_broken(ParallelModel& model, bool trained_alone, const OfGroup& of_group) {
   const auto& groups = model.groups();
@@ -68,12 +69,15 @@ std::string first_broken_state(const ParallelModel& model, const optim::Optimize
   return {};
 }
 
-// The reports of all ranks on parameters with values that are not finite.
+// The reports of all ranks. A rank reports "loss", or the name of a parameter whose value, gradient
+// or optimizer state is not finite.
 struct Broken {
-  std::string first;           // the first reported parameter in the model's order
-  std::vector<int64_t> ranks;  // ranks that reported a parameter
+  std::string first;           // the first reported parameter in the model's order; may be empty
+  std::vector<int64_t> ranks;  // ranks with a report
 };
 
+// Gathers the reports of all ranks. `mine`: this rank's report; empty if its values are finite.
+// Collective.
 Broken gather(const ParallelModel& model, const std::string& mine) {
   const std::vector<std::string> names = model.mesh().group("world").all_gather_text(mine);
   Broken broken;
@@ -93,10 +97,10 @@ std::string value_text(double value) {
   return std::isnan(value) ? "nan" : value > 0 ? "inf" : "-inf";
 }
 
-// The position of an FSDP unit's output in the forward pass of a step, over all stages.
+// Identifies the output of an FSDP unit in the forward pass of one micro-batch.
 struct OutputPlace {
   int64_t micro_batch = 0;
-  int64_t unit = 0;  // index of the unit in the forward pass
+  int64_t unit = 0;  // index in the forward pass of the full model (UnitOutput::place)
   int64_t stage = 0;
   std::string name;
 

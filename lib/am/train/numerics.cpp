@@ -13,7 +13,7 @@ void set_numerics(const config::TrainSection& train) {
   // cuBLAS requires this variable for deterministic products on several streams.
   ::setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   context.setDeterministicAlgorithms(true, /*warn_only=*/false);
-  // With deterministic algorithms, PyTorch fills each new tensor by default. This costs time and is
+  // PyTorch's deterministic mode fills uninitialised tensors by default. The fill costs time and is
   // not needed, because automesh reads no uninitialised memory.
   context.setDeterministicFillUninitializedMemory(false);
 }

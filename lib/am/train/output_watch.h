@@ -21,14 +21,14 @@ struct UnitOutput {
   int64_t call = 0;      // index of the micro-batch: number of earlier forward passes since begin()
   int64_t place = 0;     // index of the use in the forward of the full model, over all stages
   bool is_head = false;  // whether the output is the logits
-  // The unit's name, or the final norm's for the root unit; with " (head)" for a tied head in the
-  // embedding's unit.
+  // The unit's name; for the root unit, the final norm's module name. For a tied head, which
+  // belongs to the embedding's unit, " (head)" follows the name.
   std::string name;
   at::Tensor output;  // this rank's part of the output
 };
 
-// Calls `visit` for the output of each FSDP unit while the object exists. Hooks that the strategy
-// has set before are still called.
+// Calls `visit` for the output of each FSDP unit while the object exists. Also calls the hooks that
+// the strategy set earlier.
 class OutputWatch : public nn::UnitHooks {
  public:
   using Visit = std::function<void(const UnitOutput&)>;
@@ -39,14 +39,14 @@ class OutputWatch : public nn::UnitHooks {
   OutputWatch(const OutputWatch&) = delete;
   OutputWatch& operator=(const OutputWatch&) = delete;
 
-  // Resets UnitOutput::call to 0.
+  // Restarts UnitOutput::call at 0.
   void begin();
   void before_unit(size_t use, std::span<at::Tensor> inputs) override;
   void after_unit(size_t use, std::span<at::Tensor> outputs) override;
 
  private:
   parallel::StageModel& stage_;
-  nn::UnitHooks* inner_;
+  nn::UnitHooks* inner_;  // the strategy's hooks; may be null
   Visit visit_;
   std::vector<int64_t> calls_;  // number of forward passes of each use since begin()
 };

@@ -51,10 +51,12 @@ std::vector<ReplicatedPart> parts_of(parallel::ParallelModel& model,
   return parts;
 }
 
-// ReplicatedPart::place -> hash of the values -> ranks that sent this pair.
+// Key: ReplicatedPart::place, or the chained hash of several places. Inner key: hash of the values.
+// Value: the ranks that sent this pair of hashes.
 using Copies = std::map<uint64_t, std::map<uint64_t, std::vector<int64_t>>>;
 
-// Gathers the pairs [place, hash] of all ranks. Collective.
+// Gathers the pairs [place, hash of the values] of all ranks. `mine`: this rank's pairs.
+// Collective.
 Copies gather_copies(const parallel::ParallelModel& model, const Json& mine) {
   Copies copies;
   int64_t rank = 0;
@@ -85,7 +87,7 @@ std::vector<int64_t> minority(const Copies::mapped_type& hashes) {
 void require_equal_replicas(parallel::ParallelModel& model, const optim::Optimizer& optimizer,
                             int64_t step) {
   const std::vector<ReplicatedPart> parts = parts_of(model, optimizer);
-  // All parts with the same holders are first compared as one.
+  // Parts with the same holders are first compared together, by one chained hash of their values.
   std::map<std::string, std::pair<uint64_t, uint64_t>> sums;
   for (const ReplicatedPart& part : parts) {
     auto& [place, values] = sums[part.holders];
@@ -97,14 +99,14 @@ void require_equal_replicas(parallel::ParallelModel& model, const optim::Optimiz
   const Copies first = gather_copies(model, mine);
   const auto differs = [](const Copies::value_type& each) { return each.second.size() > 1; };
   if (std::none_of(first.begin(), first.end(), differs)) return;
-  // Ranks whose parts differ send a hash of each of these parts.
+  // If the chained hashes of a set of holders differ, these ranks send the hashes of each part.
   Json each = Json::array();
   for (const ReplicatedPart& part : parts) {
     if (first.at(sums.at(part.holders).first).size() > 1) each.push_back({part.place, part.values});
   }
   const Copies copies = gather_copies(model, each);
-  // This rank's first tensor whose copies differ. The error reports the tensor of the lowest rank
-  // that has one.
+  // Name of this rank's first tensor whose replicas differ, and the ranks that minority() returns.
+  // The error reports the tensor that the lowest rank has found.
   Json name;
   for (const ReplicatedPart& part : parts) {
     const auto found = copies.find(part.place);

@@ -40,7 +40,7 @@ struct Choice {
   std::vector<std::string> notes;
 };
 
-// Returns Choice::info of a folder.
+// Returns the text for Choice::info. `foreign`: whether another program wrote the checkpoint.
 std::string info_text(const fs::path& folder, bool foreign) {
   return foreign ? run_folder::to_json_text(describe_foreign(folder))
                  : read_file(folder / run_folder::kInfoFile);
@@ -83,8 +83,8 @@ Choice choice_from(const std::string& bytes) {
           json["foreign"].get<bool>(), json["notes"].get<std::vector<std::string>>()};
 }
 
-// Returns the reason why this rank does not see the checkpoint that rank 0 has read; empty if the
-// rank sees it.
+// Returns the reason why this rank does not see the checkpoint that rank 0 has read. Returns an
+// empty string if this rank sees the checkpoint.
 std::string why_not_seen(const Choice& choice) {
   std::string reason;
   // Tries several times, because a network file system may show a new file to other machines late.
@@ -101,8 +101,8 @@ std::string why_not_seen(const Choice& choice) {
   return reason;
 }
 
-// Throws Error(kPlan) with the first text in `verdicts` that is not empty. verdicts[r] is rank r's
-// error, and empty without an error. All ranks must pass equal vectors.
+// Throws Error(kPlan) with the first text in `verdicts` that is not empty. verdicts[r] is the error
+// of rank r, or empty if rank r has no error. All ranks must pass equal vectors.
 void throw_first(const std::vector<std::string>& verdicts, const std::string& what,
                  const std::string& help) {
   for (size_t rank = 0; rank < verdicts.size(); ++rank) {
@@ -111,6 +111,8 @@ void throw_first(const std::vector<std::string>& verdicts, const std::string& wh
   }
 }
 
+// Returns the integer that the checkpoint's facts store under `key`; `otherwise` if they store no
+// valid value.
 int64_t stored_number(const ResumePoint& begin, const char* key, int64_t otherwise) {
   if (!begin.info.facts.is_object()) return otherwise;
   const auto found = begin.info.facts.find(key);
@@ -186,8 +188,8 @@ void agree_on_facts(const Json& facts, const runtime::World& world) {
 
 namespace {
 
-// If the only change of the data since the checkpoint is that tokens were added at the end, returns
-// a description of this change; otherwise an empty text.
+// If the data are a single source whose only change since the checkpoint is that tokens were added
+// at the end, returns a description of this change. Otherwise returns an empty string.
 std::string growth(const Json& there, const data::BatchReader& reader) {
   const auto tokens = there.find("data.tokens"), fingerprint = there.find("data.fingerprint");
   if (tokens == there.end() || fingerprint == there.end() || reader.sources().size() > 1) return {};
@@ -234,8 +236,8 @@ int64_t first_sample(const ResumePoint& begin, const config::Plan& plan) {
   const int64_t samples = begin.info.samples.value_or(begin.info.step * train.global_batch_size);
   const int64_t length = stored_number(begin, "train.seq_len", train.seq_len);
   if (length == train.seq_len || plan.data.has_examples()) return samples;
-  // The sequence length has changed: training continues with the first sequence that begins after
-  // all tokens read so far.
+  // The sequence length has changed. Training continues with the first sequence that begins after
+  // all tokens that earlier jobs have read.
   return samples / train.seq_len * length +
          ceil_div(samples % train.seq_len * length, train.seq_len);
 }

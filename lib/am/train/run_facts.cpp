@@ -23,8 +23,8 @@ struct Rule {
 };
 
 // Effect of a difference in one of the plan's keys when a job resumes: not compared (kNone), logged
-// (kNoted), or an error (kBreaks). A key without a rule is kBreaks, so that a new key is not
-// overlooked.
+// (kNoted), or an error (kBreaks). A key for which neither the key nor its section has a rule is
+// kBreaks, so that new keys are compared.
 constexpr std::array kRules = {
     Rule{"model.path", Part::kNone},  // the model's config.json is compared instead
     Rule{"model.weights", Part::kNoted},
@@ -76,8 +76,9 @@ Part part_of(std::string_view key) {
   return rule != kRules.end() ? rule->part : Part::kBreaks;
 }
 
-// Replaces paths by their last components, because data and weights may have moved to another
-// folder. `value`: a path, a table with a path under the key "path", or an array of these.
+// Returns `value` with each path replaced by its last component, because data and weights may have
+// moved to another folder. `value`: a path, a table with a path under the key "path", or an array
+// of paths and tables.
 Json without_folders(const Json& value) {
   if (value.is_array()) {
     Json names = Json::array();
@@ -94,14 +95,15 @@ Json without_folders(const Json& value) {
   return path.filename().string();
 }
 
+// Returns a text with one digit per layer: 1 if the layer's element is true, otherwise 0.
 Json layer_kinds(const std::vector<bool>& layers) {
   std::string text;
   for (const bool layer : layers) text += layer ? '1' : '0';
   return text;
 }
 
-// Adds facts under names that begin with `prefix`. An absent optional becomes null, so that a run
-// that has the value differs from a run without.
+// Adds facts under names that begin with `prefix`. An empty optional becomes null. A run in which
+// the optional is set therefore differs from a run in which it is empty.
 class Facts {
  public:
   Facts(std::string prefix, Json& facts) : prefix_(std::move(prefix)), facts_(facts) {}
@@ -167,8 +169,8 @@ void add_experts(const std::optional<model::MoeConfig>& given, Json& facts) {
   add("layers", layer_kinds(moe.layers));
 }
 
-// Adds every field from which the layers are built (run_facts_test.cpp changes each key of a
-// config.json in turn).
+// Adds every field from which the layers are built. run_facts_test.cpp verifies that no field is
+// missing: it changes each key of a config.json in turn.
 void add_model(const model::ModelConfig& config, Json& facts) {
   Facts add("config.", facts);
   add("model_type", config.model_type);
@@ -215,7 +217,8 @@ void add_model(const model::ModelConfig& config, Json& facts) {
   add("sliding_window", config.sliding_window.value_or(0));
   add("window_first_layer", config.window_first_layer);
   add("window_layers", layer_kinds(config.window_layers));
-  // Learned positions are parameters; a rotary embedding has no largest position.
+  // max_position_embeddings changes the model only if positions are learned, because it is then a
+  // parameter's size.
   if (!model::family_of(config).names.positions.empty()) {
     add("max_position_embeddings", config.max_position_embeddings);
   }
@@ -237,8 +240,8 @@ Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
     const bool path = field.is_path != nullptr && !value.is_null();
     facts[field.name()] = path ? without_folders(value) : value;
   }
-  // Adds max_steps if the end of the schedule follows from it, because another value then changes
-  // the learning rates. A wsd schedule always ends at max_steps.
+  // Adds max_steps if the schedule ends at max_steps, because another value then changes the
+  // learning rates. A wsd schedule always ends at max_steps.
   const auto& scheduler = plan.scheduler;
   if ((scheduler.name == "cosine" || scheduler.name == "linear") && scheduler.decay_steps == 0) {
     facts["scheduler.decay_steps"] = plan.train.max_steps;

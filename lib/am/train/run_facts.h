@@ -1,11 +1,11 @@
 // Collects the facts that identify a run: model, data, batch, seeds and optimizer. A checkpoint
-// stores them, so that a job that resumes continues the same run or reports the differences.
+// stores these facts. A job that resumes compares them with its own, and reports differences.
 //
 //   const Json here = run_facts(plan, config, reader);
 //   for (const auto& d : differences(info.facts, here)) std::cerr << d.text() << "\n";
 //
-// Layout, precision of the computation, number of steps, checkpoints and metrics do not identify a
-// run.
+// A run's facts do not include layout, precision of the computation, checkpoints and metrics. They
+// include the number of steps only if the learning-rate schedule depends on it.
 #pragma once
 
 #include <string>
@@ -18,10 +18,10 @@
 
 namespace am::train {
 
-// Returns an object with the plan's keys that are compared, under their names (for example
-// "train.seq_len"), the fields of `config` with the prefix "config.", and, unless the data are
-// synthetic, "data.tokens" and "data.fingerprint". `plan.train.global_batch_size` must be set
-// (with_batch in resume.h).
+// Returns a JSON object with three kinds of facts: the plan's keys that are compared, under their
+// names (for example "train.seq_len"); the fields of `config`, with the prefix "config."; and,
+// unless the data are synthetic, "data.tokens" and "data.fingerprint".
+// `plan.train.global_batch_size` must be set (with_batch in resume.h).
 Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
                const data::BatchReader& reader);
 
@@ -29,17 +29,18 @@ struct FactDifference {
   std::string key;
   Json there;  // value in the checkpoint
   Json here;   // value in this job
-  // Whether the difference means that training would not continue the same run. False for settings
-  // that users may change during a run, for example the learning rate, its schedule, weight decay
-  // and gradient clipping.
+  // True if training with this difference would not continue the same run. False for settings that
+  // users may change during a run, for example the learning rate, its schedule, weight decay and
+  // gradient clipping.
   bool breaks = false;
 
   // Returns a description for the user, for example "train.seed: 0 there, 7 here".
   std::string text() const;
 };
 
-// Returns the differences in the order of `here`. Ignores facts that only one of the two objects
-// has, because an older am-run may not have stored them.
+// Returns the differences in the order of `here`. `there`: the checkpoint's facts; `here`: this
+// job's facts. Ignores facts that are missing in one of the two objects, because an older am-run
+// may not have stored them.
 std::vector<FactDifference> differences(const Json& there, const Json& here);
 
 }  // namespace am::train

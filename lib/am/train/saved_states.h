@@ -11,14 +11,14 @@
 
 namespace am::train {
 
-// Returns views into the optimizer's states, with the names that PyTorch's flattened optimizer
-// state has.
+// Returns views into the optimizer's states. Their names are those of PyTorch's flattened optimizer
+// state dict, for example "optim.state.model.norm.weight.exp_avg".
 std::vector<checkpoint::StateTensor> saved_states(const optim::Optimizer& optimizer,
                                                   const parallel::ParallelModel& model);
 
 // Throws Error(kFormat) if a checkpoint lacks one of the states, for example because the parameter
-// was frozen. With zeros for missing moments, Adam's first updates would be three times too large,
-// because the bias correction uses the resumed step number.
+// was frozen. Missing moments must not be replaced by zeros: Adam's first updates would be about
+// three times too large, because the bias correction uses the resumed step number.
 void require_states(const stored::TensorSource& source,
                     const std::vector<checkpoint::StateTensor>& states);
 

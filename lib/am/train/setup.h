@@ -18,11 +18,12 @@ struct BatchSizes {
   int64_t micro_batches = 1;  // number of micro-batches per rank and step
 };
 
-// Returns the batch sizes of a plan that passed the rule batch.divide.
+// Returns the batch sizes for a mesh of these sizes. The plan must have passed the rule
+// batch.divide of plan checking.
 BatchSizes batch_sizes(const config::Plan& plan, const mesh::MeshSizes& sizes);
 
-// Returns the flat gradient tensor of each ParamGroup of the model. The tensors are defined after
-// backward.
+// Returns the flat gradient tensor of each ParamGroup of the model (ParamGroup::flat_grad). The
+// tensors of groups with trainable parameters are defined after backward.
 std::vector<at::Tensor> trained_gradients(const parallel::ParallelModel& model);
 
 }  // namespace am::train

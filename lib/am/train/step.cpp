@@ -64,16 +64,16 @@ StepNumbers Step::backward(BatchSource& batches, int64_t step, double loss_scale
   return numbers;
 }
 
-// Returns the factor of each sequence's auxiliary loss. It averages over the sequences of the
-// global batch, as the loss is averaged over the labels.
+// Returns the factor of each sequence's auxiliary loss. With this factor, the sum over all
+// sequences is the mean over the global batch, multiplied by experts.coefficient.
 double Step::balance_factor() const {
   return plan_.experts.coefficient / static_cast<double>(sizes_.global_batch);
 }
 
-// Exchanges the step's numbers, including the tokens per expert, by one all-reduce that sums over
-// all ranks. The maximum of the ranks' memory peaks is found with the same message, in which each
-// rank has separate elements for its peaks: 8 bytes per rank, 16 on GPUs (256 KiB for 16,384
-// ranks). With tree algorithms this costs less than a second message.
+// Exchanges the step's numbers, including the tokens per expert, by one all-reduce that sums a
+// message over all ranks. The message has separate elements for the memory peaks of each rank, from
+// which every rank computes the maximum: 8 bytes per rank, or 16 on GPUs (256 KiB for 16,384
+// ranks). With tree algorithms, the longer message costs less than a second all-reduce.
 StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   const runtime::TraceRange range([] { return "loss and gradient norm"; });
   const runtime::DeviceMesh& mesh = model_.mesh();
@@ -97,7 +97,7 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   if (reserves) values[reserved + mesh.rank()] = static_cast<double>(mine.peak_reserved_bytes);
   std::copy(taken.begin(), taken.end(), values + counts);
   message = nn::fused::uploaded(message, mesh.device());
-  // All ranks of a tp group have the same loss, so only the first of them adds it.
+  // All ranks of a tp group have the same loss, so only the first rank of the group adds the loss.
   if (mesh.group("tp").index() == 0) message.narrow(0, kLoss, 1).copy_(own_loss_sum);
   if (const at::Tensor own = model_.take_balance(); own.defined()) {
     message.narrow(0, balance, 1).copy_(own);
@@ -113,7 +113,7 @@ StepNumbers Step::share(const at::Tensor& own_loss_sum) {
   }
   const auto start = runtime::Progress::Clock::now();
   message = message.cpu();
-  // On a GPU, the host waits here for the slowest rank, and not in the collectives.
+  // On a GPU, the host waits for the slowest rank in the copy above, not in the collectives.
   if (const auto& world_group = mesh.group("world").communicator(); reserves && world_group) {
     world_group->context->progress.add_waited(runtime::Progress::Clock::now() - start);
   }

@@ -1,6 +1,6 @@
 // Runs one training step: forward and backward of its micro-batches, the exchange of loss, gradient
-// norm and other numbers between ranks, and the update. The trainer runs it on data, the dry run on
-// the meta device.
+// norm and other numbers between ranks, and the update. The trainer runs steps on data; the dry run
+// runs a step on the meta device.
 //
 //   Step step(plan, model, optimizer, observer);
 //   const StepNumbers numbers = step.backward(batches, index, loss_scale);
@@ -29,12 +29,13 @@ class BatchSource {
   virtual ~BatchSource() = default;
   // Returns this rank's micro-batch of an optimizer step; both indices count from 0.
   virtual MicroBatch read(int64_t step, int64_t micro_batch) = 0;
-  // Returns the number of labels of the step's global batch that the loss counts. Equal on all
-  // ranks, without a message.
+  // Returns the number of labels of the step's global batch that the loss counts. All ranks compute
+  // the same number, without communication.
   virtual int64_t labels(int64_t step) = 0;
 };
 
-// Concatenates the micro-batches of several consecutive steps.
+// Concatenates this rank's micro-batches of several consecutive steps. `of_each_step`: number of
+// micro-batches per step.
 class BatchesOfSteps : public parallel::MicroBatches {
  public:
   BatchesOfSteps(BatchSource& source, int64_t first_step, int64_t steps, int64_t of_each_step)
@@ -52,8 +53,8 @@ class BatchesOfSteps : public parallel::MicroBatches {
   int64_t of_each_step_;
 };
 
-// Values that a rank sends to all ranks in a step; `times` only if a rank requested it in the step
-// before.
+// Values that a rank sends to all ranks in a step. `times` is sent only if a rank set `compare` in
+// the step before.
 struct StepReport {
   int64_t peak_memory_bytes = 0;    // tensor::peak_memory_bytes of the rank's device
   int64_t peak_reserved_bytes = 0;  // tensor::peak_reserved_bytes of the rank's device
@@ -74,7 +75,7 @@ class StepObserver {
   virtual StepReport report() { return {}; }
 };
 
-// Results of a step's backward; the same on every rank, except own_loss_sum.
+// Results of a step's backward. All values except own_loss_sum are equal on all ranks.
 struct StepNumbers {
   int64_t labels = 0;      // number of labels of the global batch that the loss counts
   double loss_sum = 0.0;   // sum of cross-entropies over these labels
@@ -82,12 +83,12 @@ struct StepNumbers {
   // The largest memory peaks over all ranks. `stop`, `save` and `visit` are true if at least one
   // rank requests them. `compare` and `times` are not set.
   StepReport of_any_rank;
-  // The number of tokens of the global batch that were routed to each expert, for all layers with
-  // experts in order; empty without experts.
+  // The number of tokens of the global batch that were routed to each expert, layer after layer;
+  // empty for a model without experts.
   std::vector<double> expert_counts = {};
   std::optional<observe::ExpertLoad> expert_load = {};
   std::optional<double> aux_loss = {};  // auxiliary loss of experts.balancing = "sequence"
-  // Average times of each rank; empty unless a rank requested them in the step before.
+  // Average times per step of each rank; empty unless a rank set `compare` in the step before.
   std::vector<observe::RankTimes> times = {};
   at::Tensor own_loss_sum;  // sum of cross-entropies over this rank's labels: [1], float64
 };
@@ -104,10 +105,10 @@ class Step {
   // Returns the number of tokens of the global batch.
   int64_t tokens() const { return sizes_.global_batch * plan_.train.seq_len; }
 
-  // Computes the gradients of all micro-batches, reduced over the ranks and multiplied by
-  // `loss_scale`, and exchanges the step's numbers in one message. The host waits until the device
-  // has computed these numbers. On the meta device, where gradients have no values, the returned
-  // norm is above train.max_grad_norm, so that update() clips. Collective.
+  // Computes the gradients of all micro-batches of step `step` (counted from 0), reduced over the
+  // ranks and multiplied by `loss_scale`. Exchanges the step's numbers in one message, and waits
+  // until the device has computed these numbers. On the meta device, gradients have no values; the
+  // returned norm is then twice train.max_grad_norm, so update() clips. Collective.
   StepNumbers backward(BatchSource& batches, int64_t step, double loss_scale = 1.0);
 
   // Clips the gradients to train.max_grad_norm, divides them by the loss scale, and steps the

@@ -12,7 +12,8 @@
 #include "am/base/text.h"
 #include "am/observe/chrome_trace.h"
 
-// The header that declares this function includes one that libtorch does not ship.
+// Declared here, because libtorch's header with this declaration includes a header that libtorch
+// does not ship.
 namespace torch::autograd::profiler {
 TORCH_API void addMetadataJson(const std::string& key, const std::string& value);
 }
@@ -37,7 +38,7 @@ StepTrace::~StepTrace() {
     if (first_ > 0) profiler::disableProfiler();
     if (history_ != nullptr) history_->end();
   } catch (const std::exception&) {
-    // The profiler throws here if the GPU has failed; that error has been thrown already.
+    // The profiler throws here if the GPU has failed. The error of the GPU was thrown earlier.
   }
 }
 
@@ -51,7 +52,8 @@ void StepTrace::begin_step(int64_t step) {
   profiler::enableProfiler(
       config, activities,
       {at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE});
-  // Programs that read traces of several ranks, such as HTA, look for these names.
+  // Programs that read the traces of several ranks, such as Holistic Trace Analysis (HTA), need
+  // the entry "distributedInfo" with the keys rank and world_size.
   profiler::addMetadataJson(
       "distributedInfo",
       cat(R"({"rank": )", mesh_.rank(), R"(, "world_size": )", mesh_.layout().world_size(), "}"));
@@ -78,7 +80,7 @@ std::vector<std::string> StepTrace::write_all() {
   const std::string mine = first_ > 0 ? write() : "";
   std::vector<std::string> lines = mesh_.group("world").all_gather_text(mine);
   std::erase(lines, "");
-  // One line stands for all traces that were written; each error has a line of its own.
+  // Keeps only the first of the lines that name a written trace, and all lines with errors.
   const auto is_error = [](const std::string& line) { return starts_with(line, "note"); };
   const auto written = std::find_if_not(lines.begin(), lines.end(), is_error);
   const std::string first = written == lines.end() ? "" : *written;

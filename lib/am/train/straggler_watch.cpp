@@ -18,7 +18,8 @@ StragglerWatch::Start StragglerWatch::start() const {
   return {std::chrono::steady_clock::now(), world_.progress().waited_seconds()};
 }
 
-// Returns the seconds for which the rank has waited since `start`, and adds them to times_.
+// Returns the seconds for which this rank has waited since `start`, and adds them to
+// times_.waiting.
 double StragglerWatch::take_waiting(const Start& start) {
   const double waiting = world_.progress().waited_seconds() - start.waited;
   times_.waiting += waiting;

@@ -1,5 +1,5 @@
-// Measures what the steps of this rank spend their time on, and names slow ranks, for which other
-// ranks wait.
+// Measures the time that this rank spends in its steps on computing, reading data, saving and
+// waiting. Finds slow ranks, for which other ranks wait.
 //
 //   StragglerWatch watch(plan.metrics.straggler_seconds, world, mesh);
 //   watch.exchange_hosts();
@@ -26,29 +26,31 @@ class StragglerWatch {
  public:
   struct Start {
     std::chrono::steady_clock::time_point time;
-    double waited = 0.0;  // seconds for which the rank had waited for others
+    double waited = 0.0;  // total seconds for which the rank had waited until then
   };
 
   // `every`: seconds between two comparisons; 0: no comparison. `mesh` must outlive this object.
   StragglerWatch(double every, const runtime::World& world, const runtime::DeviceMesh& mesh);
 
-  // Exchanges the names of the hosts, before the first comparison. Collective.
+  // Exchanges the names of the hosts. Must be called before the first comparison. Collective.
   void exchange_hosts();
+  // Returns the start of a step or of a save that begins now.
   Start start() const;
-  // Adds a step that ends now. `data_seconds`: the part of it that was spent on reading batches.
-  // Returns the part that was spent on waiting for other ranks.
+  // Adds the times of a step that began at `start` and ends now. `data_seconds`: seconds of the
+  // step that were spent on reading batches. Returns the seconds that were spent on waiting for
+  // other ranks.
   double add_step(const Start& start, double data_seconds);
-  // Adds the saving of a checkpoint, which ends now.
+  // Adds the time of saving a checkpoint, from `start` to now.
   void add_saving(const Start& start);
-  // Returns this rank's times in all its steps.
+  // Returns this rank's times, summed over all steps and saves.
   const observe::RankTimes& times() const { return times_; }
   int64_t steps() const { return steps_; }
 
-  // Sets `times` of the report, and on rank 0 `compare` if a comparison is due.
+  // Sets report.times. On rank 0, also sets report.compare if a comparison is due.
   void fill(StepReport& report);
-  // Compares the average times per step that fill() has reported on all ranks (StepNumbers::times).
-  // Must be called before the next add_step(). On rank 0, returns lines for the log about slow
-  // ranks.
+  // Compares the average times per step that fill() reported on each rank (StepNumbers::times).
+  // Must be called on all ranks, between fill() and the next add_step(). Returns lines for the log
+  // about slow ranks on rank 0, and no lines on other ranks.
   std::vector<std::string> compare(const std::vector<observe::RankTimes>& times);
 
  private:
@@ -58,12 +60,12 @@ class StragglerWatch {
   runtime::World world_;
   const runtime::DeviceMesh& mesh_;
   std::vector<std::string> hosts_;  // host of each rank
-  observe::RankTimes times_;        // in all steps
-  observe::RankTimes compared_;     // the part of times_ that was compared
+  observe::RankTimes times_;        // sums over all steps and saves
+  observe::RankTimes compared_;     // times_ at the last comparison
   int64_t steps_ = 0;
-  int64_t compared_steps_ = 0;
+  int64_t compared_steps_ = 0;  // steps_ at the last comparison
   std::chrono::steady_clock::time_point compared_at_ = std::chrono::steady_clock::now();
-  // For each rank, its times in the comparison in which RankTimes::own() was smallest.
+  // For each rank, its times in that comparison in which its RankTimes::own() was smallest.
   std::vector<observe::RankTimes> fastest_;
 };
 

@@ -41,10 +41,10 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Least number of seconds between two records of the job's progress. After a failure, the last
-// record is read.
+// A step records the job's progress only if the last record is older than this number of seconds. A
+// saved checkpoint is recorded at once. After a failure, the last record shows the job's progress.
 constexpr double kSecondsOfRecord = 1.0;
-// Longest time for which a job that has ended waits until its loggers have sent the last steps.
+// Longest time for which a finished job waits until its loggers have sent the last steps.
 constexpr auto kLoggerPatience = std::chrono::seconds(10);
 
 std::optional<Error> write_metrics(const std::vector<std::unique_ptr<observe::MetricSink>>& sinks,
@@ -128,8 +128,8 @@ void Trainer::phase_over(const char* phase) {
   if (callbacks_.phase) callbacks_.phase(phase);
 }
 
-// Returns this rank's report. The reports of all ranks are combined, so that a request of any rank
-// makes all ranks stop or save after the same step.
+// Returns this rank's report. Step combines the reports of all ranks: if any rank requests a stop
+// or a checkpoint, all ranks stop or save after the same step.
 StepReport Trainer::report() {
   StepReport report;
   report.peak_memory_bytes = tensor::peak_memory_bytes(mesh_.device());
@@ -206,7 +206,7 @@ void Trainer::load_state(const fs::path& folder) {
 void Trainer::forward_only(int64_t step) {
   BatchesOfSteps batches(*batches_, step, /*steps=*/1, step_->micro_batches());
   model_->forward_only(batches);
-  batches_->take_wait();  // the time belongs to no step
+  batches_->take_wait();  // discards the time, which belongs to no step
 }
 
 observe::StepMetrics Trainer::train_step(int64_t step) {
@@ -292,7 +292,7 @@ void Trainer::fail_step(const observe::StepMetrics& metrics, const Error& error)
     checkpoint::save_checkpoint(folder, saved_state(finished), *model_);
     return folder;
   };
-  // An error here must not hide the error of the step, which the caller throws.
+  // Errors of these actions are only logged, because the caller throws the error of the step.
   try {
     if (on_failure_.action == Action::kDump) {
       clock_.enter(run_folder::Phase::kSaving);
@@ -381,7 +381,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
   const auto sinks = open_sinks();
   start_loggers();
   bool saved =
-      resume_point_.resumes();  // whether a checkpoint of the current state was written or tried
+      resume_point_.resumes();  // whether a checkpoint of the current state exists or was tried
   fs::path written;             // checkpoint of the current state, if this run has written one
   const auto write = [&] {
     const runtime::TraceRange range([] { return "save"; });
@@ -454,7 +454,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
     log_trace(trace.end_step(step + 1));
   }
   log_trace(trace.finish());
-  clock_.enter(run_folder::Phase::kSaving);  // also counts waiting for saves, and the export
+  clock_.enter(run_folder::Phase::kSaving);  // counts the last save, and the export in run()
   if (result.stopped && is_late()) {
     log(cat("note        train.max_time has passed: the job stops after step ", result.steps));
   }

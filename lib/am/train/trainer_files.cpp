@@ -55,12 +55,13 @@ fs::path Trainer::save(int64_t steps) {
   if (held_.empty()) hold_folders();
   const checkpoint::SavedState state = saved_state(steps);
   fs::path folder = checkpoints_ / run_folder::checkpoint_name(steps);
-  // Deletes older checkpoints. Called on rank 0 when the new checkpoint is written.
+  // Deletes old checkpoints and updates the links to checkpoints. Called on rank 0 when the new
+  // checkpoint has been written.
   const auto drop_old = [this, lineage = state.info.lineage] {
     require_folders();
     const config::CheckpointSection& section = plan_.checkpoint;
-    // Another folder may replace this folder at any moment. Files are therefore deleted only in the
-    // folder that was opened.
+    // At any moment, another folder may replace the job's folder at its path. Checkpoints are
+    // therefore deleted by a path that leads to the folder that hold_folders() opened.
     const fs::path opened = held_.back().opened();
     run_folder::drop_old(held_.size() > 1 ? opened : run_folder::RunFolder(opened).checkpoints(),
                          {section.keep, section.keep_every, section.keep_best}, lineage);
@@ -115,7 +116,7 @@ void Trainer::require_folders() const {
 }
 
 void Trainer::begin() {
-  await_drop();  // uses the held folders
+  await_drop();  // its thread uses held_, which hold_folders() replaces
   hold_folders();
   if (nothing_to_do()) {
     log(cat("nothing to do: step ", first_step_, " of ", plan_.train.max_steps, " is done"));
@@ -160,8 +161,8 @@ void Trainer::end(const TrainResult& result) {
   run_folder::write_record(run_, record);
 }
 
-// Opens the files that metrics are written to. Only rank 0 writes metrics. A file that cannot be
-// opened ends the job. A write that fails later ends the job only if the file is metrics.jsonl.
+// Opens the files for metrics. Only rank 0 writes metrics. If a file cannot be opened, the job
+// ends. If a later write fails, the job ends only if the file is metrics.jsonl.
 std::vector<std::unique_ptr<observe::MetricSink>> Trainer::open_sinks() const {
   std::vector<std::unique_ptr<observe::MetricSink>> sinks;
   if (mesh_.rank() != 0 || nothing_to_do()) return sinks;
@@ -200,7 +201,7 @@ void Trainer::record_progress(const TrainResult& result) {
                                       record_after(result));
     recorded_ = std::chrono::steady_clock::now();
   } catch (const std::exception&) {
-    // The folder is gone or its disk fails, so the record is not updated.
+    // The record is not updated, because the run folder is gone or its disk fails.
   }
 }
 

@@ -58,11 +58,11 @@ bool Validation::due(int64_t steps) const {
 double Validation::loss_sum(Set& set) {
   const runtime::DeviceMesh& mesh = model_.mesh();
   BatchesOfSteps all(*set.batches, /*first_step=*/0, set.steps, sizes_.micro_batches);
-  model_.zero_grad();  // frees the gradients, which the update has used
+  model_.zero_grad();  // frees the gradients, which the update no longer needs
   const at::Tensor sum = model_.forward_only(all);
-  // Without a backward, the forward leaves the last FSDP units gathered.
+  // The last FSDP units stay gathered after forward, because no backward follows.
   model_.reshard();
-  // All ranks of a tp group have the same loss, so only the first of them adds it.
+  // All ranks of a tp group have the same loss, so only the first rank of the group adds the loss.
   if (mesh.group("tp").index() != 0) sum.zero_();
   mesh.group("world").all_reduce(sum);
   return sum.item<double>();

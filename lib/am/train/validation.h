@@ -5,9 +5,9 @@
 //   if (validation.due(step + 1)) validation.run(metrics);
 //   if (validation.is_over()) ...                    // validation.patience
 //
-// The samples are the first ones of the validation data in order, each at most once. They are the
-// same every time and under every layout. Only forward passes run, without a graph, so the
-// parameters and the position in the training data do not change.
+// Every validation reads the first samples of the validation data in order, each at most once,
+// under every layout. Only forward passes run, without an autograd graph. A validation does not
+// change the parameters or the position in the training data.
 #pragma once
 
 #include <cstdint>
@@ -33,17 +33,19 @@ class Validation {
   // data::open_batches, and Error(kPlan) if a rank reads other data than rank 0. Collective.
   Validation(const config::Plan& plan, parallel::ParallelModel& model, const runtime::World& world);
 
-  // Whether to validate after `steps` steps: after every validation.every steps, and after the last
-  // step.
+  // Whether run() must be called after `steps` finished steps: after every validation.every steps,
+  // and after step train.max_steps.
   bool due(int64_t steps) const;
-  // Sets metrics.validation_loss, the mean cross-entropy of the labels after metrics.step steps,
-  // and the losses of the named sets; the same numbers on every rank. Collective.
+  // Validates after step metrics.step. Sets metrics.validation_loss, the mean cross-entropy per
+  // label, and metrics.validation_losses, the losses of the named sets. The losses are equal on all
+  // ranks. Collective.
   void run(observe::StepMetrics& metrics);
-  // Whether none of the last validation.patience losses was below the lowest earlier loss.
+  // Whether training must end, because none of the last validation.patience losses was below the
+  // lowest earlier loss. Always false if validation.patience is 0.
   bool is_over() const;
 
-  // Save the last and the lowest loss to a checkpoint's info, and restore them if they are of the
-  // same data.
+  // write_to() saves the last and the lowest loss to a checkpoint's info. resume_from() restores
+  // them if they were computed on the same data as this job's.
   void write_to(run_folder::CheckpointInfo& info) const;
   void resume_from(const run_folder::CheckpointInfo& info);
 
@@ -54,17 +56,17 @@ class Validation {
  private:
   struct Set {
     std::string name;  // empty for the data of validation.path
-    // Whether validation_loss includes this set. If validation.path is set, only its data are
-    // included; otherwise all sets are.
+    // Whether validation_loss includes this set. If validation.path is set, validation_loss
+    // includes only the data at this path; otherwise it includes all sets.
     bool counts = false;
-    config::Plan plan;   // the plan with this data in place of the training data
+    config::Plan plan;   // the plan with this set in place of the training data
     int64_t steps = 0;   // number of global batches that are read
-    int64_t labels = 0;  // number of labels in them
+    int64_t labels = 0;  // number of labels in these batches that the loss counts
     std::unique_ptr<DataBatches> batches;
   };
 
   void open(const std::string& name, config::Plan plan, const runtime::World& world);
-  // Returns the sum of the cross-entropies of the labels of a set. Collective.
+  // Returns the sum of cross-entropies over the labels of a set. Collective.
   double loss_sum(Set& set);
 
   const config::ValidationSection& section() const { return sets_.front()->plan.validation; }
@@ -75,9 +77,9 @@ class Validation {
   // DataBatches keeps a reference to Set::plan.
   std::vector<std::unique_ptr<Set>> sets_;
   int64_t last_step_ = 0;
-  std::string data_;  // identifies the data and the number of batches of validation_loss
+  std::string data_;  // fingerprints and numbers of batches of the sets in validation_loss
   std::optional<run_folder::CheckpointInfo::Validated> validated_;
-  int64_t validated_step_ = -1;  // step of validated_->loss
+  int64_t validated_step_ = -1;  // step after which validated_->loss was computed
   std::vector<std::string> descriptions_;
 };
 

@@ -64,13 +64,13 @@ config::Plan in_float64(const config::Plan& given, int64_t steps) {
   plan.train.max_steps = steps;
   plan.train.max_grad_norm = 0.0;
   plan.train.loss_scale = 0.0;
-  plan.train.on_nonfinite = "continue";  // NaN is reported as a difference, like any other value
+  plan.train.on_nonfinite = "continue";  // a NaN does not end the job; it is a difference
   return plan;
 }
 
-// Returns a plan that runs the steps of `plan` on one rank, in one micro-batch. A plan with FP8
-// keeps its micro-batches, which determine the scales. `plan` must be in float64 and must set
-// train.global_batch_size.
+// Returns a plan that runs the steps of `plan` on one rank, with one micro-batch per step. A plan
+// with FP8 keeps train.micro_batch_size, because each micro-batch has its own FP8 scales. `plan`
+// must be in float64 and must set train.global_batch_size.
 config::Plan on_one_rank(config::Plan plan) {
   const config::Fp8Recipe fp8 = config::fp8_of(plan.strategy);
   plan.mesh = {.world_size = 1};
@@ -95,8 +95,8 @@ struct Reference {
   double size = 0.0;              // 2-norm of all parameters
 };
 
-// Smallest divisor of a difference, as a fraction of the norm of all gradients or of all
-// parameters. Tensors with a smaller norm consist of rounding errors.
+// Smallest divisor of the difference of a gradient or parameter, as a fraction of the norm of all
+// gradients or of all parameters. Tensors with a smaller norm consist of rounding errors.
 constexpr double kSmall = 1e-6;
 
 void for_each_gradient(
@@ -153,15 +153,15 @@ std::vector<Reference> train_on_one_rank(const config::Plan& plan,
 
 // ---- comparison of a rank of the layout ---------------------------------------------------------
 
-// Returns difference / norm, which is 0 without a difference; infinity if the ratio is not finite.
+// Returns difference / norm: 0 if the difference is 0, infinity if the ratio is not finite.
 double relative(double difference, double norm) {
   if (difference == 0.0) return 0.0;
   const double ratio = difference / norm;
   return std::isfinite(ratio) ? ratio : std::numeric_limits<double>::infinity();
 }
 
-// Kinds of values that are compared. If several kinds differ in a step, only the first of them is
-// reported.
+// Kinds of values that are compared. If several kinds differ in a step, only the kind that is first
+// in this list is reported.
 enum class What { kOutput, kLoss, kGradient, kNorm, kParameter };
 constexpr std::array<const char*, 5> kWhat = {"output", "loss", "gradient", "gradient norm",
                                               "parameter"};
@@ -242,9 +242,9 @@ class Comparison {
     }
   }
 
-  // Records the norm of the difference between `mine` and this rank's part of `whole`, divided by
-  // the larger of `least` and the norm of `whole`. Returns the norm of the difference divided by
-  // the norm of `whole`.
+  // Compares `mine` with this rank's part of `whole`. Records the norm of their difference, divided
+  // by the larger of `least` and the norm of `whole`. Returns the norm of their difference, divided
+  // by the norm of `whole`.
   double compare(What what, const parallel::LocalParameter& owned, const at::Tensor& mine,
                  const at::Tensor& whole, double least) {
     const at::Tensor wanted = part_of(whole, owned.box);
@@ -256,8 +256,8 @@ class Comparison {
   }
 
   // Compares the gradients. A gradient that is zero except for rounding has no meaningful
-  // direction, but an optimizer may take a full step along it. After such a step, the parameter's
-  // values are no longer compared, but its gradients still are.
+  // direction, but an optimizer may still make an update of full size. From then on, the
+  // parameter's values are no longer compared, but its gradients are.
   void compare_gradients() {
     for_each_gradient(trainer_->model(), [&](const auto& owned, const at::Tensor& gradient) {
       const double own = compare(What::kGradient, owned, gradient, now().gradients.at(owned.name),

@@ -2,7 +2,7 @@
 // train for a few steps in float64, and their outputs, gradients and parameters are compared.
 //
 //   const LayoutVerdict verdict = verify_layout(plan, config, {.steps = 3});
-//   if (verdict.divergence) std::cout << verdict.divergence->name;   // "model.layers.1.self_attn.q_proj"
+//   if (verdict.divergence) std::cout << verdict.divergence->name;   // "model.layers.1"
 //
 // In float64, layouts differ by rounding errors of about 1e-14, so the bound can be small enough to
 // detect any error of arithmetic, for example a missing sum, a wrong divisor or a shifted position.
@@ -26,18 +26,19 @@ struct VerifyOptions {
 struct Divergence {
   int64_t step = 0;  // number of the step, from 1
   // The kind of value that differs: "output" of an FSDP unit's forward, "loss", "gradient",
-  // "gradient norm" or "parameter" after the update. If several kinds differ in the step, this is
-  // the first of them. Of several outputs, the first in the order of forward is reported; of
-  // several gradients or parameters, the last, because backward spreads differences towards the
-  // first layer.
+  // "gradient norm" or "parameter" after the update. If several kinds differ in the step, the kind
+  // that is first in this order is reported. If several outputs differ, the first in the order of
+  // forward is reported. If several gradients or parameters differ, the last is reported, because
+  // backward spreads differences towards the first layer.
   std::string what;
   std::string name = {};  // name of the unit or the parameter; empty for loss and gradient norm
   int64_t stage = 0;      // pipeline stage of the unit or the parameter
   int64_t rank = 0;       // rank with the largest difference
   // The 2-norm of the difference, divided by the 2-norm of the single rank's value. For a gradient
-  // or a parameter, the divisor is at least a millionth of the norm of all gradients or of all
-  // parameters. Infinite if a value is not finite. If a parameter's gradient was zero except for
-  // rounding, its update is arbitrary, and the parameter is not compared any more.
+  // or a parameter, the difference is that of the rank's shard, and the divisor is the norm of the
+  // whole tensor, but at least a millionth of the norm of all gradients or of all parameters.
+  // Infinite if a value is not finite. If a parameter's gradient was zero except for rounding, the
+  // parameter's update is arbitrary, and the parameter is no longer compared.
   double difference = 0.0;
 };
 
@@ -48,10 +49,10 @@ struct LayoutVerdict {
 };
 
 // Compares a plan's layout with one rank. Each rank of the plan is a thread of this process, on the
-// host. Training begins with initial values, reads synthetic data and does not clip. Ignores the
-// plan's dtypes, backend, data, validation and checkpoints. Requires a checked plan. Throws the
-// errors of a job that cannot run, and Error(kUsage) for FP8 with context parallelism, whose scales
-// differ from those of one rank.
+// host. Training begins with random initial weights, reads synthetic data and does not clip
+// gradients. Ignores the plan's dtypes, backend, weights, data, validation and checkpoints.
+// Requires a checked plan. Throws the errors of a job that cannot run. Throws Error(kUsage) for FP8
+// with context parallelism, because its FP8 scales differ from those of one rank.
 LayoutVerdict verify_layout(const config::Plan& plan, const model::ModelConfig& config,
                             const VerifyOptions& options = {});
 

@@ -14,11 +14,13 @@
 namespace am::values {
 namespace {
 
-// Number of elements that are compared at a time. They are gathered from every rank.
+// Number of elements per block in which a difference is located. Elements of one block are gathered
+// from every rank.
 constexpr int64_t kCompared = int64_t{1} << 16;
 // Number of elements that are hashed at a time.
 constexpr int64_t kHashed = int64_t{1} << 22;
 
+// Adds the checksum of a part's values to copy.sum. `shape`: shape of the full tensor.
 void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const Shape& shape) {
   stored::for_each_row_block(part.box, kHashed, [&](const mesh::Box& block) {
     if (session.is_interrupted()) return;
@@ -28,7 +30,8 @@ void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const
   session.saw_bytes(static_cast<int64_t>(part.values.nbytes()));
 }
 
-// Returns the copies of a tensor in files, one per stored shard. Reads one block at a time.
+// Returns the copies of a tensor in files, one per stored shard that overlaps the picked slice.
+// Reads one block at a time.
 std::vector<Copy> saved_copies(Session& session, const inspect::Picked& picked) {
   std::vector<Copy> copies;
   for (const HeldShard& shard : picked.parameter->shards) {
@@ -46,6 +49,7 @@ std::vector<Copy> saved_copies(Session& session, const inspect::Picked& picked) 
   return copies;
 }
 
+// Returns this rank's copies of a tensor in the memory of ranks. Does not set Copy::rank.
 std::vector<Copy> own_copies(Session& session, const inspect::Picked& picked) {
   std::vector<Copy> copies;
   values_of(session).visit_parts(*picked.parameter, picked.selection.box,
@@ -58,7 +62,8 @@ std::vector<Copy> own_copies(Session& session, const inspect::Picked& picked) {
   return copies;
 }
 
-// Returns this rank's values of the shard `part_box`; undefined if this rank does not have it.
+// Returns this rank's values of the shard `part_box`; undefined if this rank does not store the
+// shard.
 at::Tensor held_part(Session& session, const inspect::Picked& picked, const mesh::Box& part_box) {
   at::Tensor held;
   values_of(session).visit_parts(*picked.parameter, part_box, [&](const ParameterView::Part& part) {
@@ -70,16 +75,16 @@ at::Tensor held_part(Session& session, const inspect::Picked& picked, const mesh
 }
 
 // Returns the values at `box`, which lies in the shard `part_box`. `held`: the result of
-// held_part() for this shard; if it is undefined, so is the result.
+// held_part() for this shard. Returns an undefined tensor if `held` is undefined.
 at::Tensor values_at(const at::Tensor& held, const mesh::Box& part_box, const mesh::Box& box) {
   return held.defined() ? tensor::view_box(held, part_box.offset, box) : held;
 }
 
-using PartKey = std::pair<Shape, Shape>;
+using PartKey = std::pair<Shape, Shape>;  // offset and shape of a shard's box
 using CopiesOfPart = std::vector<const Copy*>;
 
-// Returns a rank with the checksum of the majority, and the ranks with other checksums. Does not
-// set CopyDifference::index.
+// Compares the checksums of all replicas of a shard. Sets `against` to the first rank with the most
+// frequent checksum, and `ranks` to the ranks with other checksums. Does not set `index`.
 CopyDifference parted(const CopiesOfPart& part) {
   std::map<uint64_t, int64_t> votes;
   for (const Copy* copy : part) ++votes[copy->sum];
@@ -95,8 +100,8 @@ CopyDifference parted(const CopiesOfPart& part) {
   return difference;
 }
 
-// Returns the first index at which the row of a rank in difference.ranks differs from the row of
-// rank difference.against; n if there is none. `all`: [ranks, n].
+// Returns the first column of `all`, [ranks, n], in which the row of any rank in difference.ranks
+// differs from the row of rank difference.against. Returns n if all these rows are equal.
 int64_t first_unequal(const at::Tensor& all, const CopyDifference& difference) {
   int64_t first = all.size(1);
   for (const int64_t rank : difference.ranks) {
@@ -107,8 +112,8 @@ int64_t first_unequal(const at::Tensor& all, const CopyDifference& difference) {
   return first;
 }
 
-// Sets CopyDifference::index: compares checksums to find the first differing block of rows, then
-// finds the differing element in that block.
+// Sets difference.index. Finds the first block of rows with different checksums, and then the first
+// different element in this block. Collective.
 void find_index(Session& session, const inspect::Picked& picked, const mesh::Box& part_box,
                 CopyDifference& difference) {
   const Shape& shape = picked.parameter->shape;
@@ -124,7 +129,7 @@ void find_index(Session& session, const inspect::Picked& picked, const mesh::Box
       values_of(session).gather(at::tensor(sums, at::TensorOptions(at::kLong))).contiguous();
   const int64_t which = first_unequal(all, difference);
   if (which == all.size(1))
-    return;  // the copies were changed since their checksums and are equal now
+    return;  // the values have changed since copies_of() ran, and are equal now
   const mesh::Box& block = blocks[static_cast<size_t>(which)];
   const at::Tensor own = values_at(held, part_box, block);
   const int64_t words =
@@ -143,8 +148,8 @@ std::vector<Copy> copies_of(Session& session, const inspect::Picked& picked) {
   if (session.view().at_rest()) return saved_copies(session, picked);
   const std::vector<Copy> own = own_copies(session, picked);
   const auto dims = static_cast<int64_t>(picked.parameter->shape.size());
-  // A copy is packed into integers: offset, shape, sum, first, and a 1 that distinguishes it from
-  // padding.
+  // A copy is packed into integers: the box's offset and shape, sum, first, and a 1 that
+  // distinguishes the copy from padding.
   const int64_t words = 2 * dims + 3;
   const auto count = static_cast<int64_t>(own.size());
   int64_t most = 0;

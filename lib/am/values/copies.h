@@ -16,24 +16,24 @@ namespace am::values {
 struct Copy {
   int64_t rank = 0;
   mesh::Box box;
-  uint64_t sum = 0;    // checksum() of the copy's values
-  bool first = false;  // set for one replica of each shard; together these cover the tensor
+  uint64_t sum = 0;    // tensor::checksum() of the copy's values
+  bool first = false;  // over all ranks, copies with this flag contain each element once
 };
 
-// Returns all replicas of all shards of the tensor, on all ranks. For a tensor in files, returns
-// one copy per stored shard. Collective.
+// Returns all replicas of all shards of the picked tensor, or their parts in the picked slice. All
+// ranks return the same list. For a tensor in files, returns one copy per stored shard. Collective.
 std::vector<Copy> copies_of(Session& session, const inspect::Picked& picked);
 
 struct CopyDifference {
-  // Index of the first differing element in the full tensor; empty if the copies have become equal
-  // in the meantime.
+  // Index of the first differing element in the full tensor, one number per dim. Empty if the
+  // copies have become equal since their checksums were computed.
   std::vector<int64_t> index;
-  std::vector<int64_t> ranks;  // ranks whose copies differ from the majority's
-  int64_t against = 0;         // a rank with the majority's copy; on a tie, the lowest rank
+  std::vector<int64_t> ranks;  // ranks whose copies differ from the copy of rank `against`
+  int64_t against = 0;         // lowest rank with a most frequent checksum
 };
 
-// Returns the first difference between replicas with different checksums; nothing if there is none.
-// Collective.
+// Returns the difference in the first shard whose replicas have different checksums; nullopt if all
+// replicas are equal. `copies`: the result of copies_of(). Collective.
 std::optional<CopyDifference> first_difference(Session& session, const inspect::Picked& picked,
                                                const std::vector<Copy>& copies);
 

@@ -19,8 +19,9 @@
 namespace am::values {
 namespace {
 
-constexpr int64_t kLongestWindow = 2048;
+constexpr int64_t kLongestWindow = 2048;  // tokens
 
+// Returns the ids as a batch of one sequence, [1, ids.size()], on the model's device.
 at::Tensor as_batch(const parallel::ParallelModel& model, std::span<const int64_t> ids) {
   at::Tensor tensor =
       at::empty({1, static_cast<int64_t>(ids.size())}, at::TensorOptions(at::kLong));
@@ -28,8 +29,9 @@ at::Tensor as_batch(const parallel::ParallelModel& model, std::span<const int64_
   return tensor.to(model.mesh().device());
 }
 
-// Returns the ids padded to the length that the layout requires: a multiple of tp under sequence
-// parallelism. Padding follows the text, so it does not affect the outputs for the text.
+// Returns the ids as a batch of one sequence, padded to the length that the layout requires: under
+// sequence parallelism, a multiple of the tp size. The padding follows the text, so causal
+// attention makes the outputs for the text independent of the padding.
 at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& model,
                            std::span<const int64_t> ids) {
   const int64_t multiple = values_of(session).length_multiple();
@@ -40,7 +42,7 @@ at::Tensor as_padded_batch(Session& session, const parallel::ParallelModel& mode
 }
 
 // Returns one key/value cache per pipeline stage of this rank, for texts of up to `capacity`
-// tokens; returns none if the layout shards sequences.
+// tokens. Returns an empty vector if the layout shards sequences.
 std::vector<std::unique_ptr<nn::KeyValueCache>> caches_of(Session& session,
                                                           const parallel::ParallelModel& model,
                                                           int64_t capacity) {
@@ -52,8 +54,9 @@ std::vector<std::unique_ptr<nn::KeyValueCache>> caches_of(Session& session,
   return caches;
 }
 
-// Returns the logits of `ids` without padding. The key/value caches contain the first `kept` ids
-// already, for which no logits are computed.
+// Returns the logits of `ids` without the padding: [1, ids.size() - kept, size of the vocabulary or
+// of this rank's slice of it]. The key/value caches already contain the first `kept` ids, for which
+// no logits are computed.
 at::Tensor logits_of(Session& session, parallel::ParallelModel& model, std::span<const int64_t> ids,
                      size_t kept = 0) {
   const at::Tensor logits =
@@ -68,8 +71,9 @@ void require_two(const std::vector<int64_t>& ids) {
                   "; at least two are needed, because the first token is not predicted"));
 }
 
-// Runs forward passes, then calls after_forward(). Also calls it if the user interrupts the forward
-// passes, because all ranks detect the interrupt at the same point. Other errors end the session.
+// Runs forward passes, then calls after_forward(). Also calls after_forward() if the user
+// interrupts the forward passes (Error(kUsage)), because all ranks detect the interrupt at the same
+// point. Other errors end the session.
 void run_forward(Session& session, const std::function<void(parallel::ParallelModel&)>& body) {
   const at::NoGradGuard no_grad;
   parallel::ParallelModel& model = values_of(session).runnable();
@@ -85,8 +89,8 @@ void run_forward(Session& session, const std::function<void(parallel::ParallelMo
 using VisitWindow = std::function<void(const parallel::ParallelModel& model,
                                        const at::Tensor& logits, const at::Tensor& labels)>;
 
-// Calls `visit` with the logits and labels of each window in turn. Together, the windows predict
-// every id except the first exactly once.
+// Divides `ids` into windows, and calls `visit` with the logits and labels of each window in turn.
+// Together, the windows predict every id except the first exactly once.
 void for_each_window(Session& session, const std::vector<int64_t>& ids, const VisitWindow& visit) {
   require_two(ids);
   const auto window = static_cast<size_t>(window_length(session));
@@ -108,9 +112,9 @@ double uniform(int64_t seed, int64_t position) {
   return static_cast<double>(bits >> 11) * 0x1.0p-53;
 }
 
-// Micro-batches of one step that all contain the same text, on all ranks. Only the first
-// micro-batch of the first data-parallel rank has labels, so that the sum of the gradients over all
-// ranks counts the text once.
+// Micro-batches of one step. Every micro-batch contains the same text, on all ranks. Only the first
+// micro-batch of the first data-parallel rank has labels: the sum of the gradients over all ranks
+// therefore counts the text once.
 class OneText : public parallel::MicroBatches {
  public:
   OneText(const parallel::ParallelModel& model, at::Tensor ids_BT, at::Tensor labels_BT)
@@ -207,7 +211,7 @@ double mean_loss_gradients(Session& session, const std::vector<int64_t>& ids) {
       batches, {.divisor = static_cast<double>(predictions), .seed = 0, .step = 0});
   view.after_forward();
   view.after_backward("of the text");
-  at::Tensor own = sum.cpu();  // equal on all ranks of a tp group; only the first contributes
+  at::Tensor own = sum.cpu();  // equal on all ranks of a tp group; only the first rank adds it
   if (model.mesh().group("tp").index() != 0) own.zero_();
   return view.gather(own).sum().item<double>() / static_cast<double>(predictions);
 }
@@ -248,7 +252,7 @@ int64_t sample(const at::Tensor& logits_V, const GenerateOptions& options, doubl
   const at::Tensor cumulative = at::softmax(values / options.temperature, 0).cumsum(0).contiguous();
   const double* begin = cumulative.const_data_ptr<double>();
   const double* end = begin + kept;
-  if (options.top_p < 1.0) {  // keeps the first ids up to the one that reaches top_p
+  if (options.top_p < 1.0) {  // keeps the first ids whose probabilities sum to at least top_p
     end = std::min(std::lower_bound(begin, end, options.top_p) + 1, end);
     uniform *= *(end - 1);
   }
@@ -313,16 +317,17 @@ Generated generate(Session& session, const std::vector<int64_t>& prompt,
       if (out.interrupted) break;
       const size_t seen = std::min(window, ids.size());
       const auto length = static_cast<int64_t>(seen);
-      // Empties the caches if cached keys are not valid any more: in a sliding window, each new
-      // token changes the positions of all tokens, and some RoPE scalings depend on the length.
+      // Empties the caches if the cached keys are no longer valid. Once the text is longer than the
+      // window, each new token shifts the window and so the positions of all tokens. Some RoPE
+      // scalings depend on the length.
       if (ids.size() > window || !any.turns_alike(length, length - 1)) keep(0);
       const at::Tensor logits =
           logits_of(session, model, std::span<const int64_t>(ids).last(seen), kept);
       keep(seen);
       const at::Tensor last = model.full_logits(logits.narrow(1, logits.size(1) - 1, 1));
       const int64_t own = sample(last.reshape({-1}), options, uniform(options.seed, i));
-      // All ranks use the id that rank 0 drew, so that rounding differences cannot make them
-      // diverge.
+      // All ranks use the id that rank 0 drew. Otherwise, ranks with different rounding errors
+      // could continue with different ids.
       ids.push_back(session.view().gather_numbers({own}).front().front());
       if (options.on_token) options.on_token(ids.back());
       const auto& ends = options.end_tokens;

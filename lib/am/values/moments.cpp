@@ -24,9 +24,9 @@ using nn::fused::sum_of;
 // Number of elements that are converted to double at a time.
 constexpr int64_t kBlock = int64_t{256} << 10;
 
-// Sums over a block of values. `distance` and `squared` are the sums of x - near and of (x -
-// near)^2, where `near` is an estimate of the mean. The precision suffices if `near` is at most one
-// standard deviation from the mean.
+// Sums over the values x of a block: `distance` of x - near, `squared` of (x - near)^2, and
+// `absolutes` of |x|. `near` is an estimate of the mean. If `near` is at most one standard
+// deviation from the mean, rounding errors of the sums hardly affect the moments.
 struct Sums {
   double distance = 0.0, squared = 0.0, absolutes = 0.0;
   double min = 0.0, max = 0.0;
@@ -37,8 +37,8 @@ struct SumsFrom {
   template <int kBytes>
   AM_INLINE static void run(const Scalar* values, int64_t count, double near, Sums* result) {
     constexpr int64_t kStep = nn::fused::kLanes<float, kBytes>;
-    // The lower and the upper halves of the vectors have separate sums, so that an addition does
-    // not have to wait for the previous one.
+    // Sums over the lower halves of the vectors, or over the upper halves. Additions to separate
+    // sums do not wait for each other.
     struct Half {
       Doubles<kBytes> distance = {}, squared = {}, absolutes = {};
 
@@ -109,7 +109,8 @@ Moments of_finite(const at::Tensor& values) {
 }
 
 // Returns the moments of a float32, bfloat16 or float16 block on the host. Returns nothing for
-// other dtypes, for a block on a device, and for a block with a value that is not finite.
+// other dtypes, for an empty block, for a block on a device, and for a block with a value that is
+// not finite.
 std::optional<Moments> of_narrow(const at::Tensor& block) {
   const at::ScalarType dtype = block.scalar_type();
   if (!block.is_cpu() || block.numel() == 0) return std::nullopt;
@@ -147,8 +148,8 @@ Moments of_block(const at::Tensor& block) {
   return result;
 }
 
-// Returns the moments of a block on a device as a tensor [kWords] on that device, in the order of
-// pack(). Does not synchronize with the host.
+// Returns the moments of a block on a device as a tensor [Moments::kWords] on that device, in the
+// order of Moments::pack(). Does not synchronize with the host.
 at::Tensor words_on_device(const at::Tensor& block) {
   const double infinity = std::numeric_limits<double>::infinity();
   const at::Tensor values = to_numbers(block);

@@ -1,5 +1,5 @@
-// Statistics of a tensor. They are computed in one pass and can be merged, so that each rank reads
-// only its own shard.
+// Statistics of a tensor. Each rank reads its own shards once and computes their statistics;
+// merge() combines the statistics of several shards.
 //
 // Minimum, maximum, mean, standard deviation and norm are computed over the finite values; NaN and
 // infinities are counted. All sums are double.
@@ -13,11 +13,11 @@
 
 namespace am::values {
 
-// Converts values to double for statistics; complex values become their magnitudes.
+// Returns the values as doubles, for statistics. Complex values become their magnitudes.
 at::Tensor to_numbers(const at::Tensor& values);
 
-// Number of values that are summed at a time on a device. In double they need 128 MiB, and each of
-// two temporary tensors needs the same.
+// Number of values that are summed at a time on a device. In double they need 128 MiB. The sums use
+// up to nine tensors of this size at once.
 inline constexpr int64_t kDeviceBlock = int64_t{1} << 24;
 
 struct Moments {
@@ -35,7 +35,7 @@ struct Moments {
   // Returns the unbiased standard deviation, as torch.std does; NaN if fewer than two values are
   // finite.
   double std() const;
-  double norm() const;
+  double norm() const;     // 2-norm
   double rms() const;      // root mean square; NaN if no value is finite
   double max_abs() const;  // largest magnitude; NaN if no value is finite
 

@@ -37,8 +37,8 @@ AM_INLINE TwoWide<kBytes> widened(const Floats<kBytes>& x) {
 }
 
 // Calls `step` with vectors of doubles from `x` and `y` at equal positions. For each pair of loaded
-// float vectors, calls it first with the lower halves, then with the upper halves. Stops when fewer
-// elements than a vector remain. Returns the number of elements that were processed.
+// float vectors, calls `step` first with the lower halves, then with the upper halves. Stops when
+// fewer elements than a float vector remain. Returns the number of processed elements of `x`.
 template <int kBytes, typename Scalar, typename Step>
 AM_INLINE int64_t for_each_wide_pair(const Scalar* x, const Scalar* y, int64_t count,
                                      const Step& step) {
@@ -54,7 +54,7 @@ AM_INLINE int64_t for_each_wide_pair(const Scalar* x, const Scalar* y, int64_t c
   return i;
 }
 
-// Returns the absolute values, by clearing the sign bits.
+// Returns the absolute values of the elements. Clears their sign bits.
 template <int kBytes>
 AM_INLINE Doubles<kBytes> magnitude(const Doubles<kBytes>& x) {
   using Bits = typename nn::fused::VectorOf<int64_t, nn::fused::kLanes<double, kBytes>>::Type;

@@ -14,12 +14,12 @@
 
 namespace am::values {
 
-// Returns an upper bound for the number of threads; all indices `thread` that on_threads() passes
-// to `work` are smaller.
+// Returns the largest number of threads that on_threads() uses. The indices `thread` that
+// on_threads() passes to `work` are smaller than this number.
 size_t most_threads();
 
-// Calls work(thread, number) for each number from 0 to count - 1 once, approximately in this order,
-// until a call returns false or throws. on_threads() rethrows the exception. The assignment of
+// Calls work(thread, number) once for each number from 0 to count - 1, approximately in ascending
+// order, until a call returns false or throws. Rethrows the exception of `work`. The assignment of
 // numbers to threads is arbitrary, so `work` must not call collectives.
 void on_threads(size_t count, const std::function<bool(size_t thread, size_t number)>& work);
 

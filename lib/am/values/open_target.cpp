@@ -37,8 +37,8 @@ std::unique_ptr<inspect::Interpreter> open_weights(const fs::path& path,
   return std::make_unique<inspect::LocalInterpreter>(session_of(std::move(view), options.session));
 }
 
-// Throws if the model does not fit into the memory of this machine, before any memory is allocated.
-// Does nothing for ranks on GPUs, which have their own memory.
+// Throws Error(kPlan) if the model of all ranks does not fit into the memory of this machine. Does
+// nothing with --force, or for ranks on GPUs, because the model is then in GPU memory.
 void require_memory(const job::Job& job, const OpenOptions& options) {
   if (options.session.force) return;
   if (runtime::parse_backend(parallel::backend_of(job.plan)).serves_gpus()) return;
@@ -64,7 +64,7 @@ std::unique_ptr<inspect::Interpreter> open_target(const inspect::Target& target,
         inspect::AttachOptions{options.session, options.wait, options.write});
   }
   std::vector<config::Override> overrides = options.overrides;
-  if (options.nproc > 0) {  // placed before --set, whose values take precedence
+  if (options.nproc > 0) {  // comes before the overrides of --set, so that --set takes precedence
     overrides.insert(overrides.begin(), {cat("mesh.world_size=", options.nproc)});
   }
   const auto job = job::open_job({.file = target.path,

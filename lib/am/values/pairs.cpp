@@ -27,13 +27,13 @@ bool same_bytes(const at::Tensor& a, const at::Tensor& b) {
 }
 
 // Differences between two blocks of finite values. `magnitudes` is the sum of all |a| and |b|. If
-// it is not finite, the blocks may contain values that are not finite, and the caller must discard
-// the result.
+// `magnitudes` is not finite, the blocks may contain values that are not finite, and the caller
+// must discard the differences.
 struct Apart {
   double max_abs = 0.0, relative = 0.0, magnitudes = 0.0;
 };
 
-// Smallest denominator of the relative difference, so that this difference is 0 for two zeros.
+// Smallest denominator of the relative difference. Makes the relative difference of two zeros 0.
 constexpr double kLeast = std::numeric_limits<double>::min();
 
 template <typename Scalar>
@@ -99,8 +99,8 @@ Found found_by(const at::Tensor& a, const at::Tensor& b) {
   return found;
 }
 
-// Returns the result of the vectorized kernel for two blocks; nothing if is_narrow() is false for
-// one of them.
+// Returns the result of the vectorized kernel for two blocks. Returns nothing if is_narrow() is
+// false for one of the blocks.
 template <template <typename> typename Kernel, typename Found>
 std::optional<Found> of_narrow(const at::Tensor& a, const at::Tensor& b) {
   if (!is_narrow(a) || !is_narrow(b)) return std::nullopt;

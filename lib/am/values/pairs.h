@@ -1,5 +1,6 @@
-// Computes the largest differences between two tensors of the same shape, one block at a time.
-// Values of all dtypes are compared in double; a complex number counts as two values.
+// Compares two tensors of the same shape, one block at a time: the largest differences (Distance),
+// and sums that describe how training changed a tensor (Change). Values of all dtypes are compared
+// in double; a complex number counts as two values.
 //
 //   Distance distance;
 //   distance.add(a, b);         // for each pair of blocks
@@ -25,7 +26,7 @@ struct Distance {
 struct Change {
   double moved = 0.0;   // sum of (b - a)^2
   double before = 0.0;  // sum of a^2
-  double dot = 0.0;     // sum of a b
+  double dot = 0.0;     // sum of a * b
   double after = 0.0;   // sum of b^2
 
   void add(const at::Tensor& a, const at::Tensor& b);

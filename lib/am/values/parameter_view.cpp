@@ -32,7 +32,7 @@ void require_file_or_folder(const std::string& name) {
 // Largest number of elements that RankView::reduce() sums at a time.
 constexpr int64_t kReduced = int64_t{1} << 22;
 
-// Returns the dtype in which values of `dtype` are reduced: wide enough to keep them unchanged.
+// Returns the dtype in which values of `dtype` are reduced; it represents them exactly.
 at::ScalarType sum_dtype(at::ScalarType dtype) {
   if (c10::isComplexType(dtype)) return at::kComplexDouble;
   return c10::isIntegralType(dtype, /*includeBool=*/true) ? at::kLong : at::kDouble;

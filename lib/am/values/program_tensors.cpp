@@ -54,10 +54,12 @@ bool is_state(std::string_view name) {
   return starts_with(name, kGradientPrefix) || starts_with(name, run_folder::kOptimizerPrefix);
 }
 
-// Largest number of different parts of a tensor that are compared in pairs.
+// Largest number of different parts of a tensor that require_cover() compares in pairs. If a tensor
+// has more parts, the remaining pairs are not checked for overlaps.
 constexpr size_t kMostCompared = 1024;
 
-// Throws if the parts overlap or do not cover the tensor. Parts with equal boxes count once.
+// Throws Error(kUsage) if the parts overlap or do not cover the tensor. Parts with equal boxes
+// count once.
 void require_cover(const inspect::HeldParameter& held) {
   std::set<std::pair<Shape, Shape>> boxes;
   std::vector<mesh::Box> different;
@@ -85,8 +87,8 @@ void require_cover(const inspect::HeldParameter& held) {
               "the parts of a tensor must be disjoint or equal, and cover it");
 }
 
-// Returns the sum of the squares; NaN for a dtype that has no norm. Never throws, because the other
-// ranks wait for this one.
+// Returns the sum of the squares of the values; NaN if their dtype has no norm. Never throws,
+// because the other ranks would wait for this rank in the following all-reduce.
 double squares_of(const at::Tensor& values) {
   try {
     const at::Tensor numbers = values.is_complex() ? at::view_as_real(values) : values;
@@ -165,7 +167,7 @@ void ProgramTensors::read(const std::vector<std::string>& descriptions) {
   states_ = std::move(states);
 }
 
-// Sets first_replica_. A part is the first replica if no rank before this one has an equal box.
+// Sets first_replica_. A part is the first replica if no lower rank has an equal box.
 void ProgramTensors::find_replicas(const std::vector<ProgramTensor>& own) {
   std::map<std::string_view, const inspect::HeldParameter*> held;
   for (const auto* list : {&parameters_, &states_}) {

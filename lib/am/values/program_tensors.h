@@ -1,11 +1,12 @@
-// Tensors in the memory of a program that another framework trains, on all its ranks.
+// Tensors in the memory of a training program of another framework, on all ranks of the program.
 //
 //   ProgramTensors tensors(world);
 //   tensors.set(own);                     // every rank describes its parts of the tensors
 //   ProgramView view(tensors, facts);
 //
-// Names have the form that am-repl uses: a parameter or buffer has its own name, its gradient is
-// "grad.NAME", and an optimizer state is "optim.state.NAME.KIND".
+// Tensors have the names that am-repl uses. A parameter or buffer NAME keeps its name in the
+// program. "grad.NAME" is the gradient of parameter NAME, and "optim.state.NAME.KIND" is an
+// optimizer state of this parameter.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -33,7 +34,7 @@ struct ProgramTensor {
   at::Tensor part;  // values of the part, in the memory of the program
   Shape shape;      // global shape
   Shape offset;     // position of the part in the global tensor
-  std::vector<std::pair<std::string, mesh::Placement>> placements;  // as HeldParameter::placements
+  std::vector<std::pair<std::string, mesh::Placement>> placements;  // see HeldParameter::placements
 
   mesh::Box box() const { return {offset, part.sizes().vec()}; }
 };
@@ -44,17 +45,18 @@ class ProgramTensors {
   ProgramTensors(const ProgramTensors&) = delete;
   ProgramTensors& operator=(const ProgramTensors&) = delete;
 
-  // Replaces the description of this rank's tensors. Ranks exchange their descriptions only if the
-  // description of at least one rank has changed. Throws Error(kUsage) on all ranks, and then has
-  // no tensors, if the shapes of a tensor differ between ranks, or if the parts of a tensor overlap
-  // or do not cover it. Parts with equal boxes are replicas. Collective.
+  // Replaces the tensors of this rank by `own`. Ranks exchange the descriptions of their tensors
+  // (names, dtypes, boxes, placements) only if the description of at least one rank has changed.
+  // Throws Error(kUsage) on all ranks if the shapes of a tensor differ between ranks, or if the
+  // parts of a tensor overlap or do not cover the tensor; this object then contains no tensors.
+  // Parts with equal boxes are replicas. Collective.
   void set(std::vector<ProgramTensor> own);
 
   // Part of a tensor on this rank.
   struct Own {
     at::Tensor values;
     mesh::Box box;
-    bool first_replica = true;  // whether no rank before this one has an equal box
+    bool first_replica = true;  // whether no lower rank has an equal box
   };
 
   const std::vector<inspect::HeldParameter>& parameters() const { return parameters_; }
@@ -73,7 +75,7 @@ class ProgramTensors {
   std::optional<uint64_t> described_;                   // hash of this rank's last description
   std::deque<std::vector<inspect::HeldShard>> shards_;  // storage of HeldParameter::shards
   std::vector<inspect::HeldParameter> parameters_, states_;
-  std::vector<bool> first_replica_;  // Own::first_replica of the described tensors, in their order
+  std::vector<bool> first_replica_;  // Own::first_replica of each tensor of set(), in that order
   std::map<std::string, std::vector<Own>, std::less<>> own_;
 };
 

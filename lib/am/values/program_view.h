@@ -1,7 +1,7 @@
-// View of the tensors of a program that another framework trains, from one of its ranks.
+// View of the tensors of a training program of another framework, from one of the program's ranks.
 //
 // Commands read the program's own memory. automesh has no code for the model, so commands that run
-// it (`loss`, `generate`, `grad --of TEXT`) throw Error(kUsage).
+// the model (`loss`, `generate`, `grad --of TEXT`) throw Error(kUsage).
 #pragma once
 
 #include <filesystem>
@@ -46,7 +46,7 @@ class ProgramView : public RankView {
                                    const Between& between) override;
   int64_t unshard_bytes(std::span<const HeldParameter* const> parameters) const override;
   std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) override;
-  void reshard_all() override { whole_.clear(); }  // includes tensors that no longer exist
+  void reshard_all() override { whole_.clear(); }  // also frees tensors that the program dropped
   std::string unshard_note() const override;
   parallel::ParallelModel& runnable(const Between& between) override;
   void after_forward() override {}

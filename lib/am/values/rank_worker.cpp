@@ -30,7 +30,8 @@ std::atomic<bool> interrupt_requested{false};
 
 void on_interrupt(int) { interrupt_requested = true; }
 
-// Returns the session for this rank of the plan. The view copies the plan, so it may outlive `job`.
+// Returns the session for this rank of the plan. The session's view copies the plan, so the session
+// may outlive `job`.
 Session open_session(const inspect::WorkerSetup& setup) {
   Diagnostics found;
   const auto here = launch::detect_environment(launch::process_environment(), found);
@@ -95,7 +96,7 @@ int run_rank_worker(int socket) {
   try {
     inspect::send_message(socket, pack(failed));
   } catch (const Error&) {
-    // The socket failed. The error is only in the log of this rank.
+    // The socket failed, so the error is only in the log of this rank.
   }
   return Error(failed.error->kind, failed.error->message).exit_status();
 }

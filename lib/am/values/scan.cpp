@@ -15,7 +15,7 @@ namespace am::values {
 namespace {
 
 // Calls `visit` with each block of rows of a part of a tensor. Skips the part if another rank
-// visits a replica of it. If this rank is interrupted, skips the remaining blocks and returns
+// visits a replica of the part. If this rank is interrupted, skips the remaining blocks and returns
 // false.
 bool scan_part(const Session& session, const ParameterView::Part& part, const ScanVisit& visit) {
   if (!part.first_replica) return true;
@@ -28,13 +28,12 @@ bool scan_part(const Session& session, const ParameterView::Part& part, const Sc
   return !session.is_interrupted();
 }
 
-// Returns the moments of the elements that this rank reads: over all ranks, each element is counted
-// once.
+// Returns the moments of the elements that this rank reads. Each element is read on one rank only.
 Moments own_moments(Session& session, const inspect::Picked& picked) {
   FoundInOrder<Moments> of_parts;
   values_of(session).visit_parts_at_once(
       *picked.parameter, picked.selection.box, [&](size_t number, const ParameterView::Part& part) {
-        const at::NoGradGuard no_grad;  // set here, because it applies only to this thread
+        const at::NoGradGuard no_grad;  // set here, because a guard applies only to its own thread
         Moments found;
         const bool goes_on = scan_part(
             session, part, [&](const at::Tensor& values, const mesh::Box&) { found.add(values); });

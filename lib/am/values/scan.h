@@ -12,22 +12,23 @@
 
 namespace am::values {
 
-// Number of elements that are converted to double at a time; in double they need 8 MiB.
+// Largest number of elements of a block that scan() passes to `visit`, unless one row has more. In
+// double they need 8 MiB.
 inline constexpr int64_t kScanBlock = int64_t{1} << 20;
 
-// Type of the callback for one block: its `values` [box.shape] in the stored dtype, and `box`, its
-// location in the tensor.
+// Callback for one block. `values` [box.shape] are the values of the block in the stored dtype;
+// `box` is the location of the block in the tensor.
 using ScanVisit = std::function<void(const at::Tensor& values, const mesh::Box& box)>;
 
-// Calls `visit` with blocks of whole rows, each in host memory. The blocks are distributed over
-// the ranks such that each element is visited once. Throws Error(kUsage) if the user interrupted
+// Calls `visit` with blocks of consecutive rows of this rank's shards, in host memory. Each element
+// of the picked tensor is visited on one rank only. Throws Error(kUsage) if the user interrupted
 // any rank. Collective.
 void scan(Session& session, const inspect::Picked& picked, const ScanVisit& visit);
-// Like scan(), but does not copy blocks from a device to the host; such blocks are larger.
+// Like scan(), but leaves blocks on their device. Blocks on a GPU have up to kDeviceBlock elements.
 void scan_on_device(Session& session, const inspect::Picked& picked, const ScanVisit& visit);
 
-// Returns the moments of the picked tensor over all ranks. Only moments are communicated, not
-// values. Collective.
+// Returns the moments of the picked tensor over all ranks. Ranks exchange only moments, not values.
+// Collective.
 Moments moments_of(Session& session, const inspect::Picked& picked);
 
 // Returns an object with the keys name, numel, min, max, mean, std, norm, nan and inf. A statistic

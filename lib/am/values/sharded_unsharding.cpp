@@ -1,5 +1,5 @@
-// Part of ShardedView: gathers parameters for `unshard`, and lists the boxes that each rank can
-// read.
+// Part of ShardedView: gathers parameters for the command `unshard`, and lists the boxes that each
+// rank can read without communication.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -30,7 +30,7 @@ std::vector<HeldShard> ShardedView::usable_boxes(const HeldParameter& parameter)
   return {parameter.shards.begin(), parameter.shards.end()};
 }
 
-// Returns the boxes of the parameter that each rank stores while the parameter is gathered over
+// Returns the boxes of the parameter that each rank holds while the parameter is gathered over
 // dp_shard_cp.
 std::vector<HeldShard> ShardedView::gathered_boxes(const HeldParameter& parameter) const {
   const layout::ParameterLayout& layout = *layouts_.at(parameter.name);
@@ -51,16 +51,17 @@ std::vector<int64_t> ShardedView::ranks_with(const HeldParameter& parameter) con
   return ranks;
 }
 
-// Returns whether tp or ep shards the parameter, so that a rank has only one shard of it even while
-// it is gathered over dp_shard_cp.
+// Returns whether tp or ep shards the parameter. A rank then holds only a part of the parameter,
+// even while the parameter is gathered over dp_shard_cp.
 bool ShardedView::is_cut(const HeldParameter& parameter) const {
   const std::vector<HeldShard> boxes = gathered_boxes(parameter);
   return std::any_of(boxes.begin(), boxes.end(),
                      [&](const HeldShard& each) { return each.box.numel() < parameter.numel(); });
 }
 
-// Returns the indices of the sets that contain the parameters. A set is a group of parameters that
-// are gathered together. Indices are in ascending order, so that all ranks gather in this order.
+// Returns the indices of the sets that contain the parameters. A set contains parameters that are
+// gathered together. The indices are in ascending order, so that all ranks gather the sets in the
+// same order.
 std::vector<size_t> ShardedView::sets_of(std::span<const HeldParameter* const> parameters) const {
   std::set<size_t> sets;
   for (const HeldParameter* parameter : parameters) {
@@ -106,7 +107,7 @@ std::vector<std::string> ShardedView::unshard(std::span<const HeldParameter* con
       copied.push_back(parameter->name);
     }
   } catch (const Error& error) {
-    if (error.kind() == ErrorKind::kUsage) {  // an interrupt: all ranks throw it at the same point
+    if (error.kind() == ErrorKind::kUsage) {  // interrupt: all ranks throw at the same point
       for (const std::string& name : copied) whole_.erase(name);
       for (const size_t set : fresh) {
         unsharded_.erase(set);

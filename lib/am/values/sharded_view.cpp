@@ -22,7 +22,7 @@ namespace am::values {
 
 namespace {
 
-// Index of the set of parameters that FSDP ignores; they are never gathered.
+// Index of the set of parameters that FSDP ignores. These parameters are never gathered.
 constexpr size_t kIgnored = std::numeric_limits<size_t>::max();
 
 }  // namespace
@@ -52,8 +52,8 @@ ShardedView::ShardedView(LiveJob job)
   add_states();
 }
 
-// Returns a description of the origin of the gradients. In a running job the description is
-// determined at each call, because every step replaces the gradients.
+// Returns a description of the origin of the gradients. In a running job, every step replaces the
+// gradients, so each call determines the description anew.
 std::string ShardedView::gradients_of() const {
   if (!live_) return gradients_of_;
   const int64_t step = live_->trainer->gradient_step();
@@ -88,7 +88,7 @@ void ShardedView::add_parameters() {
 
 // Assigns indices to the sets of parameters that are gathered together. If every rank has shards of
 // all parameters, a set is a ParamGroup. If ranks have different pipeline stages or experts, a set
-// is an FSDP unit, whose index is the same on all ranks.
+// is an FSDP unit, because the index of a unit is the same on all ranks.
 void ShardedView::add_groups() {
   by_units_ = model_->has_pipeline() || mesh().sizes().ep > 1;
   const auto& groups = model_->groups();
@@ -128,12 +128,12 @@ Json ShardedView::info() {
   return json;
 }
 
-// Lists the states of the parameters of all ranks. Each rank sends its own list to all ranks,
-// because ranks may have different pipeline stages or experts.
+// Sets states_ to the gradients and optimizer states of all ranks' parameters. Each rank sends the
+// list of its states to all ranks, because ranks may have different pipeline stages or experts.
 void ShardedView::add_states() {
   states_.clear();
   state_of_.clear();
-  std::map<std::string, std::pair<State, std::string>> all;  // states and torch's dtypes, by name
+  std::map<std::string, std::pair<State, std::string>> all;  // state and torch dtype, by name
   const bool has_gradients = !gradients_of().empty();
   if (has_gradients || trainer() != nullptr) {
     Json own = Json::array();
@@ -176,8 +176,8 @@ void ShardedView::add_states() {
             [](const auto& a, const auto& b) { return natural_less(a.name, b.name); });
 }
 
-// Returns this rank's shard of a gradient or an optimizer state; undefined if there is none. If
-// `state` is null, returns this rank's shard of the parameter.
+// Returns this rank's shard of a gradient or an optimizer state; an undefined tensor if the shard
+// does not exist. If `state` is null, returns this rank's shard of the parameter.
 at::Tensor ShardedView::part_of(const Place& place, const State* state) const {
   const parallel::ParamGroup& group = *model_->groups()[place.group];
   const parallel::LocalParameter& owned = group.owned()[place.index];
@@ -223,8 +223,8 @@ void ShardedView::visit_parts(const HeldParameter& parameter, const mesh::Box& b
   }
 }
 
-// Returns a setting that the optimizer had in the last step; null if there is no setting of this
-// name. The names are those of a PyTorch optimizer with one parameter group, for example
+// Returns a setting of the optimizer in the last step; null before the first step, and for an
+// unknown name. The names are those of a PyTorch optimizer with one parameter group, for example
 // "optim.param_groups.0.lr".
 Json ShardedView::value(std::string_view name) const {
   constexpr std::string_view kGroup = "optim.param_groups.0.";
@@ -289,8 +289,8 @@ int64_t ShardedView::gradient_bytes() const {
   return bytes;
 }
 
-// Creates the trainer. The rules for training are checked only here, because a plan that is only
-// inspected need not satisfy them.
+// Creates the trainer. Throws Error(kPlan) if the plan breaks a rule for training. A plan that is
+// only inspected need not satisfy these rules, so they are checked only here.
 void ShardedView::begin_training() {
   if (trainer_) return;
   job::Job job{plan_, model_->config(), model_->layout()};
@@ -314,7 +314,7 @@ observe::StepMetrics ShardedView::train(int64_t steps, const Between& between) {
   begin_training();
   whole_.clear();
   unsharded_.clear();
-  after_forward();  // frees gathered parameters, whose values become outdated
+  after_forward();  // frees the gathered parameters, because training changes their values
   observe::StepMetrics last;
   for (int64_t i = 0; i < steps; ++i) {
     if (between) between();
@@ -369,8 +369,8 @@ std::string ShardedView::note() const {
              "; they have not been trained");
 }
 
-// Under sequence parallelism, the ranks of a tp group compute sections of a text that must have
-// equal lengths.
+// Under sequence parallelism, each rank of a tp group computes a section of the sequence, and all
+// sections must have equal lengths.
 int64_t ShardedView::length_multiple() const {
   return config::sequence_parallel(plan_.strategy) ? mesh().sizes().tp : 1;
 }

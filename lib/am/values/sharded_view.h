@@ -1,11 +1,11 @@
-// Model in the layout of a plan, accessed from one of its ranks.
+// View of a model in the layout of a plan, from one of the model's ranks.
 //
-// `unshard` gathers all parameters of an FSDP unit over dp_shard_cp, by the all-gather of training
-// and in the compute dtype. A parameter that the user named and that tp or ep shards is
-// additionally assembled into a separate full copy.
+// The command `unshard` gathers all parameters of an FSDP unit over dp_shard_cp, by the all-gather
+// of training and in the compute dtype. If the user names a parameter that tp or ep shards,
+// `unshard` also assembles a separate full copy of this parameter.
 //
-// Trainable parameters may have states, which are sharded like the parameters: after a backward
-// pass "grad.NAME" and, once a trainer exists, for example "optim.state.NAME.exp_avg".
+// States of trainable parameters are sharded like the parameters. "grad.NAME" exists after a
+// backward pass, and states such as "optim.state.NAME.exp_avg" exist once the view has a trainer.
 #pragma once
 
 #include <deque>
@@ -31,8 +31,9 @@ struct LiveJob {
   std::string run;                    // path of the run folder
   std::function<int64_t()> steps;     // returns the number of completed steps
   train::Trainer* trainer = nullptr;  // trains this rank's part of the job
-  // The step (Trainer::gradient_step) whose gradients the last `grad --of TEXT` replaced by those
-  // of a text; empty if there was none. Shared by all sessions that are attached to the job.
+  // The step (Trainer::gradient_step) whose gradients the last command `grad --of TEXT` replaced by
+  // the gradients of a text; empty before the first such command. All sessions that are attached to
+  // the job share this value.
   std::shared_ptr<std::optional<int64_t>> text_gradients = {};
 };
 
@@ -40,7 +41,7 @@ class ShardedView : public RankView {
  public:
   // Builds the model, and loads or initialises its parameters as the plan specifies. Collective.
   ShardedView(const job::Job& job, const runtime::World& world);
-  // Creates a view of a running job. The trainer of the job must outlive the view. Collective.
+  // Creates a view of a running job. The job's trainer must outlive the view. Collective.
   explicit ShardedView(LiveJob job);
 
   std::string title() const override;
@@ -94,7 +95,8 @@ class ShardedView : public RankView {
   void add_states();
   at::Tensor part_of(const Place& place, const State* state) const;
   void begin_training();
-  // Returns the job's trainer, or for a plan trainer_, which is null before begin_training().
+  // Returns the trainer of the running job. For a plan, returns trainer_, which is null before
+  // begin_training().
   train::Trainer* trainer() const { return live_ ? live_->trainer : trainer_.get(); }
   int64_t steps() const { return live_ ? live_->steps() : steps_; }
   std::vector<int64_t> ranks_with(const HeldParameter& parameter) const;
@@ -105,7 +107,7 @@ class ShardedView : public RankView {
 
   config::Plan plan_;
   runtime::DeviceMesh mesh_;
-  std::unique_ptr<parallel::ParallelModel> own_;  // null if a trainer owns the model
+  std::unique_ptr<parallel::ParallelModel> own_;  // the model; null if a trainer owns it
   std::unique_ptr<train::Trainer> trainer_;       // created by begin_training()
   parallel::ParallelModel* model_;
   std::optional<LiveJob> live_;
@@ -113,10 +115,10 @@ class ShardedView : public RankView {
   bool fresh_ = false;   // whether the parameters still have their initial values
   std::deque<std::vector<HeldShard>> shards_;  // storage of HeldParameter::shards
   std::vector<HeldParameter> parameters_;
-  std::map<std::string, Place>
-      places_;  // positions of this rank's parameters in the model, by name
+  // Position in the model of the first shard of each parameter of this rank, by name.
+  std::map<std::string, Place> places_;
   // Index of the set of each parameter. The parameters of a set are gathered together, and the
-  // indices are equal on all ranks. groups_ contains the ParamGroups of this rank for each set.
+  // indices are equal on all ranks. groups_ maps an index to this rank's ParamGroups of the set.
   std::map<std::string, size_t> set_of_;
   bool by_units_ = false;  // whether a set is an FSDP unit; otherwise it is a ParamGroup
   std::map<size_t, std::vector<parallel::ParamGroup*>> groups_;

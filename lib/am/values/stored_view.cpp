@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Source of tensors that calls `between` at each read, so that an interrupt stops the loading of a
-// model.
+// Wraps a source of tensors and calls `between` before each read. If the user interrupts am-repl,
+// `between` throws and so stops the loading of a model.
 class StoppableSource : public stored::TensorSource {
  public:
   StoppableSource(const stored::TensorSource& source, const Between& between)
@@ -49,11 +49,11 @@ class StoppableSource : public stored::TensorSource {
   const Between& between_;
 };
 
-// Number of elements that visit_parts() reads at a time, chosen so that float32 values are still in
-// the cache of a core when `visit` reads them.
+// Largest number of elements that visit_parts() reads at a time, unless one row has more. As
+// float32, they are still in the cache of a core when `visit` reads them.
 constexpr int64_t kReadBlock = int64_t{256} << 10;
 
-// Returns a plan that runs a model on one rank in the given dtype.
+// Returns a plan that runs a model on one rank in `dtype`.
 config::Plan plan_of_one(formats::Dtype dtype) {
   config::Plan plan;
   plan.strategy = config::DDPConfig{};
@@ -264,8 +264,8 @@ void StoredView::export_hf(const fs::path& folder, const HubExport& options,
   chosen.tokenizer = default_tokenizer().path();
   const bool adapted = catalog_.lora().rank > 0 && !options.weights_only;
   if (adapted) {
-    // The tensors lack the adapters' scale, so the export is made from a model, which has the LoRA
-    // settings of the checkpoint's plan.
+    // An adapter's scale is not in the tensors. A model reads the scale from the LoRA settings of
+    // the checkpoint's plan, so the export reads the model instead of the tensors.
     if (!chosen.dtype) chosen.dtype = tensor::scalar_type(source()->tensors().front().dtype);
     return checkpoint::export_hf(folder, runnable(between), chosen, between);
   }

@@ -1,4 +1,5 @@
-// Checkpoint files in a session of one process. The files are memory-mapped and read on demand.
+// View of the files of a checkpoint, in a session of one process. The files are memory-mapped and
+// read on demand.
 //
 // The command `unshard` assembles full tensors in memory, and `reshard` frees them. Commands that
 // run the model, for example loss and generate, load the weights once into a model on one rank, by
@@ -62,8 +63,9 @@ class StoredView : public ParameterView {
 
  private:
   const at::Tensor* assembled(const HeldParameter& parameter);
-  // Calls `visit` with a block of the parameter: a view of the mapped file if possible, otherwise a
-  // copy. From time to time releases pages that were read, so that they do not fill the memory.
+  // Calls `visit` with a block of the parameter and returns the result of `visit`. The block is a
+  // view of the mapped file if possible, otherwise a copy. Releases pages of the files from time to
+  // time, because they would otherwise fill the memory.
   bool visit_block(const HeldParameter& parameter, const mesh::Box& block, const PartVisit& visit);
   int64_t model_bytes() const;
   void drop_model();

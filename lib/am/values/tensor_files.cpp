@@ -33,7 +33,7 @@ at::Tensor values_of_picked(Session& session, const Picked& picked) {
       .contiguous();
 }
 
-// Returns numpy's name of a dtype, for example "<f4"; nothing if numpy has none.
+// Returns numpy's name of a dtype, for example "<f4"; nothing if numpy does not have the dtype.
 std::optional<std::string> numpy_name(at::ScalarType dtype) {
   switch (dtype) {
     case at::kBool:
@@ -69,8 +69,9 @@ std::optional<std::string> numpy_name(at::ScalarType dtype) {
   }
 }
 
-// Returns a .npy file: a magic number, version 1.0, the header's length, the header as a Python
-// dict, padded to a multiple of 64 bytes, and the values in C order.
+// Returns the bytes of a .npy file: a magic number, version 1.0, the length of the header, the
+// header, and the values in C order. The header is a Python dict. Spaces extend it so that the
+// values begin at a multiple of 64 bytes.
 std::string npy_of(at::Tensor values) {
   auto dtype = numpy_name(values.scalar_type());
   if (!dtype) {
@@ -99,7 +100,7 @@ std::string npy_of(at::Tensor values) {
   return file;
 }
 
-// Calls `act` on rank 0, and throws on every rank if `act` throws. Collective.
+// Calls `act` on rank 0. If `act` throws, throws on every rank. Collective.
 void on_first_rank(Session& session, const std::function<void()>& act) {
   values_of(session).run_on_all_or_fail([&] {
     if (session.view().rank() == 0) act();

@@ -21,8 +21,8 @@
 namespace am::values {
 namespace {
 
-// Number of elements of each tensor that are compared at a time; small enough for the cache of a
-// core.
+// Largest number of elements of each tensor that are compared at a time, unless one row has more.
+// Small enough for the cache of a core.
 constexpr int64_t kPairBlock = int64_t{256} << 10;
 
 }  // namespace
@@ -92,7 +92,7 @@ void for_each_stored_pair(Session& session, const stored::TensorSource& left,
   stored::for_each_row_block(mesh::Box::whole(a.shape), kPairBlock,
                              [&](const mesh::Box& block) { blocks.push_back(block); });
   on_threads(blocks.size(), [&](size_t thread, size_t number) {
-    const at::NoGradGuard no_grad;  // set here, because it applies only to this thread
+    const at::NoGradGuard no_grad;  // set here, because a guard applies only to its own thread
     const mesh::Box& box = blocks[number];
     const at::Tensor of_left = buffers[thread].left.block(box.shape, tensor::scalar_type(a.dtype));
     const at::Tensor of_right =

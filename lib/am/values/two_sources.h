@@ -1,5 +1,5 @@
-// Reads two sets of tensors side by side to compare them, a few MiB at a time: two checkpoints, or
-// a checkpoint and the model in the memory of the session's ranks.
+// Reads two sets of tensors side by side, a few MiB at a time, to compare them. The sets are two
+// checkpoints, or a checkpoint and the model in the memory of the session's ranks.
 //
 //   const Side here = opened(session);
 //   const Side there = Side::at("checkpoints/step-200");
@@ -22,11 +22,11 @@
 
 namespace am::values {
 
-// Opens the weights at a path. Throws Error(kUsage) if the path is that of a plan or
-// of a running job.
+// Opens the weights at a path. Throws Error(kUsage) if the path leads to a plan or to a running
+// job.
 std::unique_ptr<stored::TensorSource> open_weights_at(const std::filesystem::path& path);
 
-// One of the two sets of tensors.
+// One of the two sets of tensors that are compared.
 class Side {
  public:
   // Opens the weights at a path, as open_weights_at() does.
@@ -36,13 +36,14 @@ class Side {
   // Creates a side from the parameters of a model in the memory of ranks.
   explicit Side(ParameterView& ranks);
 
-  // For tensors in the memory of ranks, StoredTensor::shards is empty.
+  // Returns all tensors of the side. For tensors in the memory of ranks, StoredTensor::shards is
+  // empty.
   const std::vector<stored::StoredTensor>& tensors() const;
   // Returns the tensor with this name, or null.
   const stored::StoredTensor* find(std::string_view name) const;
-  // Returns null if the tensors are in the memory of ranks.
+  // Returns the files of the tensors; null if the tensors are in the memory of ranks.
   const stored::TensorSource* files() const { return files_; }
-  // Returns null if the tensors are in files.
+  // Returns the view of the ranks that hold the tensors; null if the tensors are in files.
   ParameterView* ranks() const { return ranks_; }
   // Returns the parameter of ranks() that the tensor `name` of tensors() describes.
   const HeldParameter& parameter(std::string_view name) const;
@@ -57,9 +58,9 @@ class Side {
   std::map<std::string, size_t, std::less<>> index_;  // indices in held_
 };
 
-// Returns the tensors of the session: files, or the model in the memory of its ranks.
+// Returns the tensors of the session's target, as one side of a comparison.
 Side opened(Session& session);
-// Returns the sum of the sizes of all tensors of a side.
+// Returns the bytes of all tensors of a side.
 int64_t bytes_of(const Side& side);
 
 // Reads tensor `a` from `left` and tensor `b` from `right`, which must have the same shape, in
@@ -72,9 +73,9 @@ using VisitPair = std::function<bool(size_t number, const at::Tensor& a, const a
 void for_each_pair(Session& session, const Side& left, const stored::StoredTensor& a,
                    const Side& right, const stored::StoredTensor& b, const VisitPair& visit);
 
-// Runs `read` on this rank and returns the numbers that it returned on all ranks, by rank; `read`
-// must not be collective. If `read` throws on any rank, or returns another number of values than on
-// rank 0, throws on all ranks. Collective.
+// Runs `read` on each rank and returns the results of all ranks, by rank. `read` must not be
+// collective. Throws Error on all ranks if `read` throws on any rank, or if the number of values
+// that `read` returns is not the same on all ranks. Collective.
 std::vector<std::vector<double>> on_all_ranks(ParameterView& view,
                                               const std::function<std::vector<double>()>& read);
 

@@ -12,8 +12,8 @@ constexpr size_t kMostShown = 6;
 
 }  // namespace
 
-// read() rethrows all errors if only one tensor was requested, and if the tensors are in the memory
-// of ranks, because all ranks must then fail together.
+// read() rethrows all errors if only one tensor was requested. It also rethrows them if the tensors
+// are in the memory of ranks, because all ranks must then fail together.
 Unread::Unread(const inspect::Session& session, size_t asked)
     : throws_(asked < 2 || !session.view().at_rest()) {}
 

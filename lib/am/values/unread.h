@@ -1,5 +1,5 @@
 // Records the tensors that cannot be read because a file of a checkpoint is missing, truncated or
-// changed, so that commands can still report the readable tensors.
+// changed. Commands can then still report the other tensors.
 //
 //   Unread unread(session, all.size());
 //   for (const inspect::Picked& picked : all) {
@@ -20,16 +20,16 @@ namespace am::values {
 
 class Unread {
  public:
-  // `asked`: number of requested tensors. If it is 1, or if the tensors are in the memory of ranks,
-  // read() rethrows errors instead of recording them.
+  // `asked` is the number of requested tensors. If `asked` is less than 2, or if the tensors are in
+  // the memory of ranks, read() rethrows errors instead of recording them.
   Unread(const inspect::Session& session, size_t asked);
 
-  // Calls `look`. If `look` throws Error(kIo) or Error(kFormat), records the error under `name` and
-  // returns false.
+  // Calls `look` and returns true. If `look` throws Error(kIo) or Error(kFormat), records the error
+  // under `name` and returns false.
   bool read(const std::string& name, const std::function<void()>& look);
-  // If tensors could not be read, adds the field `unread` with their names and problems to the JSON
-  // of the result, appends them to its text, and marks the result as failed. Must be called after
-  // all other changes of the result.
+  // If tensors could not be read, adds the names and problems of all of them to the JSON of the
+  // result (field `unread`) and of a few of them to its text, and marks the result as failed. Must
+  // be called after all other changes of the result.
   void give(inspect::Result& result) const;
 
  private:

@@ -78,8 +78,8 @@ TEST_CASE("a missing rank that waits itself is only a link of the chain") {
   CHECK(cause->rank == 2);
   CHECK(cause->witness == 1);
   CHECK(cause_of({witness(0, {1, 2}, 1.0), witness(1, {2}, 1.1), stopped(2, SIGKILL, 8.0)}) == 2);
-  // Each of two ranks waits for the other, in different collectives. The cause is the rank that the
-  // earlier of the two witnesses names.
+  // Two ranks wait for each other, in different collectives. The cause is the rank that the earlier
+  // report names as missing.
   CHECK(cause_of({witness(0, {1}, 1.1), witness(1, {0}, 1.0)}) == 0);
 }
 
@@ -105,8 +105,8 @@ TEST_CASE("a suspended rank is the cause of what others report without knowing w
   CHECK(cause_of({reported(0, kElasticError, 1.0), suspended}) == 1);
   CHECK(cause_of({reported(0, "peer", 1.0), suspended}) == 1);
   CHECK(cause_of({failed(0, 0, SIGSEGV, 1.0), suspended}) == 0);
-  // Rank 0 is a witness: its collective timed out, and it names rank 2, which did not arrive. This
-  // takes precedence over the suspended rank.
+  // Rank 0 is a witness: its collective timed out, and its report names rank 2 as missing. Rank 2
+  // takes precedence over the suspended rank 1.
   CHECK(cause_of({witness(0, {2}, 1.0), suspended, stopped(2, SIGKILL, 8.0)}) == 2);
 }
 

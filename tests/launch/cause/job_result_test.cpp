@@ -163,7 +163,8 @@ TEST_CASE("a launcher that gave up is told with its reason") {
       "  help: install it\n"
       "the others:\n";
   CHECK_THAT(describe(result), Catch::StartsWith(block));
-  // The end of a launcher explains more than a closed connection, so it is reported first.
+  // The end of a launcher explains more than a closed connection, so the report begins with the
+  // launcher.
   result.ranks = {reported(0, "peer", 1.0)};
   result.cause = FirstCause{0, 0, 0, std::nullopt};
   CHECK_THAT(describe(result), Catch::StartsWith(block));
@@ -183,8 +184,8 @@ TEST_CASE("on several machines a lost peer points elsewhere") {
   result.silent_nodes = {1};
   CHECK_THAT(describe(result), Catch::Contains("the cause is on a machine that reported nothing") &&
                                    Catch::Contains("  node 1 did not answer"));
-  // The death of the launcher that serves the store explains more than a closed connection, so it
-  // is reported first.
+  // The death of the launcher that serves the store explains more than a closed connection, so the
+  // report begins with this launcher.
   result.silent_nodes.clear();
   result.node_rank = 1;
   result.store_error = "connection refused";

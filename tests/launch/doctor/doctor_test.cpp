@@ -38,7 +38,7 @@ Machine good_machine() {
   return machine;
 }
 
-// Returns the requirements of a job with sixteen ranks on two such nodes.
+// Returns the requirements of a job with sixteen ranks on two nodes like good_machine().
 JobNeeds gpu_job() {
   JobNeeds needs;
   needs.backend = "nccl";
@@ -79,7 +79,7 @@ CheckStatus status_of(const std::string& name, const JobNeeds& needs, const Mach
   INFO(check.message);
   CHECK_FALSE(check.message.empty());
   const bool bad = check.status == CheckStatus::kError || check.status == CheckStatus::kWarning;
-  CHECK(check.help.empty() == !bad);  // every failed check has a help text
+  CHECK(check.help.empty() == !bad);  // failed checks, and only these, have a help text
   return check.status;
 }
 

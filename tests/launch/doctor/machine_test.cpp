@@ -16,8 +16,7 @@ using namespace am::launch;
 
 namespace {
 
-// Returns the sources of a machine whose files are below `root`, and which has neither NVML nor
-// NCCL.
+// Returns the sources for a machine without NVML and NCCL, with `root` as the root of its files.
 MachineSources sources_below(const std::filesystem::path& root) {
   MachineSources sources;
   sources.root = root;

@@ -36,8 +36,8 @@ bool detects_nothing(const Variables& variables) {
   return !detect_environment(lookup_in(variables), found) && found.empty();
 }
 
-// Returns all error messages in one text. Checks that no rank is detected and that each message
-// names the rule launch.environment.
+// Returns all error messages in one text. Checks that no rank is detected and that all errors
+// belong to the rule launch.environment.
 std::string errors(const Variables& variables) {
   Diagnostics found;
   CHECK_FALSE(detect_environment(lookup_in(variables), found));
@@ -271,7 +271,7 @@ TEST_CASE("PMI's variables") {
   CHECK(here.local_rank == 1);
   CHECK(here.local_world_size == 2);
   CHECK(here.master_addr == "127.0.0.1");
-  // Without variables for the local rank, all ranks are on this machine.
+  // Without variables for the local rank, all ranks are taken to be on this machine.
   const auto bare = detect({{"PMI_RANK", "1"}, {"PMI_SIZE", "2"}, {"MASTER_PORT", "29500"}});
   CHECK(bare.local_rank == 1);
   CHECK(bare.local_world_size == 2);

@@ -1,5 +1,5 @@
-// A launcher computes the number of file descriptors that it needs, and reports an error if the
-// limit is too low.
+// Tests that a launcher computes the number of file descriptors that it needs, and reports an error
+// if the limit is too low.
 #include "am/launch/environment/open_files.h"
 
 #include <sys/wait.h>
@@ -19,8 +19,9 @@ using namespace launch_test;
 
 namespace {
 
-// Runs `body` in a child process and returns its result. The parent must not run it: a lowered hard
-// limit cannot be raised again, and a process stores its original soft limit only once.
+// Runs `body` in a child process and returns the result of `body`. The test's own process must not
+// run `body`: a lowered hard limit cannot be raised again, and a process stores its original soft
+// limit only once.
 template <typename Body>
 int in_child(Body body) {
   const pid_t child = ::fork();

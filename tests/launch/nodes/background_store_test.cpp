@@ -1,5 +1,5 @@
-// BackgroundStore accesses a store on a background thread, so that callers never wait for the
-// store.
+// Tests BackgroundStore, which accesses a store on a background thread, so that callers never wait
+// for the store.
 #include "am/launch/nodes/background_store.h"
 
 #include <algorithm>
@@ -20,8 +20,8 @@ using namespace launch_test;
 
 namespace {
 
-// Store in memory whose calls can be blocked, which simulates that the launcher of the store is
-// stopped.
+// A store in memory. stop(true) blocks all calls, as if the launcher that serves the store were
+// suspended. break_down() makes get() fail.
 class MapStore : public KeyValueStore {
  public:
   void set(const std::string& key, const std::string& value) override {
@@ -75,15 +75,15 @@ class MapStore : public KeyValueStore {
   bool broken_ = false;
 };
 
-// Polls the store until it returns the value of the key, and returns this value.
+// Polls the store until get() returns a value of the key. Returns this value.
 std::string answer(BackgroundStore& store, const std::string& key) {
   std::optional<std::string> found;
   REQUIRE(soon([&] { return (found = store.get(key)).has_value(); }));
   return *found;
 }
 
-// Polls until the store reports that it is lost, and returns this error. Returns "" if there is no
-// error within twenty seconds.
+// Polls the store until get() reports that the store is lost. Returns the error message, or ""
+// after twenty seconds without an error.
 std::string loss(BackgroundStore& store) {
   std::string words;
   soon([&] {
@@ -132,7 +132,7 @@ TEST_CASE("a key whose answer is given is not asked for again") {
   inner->set("a", "1");
   BackgroundStore store(inner, "heartbeat");
   CHECK(answer(store, "a") == "1");
-  store.set("b", "2");  // requests are served in order, so all earlier ones are served
+  store.set("b", "2");  // requests are served in order, so earlier requests are served first
   REQUIRE(soon([&] { return inner->value("b") == "2"; }));
   CHECK(inner->gets() == 1);
 }
@@ -168,7 +168,7 @@ TEST_CASE("a store that does not answer keeps nobody waiting, and is lost after 
     inner->stop(true);
     CHECK_THAT(loss(store), Catch::StartsWith("no answer for"));
     inner->stop(false);
-    CHECK_THAT(loss(store), Catch::StartsWith("no answer for"));  // permanently
+    CHECK_THAT(loss(store), Catch::StartsWith("no answer for"));  // a lost store stays lost
     inner->stop(true);
   }
   inner->stop(false);  // unblocks the abandoned thread, which then ends

@@ -1,5 +1,5 @@
-// Launchers that vanish, are stopped, give up or have a different job; and the reaction of the
-// other launchers.
+// Tests how launchers react if the launcher of another node vanishes, is suspended, gives up or has
+// a different job.
 // ctest: waits
 #include <catch2/catch.hpp>
 #include <csignal>
@@ -149,7 +149,7 @@ TEST_CASE("a launcher that waits for its ranks sleeps") {
   nodes.start(first);
   nodes.start(1);
   REQUIRE(soon([&] { return std::filesystem::exists(nodes.folder() / "saving-0"); }));
-  // The launcher must sleep: it is neither running nor waiting for a processor.
+  // A launcher that sleeps neither runs nor waits for a processor: its state is S.
   int asleep = 0;
   constexpr int kLooks = 100;
   for (int look = 0; look < kLooks; ++look) {

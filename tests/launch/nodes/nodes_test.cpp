@@ -144,9 +144,8 @@ TEST_CASE("an attempt in which a node takes no part ends") {
   TwoNodes nodes(kMeet + "[ $TORCHELASTIC_RESTART_COUNT$RANK = 03 ] && exit 7; exec sleep 60");
   RestartPolicy policy;
   policy.max_restarts = 5;
-  // While node 0 decides about a restart, this callback simulates that the user ends node 1. It
-  // stops the launcher of node 1, so that this launcher sends nothing else, and then writes its
-  // report to the store.
+  // Node 0 calls this callback while it decides about a restart. The callback simulates that the
+  // user ends node 1: it suspends node 1's launcher, and writes node 1's report to the store.
   policy.newest_step = [&]() -> std::optional<int64_t> {
     ::kill(nodes.pid(1), SIGSTOP);
     FolderStore store(nodes.store());
@@ -157,7 +156,7 @@ TEST_CASE("an attempt in which a node takes no part ends") {
     next.raise_abort();
     return std::nullopt;
   };
-  nodes.start(1, policy);  // started first, so that the process of node 0 knows its pid
+  nodes.start(1, policy);  // started first, so that the process of node 0 knows node 1's pid
   nodes.start(0, policy);
   const Node end = nodes.end_of(0);
   CHECK(end.status == 1);

@@ -1,5 +1,5 @@
-// The launcher's store serves the launchers of other nodes and unknown clients. Tests with the
-// clients of c10d are in tests/runtime/store_server_test.cpp.
+// Tests the launcher's store with the launchers of other nodes and with unknown clients. Tests with
+// the clients of c10d are in tests/runtime/store_server_test.cpp.
 #include "am/launch/nodes/store_server.h"
 
 #include <arpa/inet.h>
@@ -234,7 +234,7 @@ TEST_CASE("a message may come byte by byte") {
   CHECK(*table.find("/key") == "value");
 }
 
-// A process that the launcher starts has copies of all connections until it runs its program.
+// A process that the launcher forks has copies of all connections until the process calls exec.
 TEST_CASE("a connection that was closed while another process has a copy is gone") {
   StoreServer server(0, BindScope::kThisMachine);
   const int client = connect_to(server.port());
@@ -242,7 +242,7 @@ TEST_CASE("a connection that was closed while another process has a copy is gone
   const pid_t child = ::fork();
   REQUIRE(child >= 0);
   if (child == 0) {
-    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // ends with the test, even if the test fails
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // the child ends with the test, even if the test fails
     ::close(client);
     ::pause();
     ::_exit(0);

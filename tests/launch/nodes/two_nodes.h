@@ -21,8 +21,8 @@
 
 namespace launch_test {
 
-// Store with one file per key, which the processes of one machine can share. Removing the folder
-// simulates the death of the launcher that serves the store.
+// A store with one file per key. The processes of one machine can share the store. Removing the
+// folder simulates the death of the launcher that serves the store.
 class FolderStore : public am::launch::KeyValueStore {
  public:
   explicit FolderStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -53,7 +53,9 @@ class FolderStore : public am::launch::KeyValueStore {
 struct Node {
   pid_t pid = 0;
   int status = -1;
-  std::string said;  // one line per restart, and the output of describe()
+  // The output of describe() and a line for each restart, then the output of describe() for the
+  // last attempt. If the launcher fails, the last part is the error message.
+  std::string said;
 };
 
 // Two nodes with two ranks each, which run `script`; ranks 0 and 1 are on node 0.

@@ -1,5 +1,5 @@
-// The verdict, which node 0 sends to the other launchers, contains the cause in full and the kind
-// of exit of all other ranks.
+// Tests the verdict that node 0 sends to the other launchers. The verdict contains the cause in
+// full, and the kind of exit of all other ranks.
 #include "am/launch/nodes/verdict.h"
 
 #include <catch2/catch.hpp>

@@ -26,7 +26,7 @@ struct Pipe {
     if (fds[0] >= 0) ::close(fds[0]);
     fds[0] = -1;
   }
-  // Reads until `size` bytes have arrived, and returns them.
+  // Reads until `size` bytes have arrived or the pipe has no more, and returns the bytes.
   std::string read(size_t size) const {
     std::string text(size, '\0');
     size_t have = 0;
@@ -41,13 +41,12 @@ struct Pipe {
   std::array<int, 2> fds = {-1, -1};
 };
 
-// Counts in the output that a reader received: x characters that arrived, x characters that notes
-// report as missed, and the notes (one per gap).
+// The output that a reader received, in numbers.
 struct Heard {
-  size_t shown = 0;
-  size_t missed = 0;
-  size_t gaps = 0;
-  std::string rest;  // other text
+  size_t shown = 0;   // x characters that arrived
+  size_t missed = 0;  // bytes that the notes "[N bytes were not shown]" report
+  size_t gaps = 0;    // notes; each gap has one
+  std::string rest;   // text other than x characters and notes
 };
 
 Heard listen(std::string text) {
@@ -77,7 +76,7 @@ TEST_CASE("text arrives whole and in order") {
 
 TEST_CASE("a reader that pauses holds up nobody, and hears what it missed") {
   const bool nonblocking = GENERATE(false, true);
-  const bool thread_wakes = GENERATE(false, true);  // the writer thread runs between two writes
+  const bool thread_wakes = GENERATE(false, true);  // whether the writer thread has time to write
   const Pipe pipe;
   if (nonblocking) ::fcntl(pipe.fds[1], F_SETFL, O_NONBLOCK);
   ::fcntl(pipe.fds[1], F_SETPIPE_SZ, 4096);
@@ -96,8 +95,8 @@ TEST_CASE("a reader that pauses holds up nobody, and hears what it missed") {
   output.write("again\n");
   CHECK(output.flush(5s));
   seen += pipe.read(at_most);
-  // The thread wrote once or twice in between, so one or two gaps are reported. Each note is at the
-  // position of its gap, and the output and the gaps together account for every byte.
+  // The writer thread wrote once or twice during the 100 calls, so there are one or two gaps, each
+  // with a note. The output and the gaps together account for every byte.
   CHECK(seen.size() < at_most + 200);
   const Heard heard = listen(seen);
   CHECK(heard.gaps >= 1);

@@ -1,5 +1,5 @@
-// Sets a signal to its default action until the object is destroyed. Without it, a signal may be
-// ignored, because nohup and background shells make processes ignore some signals.
+// Sets a signal to its default action until the object is destroyed. Without this object, the
+// process may ignore the signal: nohup and background shells make processes ignore some signals.
 #pragma once
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// Faults: ranks that hang, ranks that leave child processes behind, and launchers that die.
+// Tests faults: ranks that hang, ranks that leave child processes behind, and launchers that die.
 #include <sys/wait.h>
 #include <unistd.h>
 

@@ -34,7 +34,7 @@ inline am::launch::JobSpec shell_job(const TemporaryFolder& folder, int64_t npro
   job.nproc = nproc;
   job.log_folder = folder / "logs";
   job.environment = {{"DIR", folder.path().string()}};
-  // Long enough for a machine under load. Tests of these times set their own values.
+  // These times are long enough for a machine under load. Tests of the times set their own values.
   job.grace_seconds = 30.0;
   job.settle_seconds = 30.0;
   return job;
@@ -63,8 +63,8 @@ inline am::launch::JobCallbacks signal_on_ready(int signal) {
   return callbacks;
 }
 
-// Returns the state of a process as the letter of the kernel, for example "R", "S" or "Z"; empty if
-// there is no such process.
+// Returns the state of a process as the kernel's letter, for example "R", "S" or "Z". Returns "" if
+// the process does not exist.
 inline std::string state_of(pid_t pid) {
   std::ifstream stat(am::cat("/proc/", pid, "/stat"));
   std::string text;
@@ -72,13 +72,13 @@ inline std::string state_of(pid_t pid) {
   return text.substr(text.rfind(')') + 2, 1);
 }
 
-// Returns whether a process has ended. It may be a zombie that its parent has not reaped.
+// Returns whether a process has ended. A zombie, which its parent has not reaped yet, has ended.
 inline bool is_gone(pid_t pid) {
   const std::string state = state_of(pid);
   return state.empty() || state == "Z";
 }
 
-// Returns the process id in a file that a script wrote; 0 if there is none.
+// Returns the process id in a file that a script wrote, or 0 if the file contains no number.
 inline pid_t pid_in(const std::filesystem::path& path) {
   pid_t pid = 0;
   std::ifstream(path) >> pid;

@@ -175,8 +175,8 @@ TEST_CASE("a lost peer alone ends the job after the settle time") {
   CHECK(result.ranks[1].stopped);
 }
 
-// Script like a Python program under `record` of torch.distributed.elastic: the time in its report
-// has whole seconds.
+// A shell function that reports an error as `record` of torch.distributed.elastic does for a Python
+// program. The time in the report is in whole seconds.
 const std::string kRecord =
     "record() { echo \"{\\\"message\\\":{\\\"message\\\":\\\"connection closed\\\","
     "\\\"extraInfo\\\":{\\\"timestamp\\\":\\\"$(date +%s)\\\"}}}\" > $TORCHELASTIC_ERROR_FILE; "

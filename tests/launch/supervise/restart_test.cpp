@@ -26,7 +26,7 @@ JobResult failure(RankExit end) {
   return result;
 }
 
-// Store in memory that counts the get() calls of each key. Keys are shortened to their last part,
+// A store in memory that counts the get() calls of each key. Keys are shortened to their last part,
 // without the run and the attempt.
 class ScriptedStore : public KeyValueStore {
  public:
@@ -85,8 +85,8 @@ TEST_CASE("what another attempt cannot mend") {
 
 TEST_CASE("a job that fails starts again, from the newest checkpoint") {
   const TemporaryFolder folder;
-  // Every attempt fails. The second one writes a checkpoint first, from which the third one
-  // resumes.
+  // Every attempt fails. The second attempt first writes a checkpoint, and the third attempt
+  // resumes from this checkpoint.
   JobSpec job =
       shell_job(folder, 2,
                 "echo attempt $TORCHELASTIC_RESTART_COUNT of $TORCHELASTIC_MAX_RESTARTS $FROM; "
@@ -173,6 +173,6 @@ TEST_CASE("the user's signal ends a launcher that waits for its port") {
   CHECK(result.ended_by_user);
   CHECK(describe(result) == "the job was stopped before its ranks were started\n");
   CHECK_FALSE(std::filesystem::exists(folder / "started"));
-  CHECK(store.values.count("abort") == 1);  // other nodes do not wait for this node
+  CHECK(store.values.count("abort") == 1);  // so that other nodes do not wait for this node
   CHECK(node_report_from(store.values["report-1"])->ended_by_user);
 }

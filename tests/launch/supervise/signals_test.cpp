@@ -17,7 +17,8 @@ using namespace am::launch;
 
 namespace {
 
-// Sends the signal to this process, and waits up to 5 seconds until `handled` returns true.
+// Sends the signal to this process, and waits up to about 5 seconds until `handled` returns true.
+// Returns the last result of `handled`.
 template <typename Handled>
 bool send(int signal, Handled handled) {
   ::kill(::getpid(), signal);
@@ -25,14 +26,14 @@ bool send(int signal, Handled handled) {
   return handled();
 }
 
-// Sends a signal without visible effect to this process, and waits long enough for it to be
-// handled.
+// Variant for a signal whose effect the test cannot observe at once: waits 50 ms, which is enough
+// for the signal's handler to run.
 void send(int signal) {
   ::kill(::getpid(), signal);
   ::usleep(50000);
 }
 
-// Runs `body` in a child process and returns its wait status.
+// Runs `body` in a child process and returns the child's wait status.
 template <typename Body>
 int status_of(Body body) {
   const pid_t pid = ::fork();
@@ -128,12 +129,13 @@ TEST_CASE("SIGUSR1 and SIGUSR2 ask for a checkpoint, not for a stop") {
 
 namespace {
 
-// Id of the thread on which note_thread() ran; 0 if it did not run.
+// Id of the thread on which note_thread() ran, or 0 if note_thread() did not run.
 std::atomic<pid_t> g_handled_by = 0;
 
 void note_thread(int) { g_handled_by = ::gettid(); }
 
-// Installs a signal handler without an alternate stack, as a foreign library does.
+// Installs a signal handler without an alternate stack, as other libraries do, until the object is
+// destroyed.
 class ForeignHandler {
  public:
   explicit ForeignHandler(int signal) : signal_(signal), old_(::signal(signal, note_thread)) {

@@ -26,8 +26,9 @@ at::Tensor in_full(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK, const at:
   at::Tensor scores = at::matmul(q_BHTK.to(wide), k.transpose(2, 3)) * params.scale;
   if (params.softcap) scores = (scores / *params.softcap).tanh() * *params.softcap;
   if (!params.slopes.empty()) {
-    // A bias by the key's position, as in BLOOM, and a bias by distance differ by a constant per
-    // query, which does not change the softmax.
+    // As in BLOOM, the bias depends on the key's position. blocked_attention's bias depends on the
+    // distance between query and key. For one query, the two biases differ by a constant, so the
+    // softmax is the same.
     scores = scores + at::tensor(params.slopes, wide).view({-1, 1, 1}) * at::arange(length, wide);
   }
   const at::Tensor all = at::ones({length, length}, at::kBool);
@@ -75,8 +76,8 @@ void compare_with_full(const HeadShape& shape, at::ScalarType dtype,
   }
 }
 
-// Returns document indices: documents of seven tokens in the first sequence; in the others, one
-// document of one token and one of the remaining tokens.
+// Returns document indices, [batch, length]. The first sequence has documents of seven tokens.
+// Every other sequence has a document of one token and a document of the remaining tokens.
 at::Tensor packed(const HeadShape& shape) {
   const at::Tensor document_BT = at::ones({shape.batch, shape.length}, at::kLong);
   document_BT.select(0, 0).copy_(at::arange(shape.length).div(7, "floor"));
@@ -88,8 +89,8 @@ at::Tensor packed(const HeadShape& shape) {
 
 TEST_CASE("attention by blocks is attention in full") {
   at::manual_seed(11);
-  // Sequences of less than one block, of exactly one, and of three blocks; also grouped heads, and
-  // values of another width than keys.
+  // The sequences have less than one block of 128 positions, exactly one block, and three blocks.
+  // The shapes also cover grouped heads, and values wider than keys.
   const auto shape = GENERATE(HeadShape{2, 4, 2, 7, 8, 8}, HeadShape{1, 2, 2, 128, 4, 4},
                               HeadShape{2, 6, 2, 300, 4, 6});
   const auto dtype = GENERATE(at::kFloat, at::kDouble, at::kBFloat16);

@@ -10,8 +10,8 @@
 namespace am {
 namespace {
 
-// Returns the entropy of the attention probabilities of query t of head h in sequence b. The keys
-// are those that the window and the documents of `params` leave visible, and the sink, if any.
+// Returns the entropy of the attention probabilities of query t of head h in sequence b. The query
+// sees the keys that the window and the documents of `params` allow, and the sink, if there is one.
 double of_query(const nn::Qkv& heads, const nn::AttentionParams& params, int64_t b, int64_t h,
                 int64_t t, const std::optional<at::Tensor>& sinks_H) {
   const int64_t group = h * heads.k_BGsK.size(1) / heads.q_BHtK.size(1);

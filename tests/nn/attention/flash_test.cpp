@@ -1,6 +1,6 @@
-// Compares attention by flash kernels (support/flash_stand_in.cpp) with attention by blocks, for a
-// block of queries and a block of keys at any positions, and for whole sequences: values,
-// log-sum-exps and all gradients.
+// Compares attention by flash kernels with attention by blocks: values, log-sum-exps and all
+// gradients, for a range of queries and a range of keys at any positions, and for whole sequences.
+// support/flash_stand_in.cpp implements the flash kernels on the host.
 #include "am/nn/attention/flash.h"
 
 #include <ATen/ATen.h>
@@ -28,8 +28,8 @@ at::Tensor heads(int64_t count, int64_t length, int64_t width, at::ScalarType dt
   return at::randn({kBatch, length, count, width}, at::kDouble).to(dtype).transpose(1, 2);
 }
 
-// Returns params with documents that begin at random positions. The second sequence begins inside a
-// document.
+// Returns `params` with documents. Each token begins a document with probability `often`. The
+// second sequence begins inside a document.
 AttentionParams packed(AttentionParams params, int64_t length, double often) {
   at::Tensor positions_BT = at::rand({kBatch, length}).ge(often).to(at::kLong);
   positions_BT[0][0] = 0;
@@ -45,8 +45,8 @@ struct Made {
   HeadGradients gradients;
 };
 
-// Runs forward and backward of a block of queries and keys. `whole` is the queries' result over all
-// keys; empty if the block contains all keys.
+// Runs forward and backward of the queries and keys in `at_hand`. `whole` is the queries' result
+// over all keys; it is empty if `at_hand` contains all keys.
 Made of_block(const Qkv& at_hand, const AttentionParams& params, const Firsts& firsts,
               const at::Tensor& of_out_BHtV, const std::optional<at::Tensor>& sinks_H,
               const std::optional<Attended>& whole) {

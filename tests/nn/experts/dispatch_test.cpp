@@ -13,7 +13,7 @@ namespace {
 
 constexpr int64_t kExperts = 5, kTokens = 11, kTaken = 3, kWidth = 19;
 
-// Returns random expert ids; those of one token are distinct.
+// Returns random expert ids, [kTokens, kTaken]. The ids of one token are distinct.
 at::Tensor some_ids() { return std::get<1>(at::rand({kTokens, kExperts}).topk(kTaken, -1)); }
 
 }  // namespace
@@ -37,7 +37,7 @@ TEST_CASE("padding of experts changes no result and no gradient") {
     const at::Tensor routing_weights = routing.clone().set_requires_grad(true);
     std::vector<at::Tensor> rows = dispatch(x, placed);
     const std::vector<at::Tensor> weights = deal(routing_weights, placed);
-    for (size_t e = 0; e < rows.size(); ++e) {  // these experts do not map padding to zeros
+    for (size_t e = 0; e < rows.size(); ++e) {  // padding rows have weight 0, not output 0
       rows[e] = (rows[e] * static_cast<double>(e + 2) + 1.0) * weights[e].unsqueeze(1);
     }
     const at::Tensor out = combine(rows, placed);

@@ -1,5 +1,5 @@
-// Compares a feed-forward of experts with its definition: for each token, a weighted sum over its
-// experts.
+// Compares a feed-forward of experts with its definition: for each token, a weighted sum over the
+// token's experts.
 #include "am/nn/experts/expert_feed_forward.h"
 
 #include <ATen/ATen.h>
@@ -141,7 +141,7 @@ TEST_CASE("rows that are far more than even routing gives compute the same in pa
   built.layer.dispatcher = std::make_shared<const test::RepeatedRows>(5);
   const at::Tensor x = input();
   compare(built, x, 5);
-  // Gradients are equal when an enclosing segment recomputes the layer.
+  // Gradients are equal if activation checkpointing recomputes the layer in backward.
   const at::Tensor pull = at::randn({2, 7, kHidden}, at::kDouble);
   const auto wanted = built.gradients_of(built.run(x), pull, x);
   const at::Tensor out = checkpoint(
@@ -176,8 +176,8 @@ TEST_CASE("a segment's second run takes the first one's experts, and counts none
   }
 }
 
-// Two experts have equal scores, and one of them is chosen. Before backward, the other expert's
-// score is raised, so that a second choice would select that expert.
+// Experts 0 and 1 have equal scores, and the router chooses one of them. Before backward, the test
+// raises the other expert's score. A second choice would then select the other expert.
 TEST_CASE("a segment's second run does not choose again") {
   at::manual_seed(14);
   Built built(false);

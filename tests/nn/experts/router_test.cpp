@@ -1,4 +1,4 @@
-// Compares a router's scores, choices and weights with those of single ATen operators.
+// Compares a router's scores, choices and weights with those of composites of ATen's operators.
 #include "am/nn/experts/router.h"
 
 #include <ATen/ATen.h>
@@ -88,7 +88,7 @@ TEST_CASE("an expert that always has all the weight teaches the router nothing")
 TEST_CASE("a correction bias changes which experts are chosen, and not their weights") {
   at::manual_seed(10);
   const Score score = GENERATE(Score::kSoftmax, Score::kSigmoid);
-  const bool is_row = GENERATE(false, true);  // [1, E] instead of [E]
+  const bool is_row = GENERATE(false, true);  // shape [1, 6] instead of [6]
   const at::Tensor x = at::randn({64, 8}, at::kDouble), weight = at::randn({6, 8}, at::kDouble);
   const at::Tensor correction = at::randn({6}, at::kDouble);
   Router router{gate_of(weight), {.experts = 6, .top_k = 2, .score = score}};

@@ -1,5 +1,5 @@
-// Compares experts stacked in one tensor, with biases, with their definition: for each token, a
-// weighted sum over its experts.
+// Compares experts that are stacked in one tensor with the definition of experts: for each token, a
+// weighted sum over the token's experts.
 #include "am/nn/experts/stacked.h"
 
 #include <ATen/ATen.h>
@@ -24,7 +24,7 @@ at::Tensor random(at::IntArrayRef shape) {
   return at::randn(shape, at::kDouble).set_requires_grad(true);
 }
 
-// Returns a linear layer, with a bias if `bias` is not empty.
+// Returns a linear layer with random values. `weight` and `bias` are shapes; empty `bias`: no bias.
 Linear linear(const std::string& name, at::IntArrayRef weight, at::IntArrayRef bias = {}) {
   Linear made;
   made.name = name;
@@ -37,8 +37,8 @@ Linear linear(const std::string& name, at::IntArrayRef weight, at::IntArrayRef b
 
 class Built {
  public:
-  // Makes the experts of gpt-oss or, with `granite`, those of Granite MoE: matrices [E, out, in]
-  // without biases, whose rows of gate precede those of up.
+  // Makes the experts of gpt-oss or, with `granite`, of Granite MoE. Granite's matrices have the
+  // shape [experts, out, in] and no biases. In gate_up, the rows of gate precede the rows of up.
   explicit Built(bool granite = false) : is_granite(granite) {
     layer.router = {linear("router", {kChoices, kHidden}, {kChoices}),
                     {.experts = kChoices, .top_k = kEach}};

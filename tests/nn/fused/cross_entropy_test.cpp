@@ -66,7 +66,7 @@ TEST_CASE("cross-entropy of slices is that of the whole") {
                                [&](fused::LogitSums& sums) { seen = sums; });
       return fused::LogitSums{seen.maximum_N, seen.exponentials_N, seen.label_N};
     };
-    // A rank's slice is empty if the ranks before it hold all rows of the vocabulary.
+    // A rank's slice is empty if the ranks before it hold the whole vocabulary.
     const std::vector<std::pair<int64_t, int64_t>> slices = {{0, 13}, {13, 7}, {20, 0}};
     std::vector<fused::LogitSums> parts;
     for (const auto& [first, size] : slices) {

@@ -1,4 +1,5 @@
-// Tests that dropout and noise on a device equal those of the CPU's kernels bitwise.
+// Tests that dropout and noise on the stand-in device (support/stand_in_device.h) are bitwise equal
+// to those of the CPU's kernels.
 #include "am/nn/fused/dropout.h"
 
 #include <ATen/ATen.h>

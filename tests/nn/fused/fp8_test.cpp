@@ -1,4 +1,4 @@
-// Compares products in FP8 with torchao's, and tests their use in linear layers.
+// Compares matrix products in FP8 with torchao's, and tests linear layers in FP8.
 #include "am/nn/fused/fp8.h"
 
 #include <ATen/ATen.h>
@@ -52,7 +52,7 @@ TEST_CASE("numbers that FP8 represents are multiplied exactly, and zeros do not 
     const fused::Fp8 fp8 = {.recipe = recipe};
     at::Tensor x = at::randint(-7, 8, {16, 32}).to(at::kFloat);
     at::Tensor weight = at::randint(-7, 8, {16, 32}).to(at::kFloat);
-    x.select(1, 0).fill_(7.0);  // the scale is then a power of two times 448 / 7 = 64
+    x.select(1, 0).fill_(7.0);  // the scale is then 448 / 7 = 64, a power of two
     weight.select(1, 0).fill_(7.0);
     CHECK(at::equal(fused::fp8_output(x, weight, fp8), x.mm(weight.t())));
     x.zero_();
@@ -99,7 +99,8 @@ TEST_CASE("linear layers in FP8: all forms of the layer multiply alike") {
               .gradients;
       for (size_t i = 0; i < known.size(); ++i) CHECK(at::equal(known[i], plain.gradients[i]));
 
-      // An adapter whose B is zero changes nothing, and its own products are not in FP8.
+      // A LoRA adapter whose B is zero does not change the output. The adapter's own products are
+      // not in FP8.
       const at::Tensor a = at::randn({4, 32}).to(dtype), b = at::zeros({48, 4}).to(dtype);
       const test::Outcome adapted = test::run(
           [&](const Tensors& all) {

@@ -1,6 +1,7 @@
-// Runs the code around ATen's GPU kernels for RMSNorm on the host and compares it with the host's
-// own kernels. ATen has a host kernel for RMSNorm's forward only, so this file registers one for
-// backward. Also tests the loss, which processes more logits at a time on a GPU.
+// Runs, on the host, the code that calls ATen's GPU kernels for RMSNorm, and compares the results
+// with those of the host's own kernels. ATen has a host kernel only for RMSNorm's forward, so this
+// file registers a host kernel for backward. Also tests the loss, which processes more logits at a
+// time on a GPU.
 #include <ATen/ATen.h>
 #include <ATen/record_function.h>
 #include <torch/library.h>
@@ -24,8 +25,9 @@ namespace {
 
 using model::NormKind;
 
-// Stands in for ATen's GPU kernel: requires x and weight in one dtype and a contiguous gradient,
-// and returns undefined tensors for gradients that are not requested.
+// Replaces ATen's GPU kernel for RMSNorm's backward. Like that kernel, requires equal dtypes of x
+// and weight and a contiguous gradient, and returns undefined tensors for gradients that are not
+// requested.
 std::tuple<at::Tensor, at::Tensor> norm_backward(const at::Tensor& gradient, const at::Tensor& x,
                                                  at::IntArrayRef shape, const at::Tensor& inverse,
                                                  const std::optional<at::Tensor>& weight,
@@ -51,7 +53,7 @@ TEST_CASE("rms norm by a GPU's kernels is the host's up to its rounding") {
   const auto kind = GENERATE(NormKind::kRms, NormKind::kRmsWide, NormKind::kRmsPlusOne);
   const auto dtype = GENERATE(at::kFloat, at::kDouble, at::kBFloat16);
   const auto of_weight = GENERATE(at::kFloat, at::kDouble, at::kBFloat16);
-  if (kind == NormKind::kRms && dtype != of_weight) return;  // composite on every device
+  if (kind == NormKind::kRms && dtype != of_weight) return;  // every device uses a composite
   const test::Operator norm = [kind](const test::Tensors& in) {
     return nn::fused::rms_norm(in[0], in[1], 1e-5, kind);
   };
@@ -83,7 +85,7 @@ TEST_CASE("rms norm by a GPU's kernels is the host's up to its rounding") {
 TEST_CASE("the loss reads more logits at a time on a GPU") {
   static std::atomic<int> exponentials = 0;
   const auto pieces = [] {
-    const at::Tensor logits = at::zeros({9, 1 << 20}, at::kHalf);  // half has no fused kernels
+    const at::Tensor logits = at::zeros({9, 1 << 20}, at::kHalf);  // float16 has no fused kernels
     exponentials = 0;
     nn::fused::cross_entropy_sum(logits, at::zeros({9}, at::kLong), {});
     return exponentials.load();

@@ -1,4 +1,4 @@
-// Tests vectors of every width for which kernels are compiled, including widths beyond this
+// Tests SIMD vectors of every width for which kernels are compiled, including widths beyond this
 // processor's registers.
 #include "am/nn/fused/lanes.h"
 

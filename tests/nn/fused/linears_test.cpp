@@ -40,7 +40,7 @@ void check_alike(const test::Operator& ours, const test::Operator& composite, co
 const std::vector<at::ScalarType> kKernelDtypes = {at::kFloat, at::kDouble, at::kBFloat16};
 const std::vector<int64_t> kLengths = {5, 3, 1};
 
-// Scales each slice by another factor, so that the slices' gradients differ.
+// Multiplies each slice by a different factor, so that the slices' gradients differ.
 at::Tensor weighed(const Tensors& slices) {
   Tensors parts;
   for (size_t i = 0; i < slices.size(); ++i) {
@@ -148,7 +148,7 @@ TEST_CASE("the first part of a head turns, the rest stays") {
     const at::Tensor angles = at::randn({5, 6});
     const at::Tensor cos = at::cat({angles, angles}, -1).cos().to(dtype);
     const at::Tensor sin = at::cat({angles, angles}, -1).sin().to(dtype);
-    const at::Tensor x = at::randn({2, 5, 3, 20}).to(dtype);  // [B, T, H, K]
+    const at::Tensor x = at::randn({2, 5, 3, 20}).to(dtype);  // [batch, tokens, heads, width]
     check_alike([&](const Tensors& in) { return fused::rotate(in[0].transpose(1, 2), cos, sin); },
                 [&](const Tensors& in) {
                   const at::Tensor heads = in[0].transpose(1, 2);
@@ -165,8 +165,8 @@ TEST_CASE("what dropout takes is drawn by where an element is") {
   const at::Tensor left = fused::dropped(x, whole);
   CHECK(at::logical_or(left.eq(0.0), left.eq(static_cast<float>(1.0 / 0.75))).all().item<bool>());
   CHECK(left.eq(0.0).to(at::kFloat).mean().item<double>() == Approx(0.25).margin(0.02));
-  // A shard of the columns, of the batch, or of each sequence is masked like its elements in the
-  // whole tensor.
+  // A shard of the columns, of the batch, or of each sequence has the mask of the same elements in
+  // the whole tensor.
   fused::Dropout part = whole;
   part.first_column = 13;
   CHECK(at::equal(fused::dropped(x.narrow(1, 13, 50), part), left.narrow(1, 13, 50)));
@@ -176,8 +176,8 @@ TEST_CASE("what dropout takes is drawn by where an element is") {
   part.rows = {0, 2, 32, 1};
   const at::Tensor shard = left.view({2, 2, 16, 200}).select(1, 1).reshape({32, 200});
   CHECK(at::equal(fused::dropped(x.narrow(0, 0, 32), part), shard));
-  // Two token ranges of each sequence, as in context parallelism, and a shard of these ranges are
-  // masked like their elements in the whole tensor.
+  // Two token ranges of each sequence, as in context parallelism, and a shard of these ranges have
+  // the mask of the same elements in the whole tensor.
   part.rows = {0, 2, 32, 1, {{8, 8}, {16, 8}}};
   const at::Tensor runs = left.view({2, 32, 200}).narrow(1, 8, 16).reshape({32, 200});
   CHECK(at::equal(fused::dropped(x.narrow(0, 0, 32), part), runs));

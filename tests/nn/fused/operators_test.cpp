@@ -1,5 +1,5 @@
 // Compares the fused operators with composites of ATen's operators: values and gradients, over
-// shapes, dtypes and strides. Also checks the bytes that they save for backward.
+// shapes, dtypes and strides. Also checks the bytes that the fused operators save for backward.
 #include "support/operators.h"
 
 #include <ATen/ATen.h>
@@ -32,7 +32,8 @@ using test::tolerance;
 constexpr double kEps = 1e-5;
 constexpr auto kSilu = model::Activation::kSilu;
 
-// kRms rounds before the multiplication by the weight, the other kinds after it.
+// kRms rounds to the dtype of x before the multiplication by the weight, the other kinds after the
+// multiplication.
 at::Tensor composite_norm(const Tensors& in, model::NormKind kind = model::NormKind::kRms) {
   const auto dtype = in[0].scalar_type();
   const auto wide = dtype == at::kDouble ? at::kDouble : at::kFloat;
@@ -180,7 +181,7 @@ TEST_CASE("fused rotation is the composite one") {
         return composite_rotation(in[0], cos, sin);
       };
       compare(ours, composite, {at::randn(shape).to(dtype)}, shape);
-      // In memory, heads follow positions, as in a projection's output.
+      // In memory, the heads of one position are adjacent, as in a projection's output.
       const at::Tensor x = at::randn({shape[0], shape[2], shape[1], shape[3]}).to(dtype);
       compare(ours, composite, {x.transpose(1, 2)}, shape);
       compare(ours, composite,

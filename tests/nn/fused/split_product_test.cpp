@@ -1,5 +1,5 @@
-// Tests float32 products that are computed from bfloat16 parts. On a processor without a matrix
-// unit, only the fallback products are tested.
+// Tests float32 matrix products that the matrix unit (AMX) computes from bfloat16 parts. On a
+// processor without a matrix unit, only the products that replace them are tested.
 #include "am/nn/fused/split_product.h"
 
 #include <ATen/ATen.h>
@@ -22,7 +22,8 @@ namespace fused = nn::fused;
 using test::check_close;
 using test::Tensors;
 
-// Returns the largest error of an element, relative to the sum of its products' absolute values.
+// Returns the largest error of an element of c, relative to the sum of the absolute values of the
+// products that are added to the element.
 double error_of(const at::Tensor& c_MN, const at::Tensor& a_MK, const at::Tensor& b_KN) {
   const at::Tensor a = a_MK.to(at::kDouble), b = b_KN.to(at::kDouble);
   const at::Tensor sizes = a.abs().mm(b.abs()).clamp_min(1e-300);
@@ -39,8 +40,8 @@ void check_accurate(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   CHECK(error_of(c_MN, a_MK, b_KN) <= 2.0 * of_mm);
 }
 
-// Returns the same matrix in different layouts: dense, transposed, and with gaps between rows or
-// columns.
+// Returns the matrix in four memory layouts: dense, transposed, with gaps between rows, and with
+// gaps between columns.
 Tensors stored(const at::Tensor& matrix) {
   const auto with_gaps = [](const at::Tensor& from) {
     at::Tensor wide = at::full({from.size(0), from.size(1) + 3}, 1e30F);
@@ -54,7 +55,8 @@ struct Sizes {
   int64_t rows, columns, depth;
 };
 
-// Sizes at and next to the borders of tiles, panels, summed ranges of the depth, and column blocks.
+// Sizes at and next to the limits of split_product's blocks: tiles of 16 rows, panels of 32 rows,
+// sums over a depth of 256, and blocks of 704 columns.
 const std::vector<Sizes> kSizes = {{1, 1, 1},      {1, 40, 100},    {33, 17, 31},   {16, 32, 32},
                                    {32, 16, 33},   {100, 130, 257}, {65, 48, 1000}, {63, 720, 300},
                                    {31, 1450, 64}, {130, 33, 512},  {97, 64, 287},  {64, 705, 256}};
@@ -64,7 +66,7 @@ at::Tensor spread(at::IntArrayRef sizes, double powers) {
   return at::randn(sizes) * at::exp2(at::rand(sizes).sub(0.5).mul(powers).round());
 }
 
-// Returns whether there is a matrix unit, and warns if not.
+// Returns whether the processor has a matrix unit (AMX), and warns if it has none.
 bool has_unit() {
   if (!fused::splits_products()) WARN("no matrix unit here");
   return fused::splits_products();
@@ -91,12 +93,13 @@ TEST_CASE("however far the numbers are apart", "[split]") {
     INFO("2^" << powers);
     check_accurate(spread({70, 300}, powers), spread({300, 90}, powers));
   }
-  // Each product is added twice, with opposite signs: only differences in the last bits remain.
+  // Each product is added twice, with opposite signs, so only the differences in the last bits
+  // remain.
   const at::Tensor a = at::randn({50, 400}), b = at::randn({400, 60});
   const at::Tensor again = -a * (1.0 + at::randint(-8, 9, a.sizes()) * std::ldexp(1.0, -23));
   check_accurate(at::cat({a, again}, 1), at::cat({b, b}, 0));
   check_accurate(at::rand({50, 4096}), at::rand({4096, 60}));
-  // All 24 bits are used, and the sums are exact.
+  // The values use all 24 bits of float32's significand, and the sums are exact.
   const at::Tensor ones = at::eye(128),
                    whole = at::randint(1 << 23, 1 << 24, {128, 100}, at::kFloat);
   CHECK(at::equal(fused::split_product(ones, whole), whole));
@@ -130,7 +133,7 @@ TEST_CASE("what is not finite, or may become so, is left to the product", "[spli
       at::Tensor left = a.clone();
       left.select(0, row).select(0, column).fill_(value);
       for (const at::Tensor& memory : stored(left)) {
-        // Products may be infinite where both factors are large.
+        // 1e30 times an element of `right` may be infinite.
         const at::Tensor right = value == 1e30F ? b * 1e9F : b;
         CHECK_FALSE(fused::split_product(memory, right).defined());
         CHECK_FALSE(fused::split_product(right.t(), memory.t()).defined());
@@ -178,7 +181,7 @@ TEST_CASE("large products are split, and others are not", "[split]") {
     CHECK_FALSE(fused::multiplies_split(rows, columns, depth));
   }
   check_close(fused::product(a, b), a.mm(b), 1e-6);
-  // Gaps in both dimensions.
+  // This matrix has gaps between rows and between columns, which split_product does not support.
   const at::Tensor every_second = at::randn({512, 1024}).slice(1, 0, 1024, 2).slice(0, 0, 512, 2);
   check_close(fused::product(every_second, b), every_second.mm(b), 1e-6);
   CHECK_FALSE(fused::split_product(every_second, b).defined());

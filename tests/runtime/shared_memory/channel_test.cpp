@@ -100,7 +100,7 @@ TEST_CASE("what a peer wrote before a count is there after the wait for it", "[s
       const auto channel = Channel::meet(store, rank, 2, {.spin = spin});
       RANK_CHECK(channel != nullptr);
       for (uint32_t i = 1; i != 1000; ++i) {
-        // A rank that is one round ahead writes to the other slot.
+        // A rank that is one iteration ahead writes to the other slot.
         const uint32_t slot = i % 2;
         channel->set_entry(i, {i + static_cast<uint32_t>(rank), slot});
         std::memset(channel->slot(rank, slot), static_cast<int>(i % 251), 64);
@@ -135,7 +135,7 @@ TEST_CASE("a peer's process that is killed ends the wait for it", "[shared_memor
     channel->wait_for(1, Count::kDone, value, in(std::chrono::seconds(20)));
   };
   wait_for(1);
-  // The process has ended, but is a zombie, because it has not been reaped.
+  // The child has ended, but is a zombie, because this process has not reaped it yet.
   CHECK_THROWS_WITH(wait_for(2), Catch::Contains("the process of rank 1 ended"));
   CHECK_NOTHROW(wait_for(1));
   ::waitpid(child, nullptr, 0);

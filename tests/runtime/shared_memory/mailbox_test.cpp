@@ -67,7 +67,8 @@ TEST_CASE("a sender is through before its receiver is there", "[shared_memory]")
     for (uint32_t i = 0; i < Channel::kSlots; ++i) {
       const at::Tensor tensor = index == 0 ? bytes(kSlot, i) : at::zeros({kSlot}, at::kByte);
       const auto work = mailbox->post(tensor);
-      // The send is complete as soon as it is posted: neither end needs a thread or a wait.
+      // The send and the receive are complete as soon as they are posted: neither end needs a
+      // thread or a wait.
       RANK_CHECK(work->isCompleted());
       RANK_CHECK(at::equal(tensor, bytes(kSlot, i)));
     }
@@ -75,8 +76,8 @@ TEST_CASE("a sender is through before its receiver is there", "[shared_memory]")
   });
 }
 
-// Messages of several slots in both directions, in the worst order: each end posts all messages,
-// then waits for its sends, so that only the threads of the mailboxes receive.
+// Each rank posts its receive, then its send, and waits for the send first. The messages fill more
+// slots than a channel provides, so the sends end only if the mailboxes' own threads receive.
 TEST_CASE("two ranks that send to each other need no wait to move", "[shared_memory]") {
   constexpr int64_t kCount = 3 * static_cast<int64_t>(Channel::kSlots) * kSlot;
   c10d::HashStore forth, back;
@@ -116,7 +117,7 @@ TEST_CASE("what is dropped before it began was never posted", "[shared_memory]")
   });
 }
 
-// The sender publishes only the first of two slots of the message.
+// The sender publishes only the first of the message's two slots.
 TEST_CASE("half a message that is given up ends the other half", "[shared_memory]") {
   c10d::HashStore store;
   run_threads(2, [&](int64_t index) {
@@ -204,7 +205,7 @@ TEST_CASE("a sender whose process is killed ends the wait for its message", "[sh
   mailbox->post(tensor)->wait();
   CHECK(at::equal(tensor, bytes(5)));
   const auto said = message_of([&] { mailbox->post(tensor)->wait(); });
-  // The mailbox of the child may have been destroyed before its process ended.
+  // The child's mailbox may have left the channel before the child ended, so both errors are right.
   CHECK((said == "the process of rank 0 ended" || said == "rank 0 left the group"));
   ::waitpid(child, nullptr, 0);
 }

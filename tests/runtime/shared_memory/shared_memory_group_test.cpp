@@ -28,8 +28,7 @@ bool through_memory(const Group& group) {
   return dynamic_cast<SharedMemoryGroup*>(group.communicator()->cpu.get()) != nullptr;
 }
 
-// Returns values that differ between ranks and elements; they have both signs, and include +0 and
-// -0.
+// Returns values of both signs that differ between ranks. The values repeat after 101 elements.
 at::Tensor values(int64_t numel, at::ScalarType dtype, int64_t rank) {
   at::Tensor all = at::arange(numel, at::kDouble).mul_(37).add_(11 * rank).remainder_(101).sub_(50);
   if (at::isFloatingType(dtype)) all.mul_(0.37);
@@ -91,7 +90,8 @@ constexpr auto kSlotFloats =
 
 using Cases = std::vector<std::pair<int64_t, at::ScalarType>>;
 
-// Returns the results, indexed by rank, then by case.
+// Returns the results of all cases, indexed by rank, by case and by collective. `wanted`: whether
+// the collectives must run through shared memory.
 std::vector<std::vector<std::vector<at::Tensor>>> all_results(int64_t size, const Cases& cases,
                                                               bool wanted) {
   std::vector<std::vector<std::vector<at::Tensor>>> found(static_cast<size_t>(size));
@@ -135,7 +135,8 @@ TEST_CASE("through shared memory every collective gives what Gloo gives", "[shar
         INFO("collective " << kind);
         CHECK(at::equal(ours[kind], theirs[kind]));
       }
-      // With more than two ranks, Gloo adds in a different order and in the narrow dtype.
+      // With more than two ranks, Gloo's sums differ: Gloo adds in another order, and in the dtype
+      // of the tensor.
       const at::Tensor &sum = ours.back(), &other = theirs.back();
       const double tolerance = cases[i].second == at::kBFloat16 ? 0.02 : 2e-3;
       CHECK((size == 2 ? at::equal(sum, other) : at::allclose(sum, other, tolerance, 0.3)));
@@ -183,7 +184,7 @@ TEST_CASE("many collectives of several groups are under way at once", "[shared_m
       pending.push_back(
           world.group().rotate_async(turned.back(), at::full({1 + 997 * i}, 1.0F * rank)));
     }
-    // The collectives are waited for in the reverse order.
+    // Waits for the collectives in reverse order.
     std::reverse(pending.begin(), pending.end());
     for (auto& each : pending) each.wait();
     for (int64_t i = 0; i < 50; ++i) {
@@ -197,7 +198,7 @@ TEST_CASE("many collectives of several groups are under way at once", "[shared_m
   });
 }
 
-// A rank that no other rank waits for falls behind by more than the number of slots.
+// A rank for which no other rank waits falls behind by more broadcasts than there are slots.
 TEST_CASE("broadcasts of changing roots, among ranks that lag, arrive whole", "[shared_memory]") {
   run_ranks(4, [](const World& world) {
     std::mt19937_64 random(static_cast<uint64_t>(world.rank()));
@@ -238,7 +239,7 @@ TEST_CASE("a rank that is ahead of its peers waits for them, and nothing is over
   const int64_t size = GENERATE(2, 3);
   run_ranks(size, [&](const World& world) {
     for (int64_t turn = 0; turn < 6; ++turn) {
-      // In each turn a different rank is late, by more data than the slots can buffer.
+      // In each turn another rank is late, and the tensors are larger than all slots of a rank.
       if (turn % size == world.rank()) std::this_thread::sleep_for(milliseconds(30));
       at::Tensor sum = at::full({11 * kSlotFloats + 5}, static_cast<float>(world.rank() + turn));
       at::Tensor all = at::empty({size, 9 * kSlotFloats});
@@ -339,8 +340,8 @@ TEST_CASE("an abort ends this rank's waits, and those for this rank", "[shared_m
   });
 }
 
-// One rank reports the mismatch. The other rank reports it too, or reports that its peer left
-// because of it, or has already finished.
+// At least one rank reports the mismatch. The other rank also reports the mismatch, or reports that
+// its peer left, or has already finished.
 TEST_CASE("ranks that are in different collectives say so", "[shared_memory]") {
   const auto check = [](const std::function<void(const World&)>& call, const std::string& what) {
     std::atomic<int> told = 0;

@@ -11,7 +11,7 @@ class Wandb:
     def __init__(self, run):
         import wandb
 
-        os.environ.setdefault("WANDB_CONSOLE", "off")  # the output is in RUN/logs already
+        os.environ.setdefault("WANDB_CONSOLE", "off")  # RUN/logs already contains the output
         run.state.setdefault("id", uuid.uuid4().hex)
         run.state.save()
         self.run = wandb.init(

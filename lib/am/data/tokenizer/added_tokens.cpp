@@ -7,7 +7,8 @@
 namespace am::data {
 namespace {
 
-// Whether the text begins, or ends, with a word character.
+// word_begins() returns whether the text begins with a word character; word_ends(), whether the
+// text ends with a word character.
 bool word_begins(std::string_view text) {
   size_t at = 0;
   return !text.empty() && is_word(next_character(text, at));

@@ -12,12 +12,12 @@
 
 namespace am::data {
 
-// The occurrences of `content` become this token's id; only the text between them is split by the
-// pre-tokenizer.
+// A token that is found in the text before the pre-tokenizer runs. Each occurrence of `content`
+// becomes the id `id`; the pre-tokenizer splits only the text between the added tokens.
 struct AddedToken {
   uint32_t id = 0;
   std::string content;
-  bool special = false;     // a control token, for split_special_tokens and skip_special_tokens
+  bool special = false;     // a control token; see split_special_tokens and skip_special_tokens
   bool normalized = false;  // whether the text is normalized before the token is searched
   bool strip_left = false;  // whether white space before the token is removed
   bool strip_right = false;
@@ -29,13 +29,14 @@ using IsText = std::function<bool(size_t begin, size_t end)>;
 
 class AddedTokens {
  public:
-  // Adds a token, which is matched wherever the text `pattern` occurs. `pattern` must not be empty.
+  // Adds a token. Each occurrence of `pattern` in a text is a match. `pattern` must not be empty.
   void add(const AddedToken& token, std::string_view pattern);
 
-  // Cuts a text at the added tokens that occur in it. If several begin at the same byte, uses the
-  // longest one. In order, calls `rest(begin, end)` for each nonempty stretch between tokens, and
-  // `token(id, begin, end)` for each token together with the white space that it removes. `is_text`
-  // may be empty: then no special token is ordinary text.
+  // Cuts a text at the added tokens that the text contains. If several added tokens match at the
+  // same byte, the longest match counts. In order, calls `rest(begin, end)` for each nonempty part
+  // of the text outside the added tokens, and `token(id, begin, end)` for each added token. The
+  // range of an added token includes the white space that strip_left and strip_right remove. If
+  // `is_text` is empty, no special token is ordinary text.
   template <typename Rest, typename Token>
   void cut(std::string_view text, const IsText& is_text, Rest&& rest, Token&& token) const {
     size_t at = 0;
@@ -53,17 +54,17 @@ class AddedTokens {
  private:
   struct Found {
     const AddedToken* token = nullptr;
-    size_t begin = 0;  // with the white space that strip_left removes
+    size_t begin = 0;  // of the token and the white space that strip_left removes
     size_t end = 0;
-    size_t match_end = 0;
+    size_t match_end = 0;  // end of the token, without the white space that strip_right removes
   };
-  // Finds the first token at or after byte `from`. White space before byte `free` belongs to the
-  // previous token, so strip_left does not remove it.
+  // Finds the first added token at or after byte `from`. Bytes before `free` belong to the previous
+  // added token, so strip_left does not remove white space before `free`.
   Found find(std::string_view text, size_t from, size_t free, const IsText& is_text) const;
 
   std::vector<AddedToken> tokens_;
-  Trie trie_;  // indices in tokens_
-  std::array<bool, 256> begins_ = {};
+  Trie trie_;                          // from patterns to indices in tokens_
+  std::array<bool, 256> begins_ = {};  // whether a pattern begins with this byte
 };
 
 }  // namespace am::data

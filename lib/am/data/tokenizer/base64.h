@@ -1,4 +1,4 @@
-// Decodes base64 (RFC 4648), in which tokenizer files write bytes.
+// Decodes base64 (RFC 4648), the form in which some tokenizer files store byte strings.
 #pragma once
 
 #include <optional>

@@ -7,12 +7,12 @@
 namespace am::data {
 namespace {
 
-// Maximum number of symbols of a word for which scanning the whole word at each merge is faster
-// than a heap.
+// Maximum number of symbols of a short word. In a short word, scanning all pairs at each merge is
+// faster than a heap.
 constexpr size_t kShortWord = 32;
 
-// A possible merge of the token at `left` with the next token. A candidate is stale if one of the
-// two tokens has changed since the candidate was created.
+// A possible merge of the token at index `left` with the next token. A candidate is stale if one of
+// these two tokens has changed since the candidate was created.
 struct Candidate {
   uint32_t rank;
   size_t left;
@@ -51,8 +51,8 @@ void BpeMerges::apply(std::vector<uint32_t>& ids) const {
   for (const Symbol& symbol : word) ids.push_back(symbol.id);
 }
 
-// Merges a short word. `rules` has the rule of each pair of neighbours, so that a merge looks up
-// two new pairs only.
+// Merges a short word. `rules[i]` is the rule for the tokens i and i + 1, or null. Because `rules`
+// is kept, a merge looks up only the two pairs that it creates.
 void BpeMerges::apply_short(std::vector<Symbol>& word) const {
   if (word.size() < 2) return;
   std::array<const Rule*, kShortWord> rules;
@@ -80,9 +80,9 @@ void BpeMerges::apply_short(std::vector<Symbol>& word) const {
   word.resize(pairs + 1);
 }
 
-// Merges a long word. The tokens form a linked list, from which a merge removes its right token.
-// The heap contains every pair that matched a rule when the pair arose; stale pairs are skipped
-// when they are popped.
+// Merges a long word. The tokens form a linked list; a merge removes the right token of its pair
+// from the list. The heap contains every pair that matched a rule when the pair arose. Stale
+// candidates are skipped when they are popped.
 void BpeMerges::apply_long(std::vector<Symbol>& word) const {
   std::vector<size_t> next(word.size());
   std::vector<size_t> previous(word.size());

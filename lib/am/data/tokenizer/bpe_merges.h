@@ -1,4 +1,5 @@
-// Byte-pair merging on token ids: the core of a BPE tokenizer.
+// Byte-pair merging on token ids, the core of a BPE tokenizer. A word is a list of tokens that may
+// merge with each other.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +11,7 @@
 
 namespace am::data {
 
-// A token of a word during the merging, with the number of bytes that it covers.
+// A token of a word during merging: its id, and the number of bytes that it covers.
 struct Symbol {
   uint32_t id = 0;
   uint32_t size = 0;
@@ -18,16 +19,16 @@ struct Symbol {
 
 class BpeMerges {
  public:
-  // Adds a rule that merges the ids `left` and `right` into `merged`. Rules of a lower rank have
-  // priority; the rank of a rule that is added without one is the number of rules added before. A
-  // second rule for a pair replaces the first.
+  // Adds a rule that merges the ids `left` and `right` into `merged`. Rules of lower rank have
+  // priority. Without `rank`, the rank is the number of earlier calls of add(). A second rule for a
+  // pair replaces the first.
   void add(uint32_t left, uint32_t right, uint32_t merged,
            std::optional<uint32_t> rank = std::nullopt);
 
   // Merges a word in place: repeatedly merges the pair whose rule has the lowest rank, at its
-  // leftmost occurrence. Needs O(n log n) time.
+  // leftmost occurrence. Needs O(n log n) time for n symbols.
   void apply(std::vector<Symbol>& word) const;
-  // Merges ids without sizes.
+  // Merges a word that consists of ids only, in place.
   void apply(std::vector<uint32_t>& ids) const;
 
  private:

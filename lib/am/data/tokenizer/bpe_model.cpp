@@ -55,10 +55,10 @@ class Bpe : public TokenModel {
     std::vector<uint32_t>& ids;
     std::vector<ByteRange>* ranges;
     size_t at = 0;               // offset in the piece at which the last token ends
-    bool after_unknown = false;  // whether the last token is the one for unknown text
+    bool after_unknown = false;  // whether unknown text that follows joins the last token
   };
 
-  // Adds the symbol of each byte. Returns false if a byte has no symbol.
+  // Adds the symbols of all bytes of a piece to `word`. Returns false if a byte has no symbol.
   bool add_bytes(std::string_view piece, std::vector<Symbol>& word) const {
     for (const char c : piece) {
       const uint32_t id = of_byte_[static_cast<unsigned char>(c)];
@@ -68,7 +68,8 @@ class Bpe : public TokenModel {
     return true;
   }
 
-  // Adds the symbols of a piece to `word`. At points that no merge can span, finishes the word.
+  // Adds the symbols of a piece to `word`. Calls finish() at the places in the piece that no merge
+  // can cross.
   void add_symbols(std::string_view piece, std::vector<Symbol>& word, Output& out) const {
     uint32_t unknown_size = 0;  // bytes of unknown characters that are not added yet
     const auto add_unknown = [&] {
@@ -129,7 +130,7 @@ class Bpe : public TokenModel {
     return id == nullptr ? kNoId : *id;
   }
 
-  // Merges the word and writes its tokens.
+  // Merges `word`, appends its tokens to the output, and clears `word`.
   void finish(std::vector<Symbol>& word, Output& out) const {
     spec_.merges.apply(word);
     for (const Symbol& symbol : word) {
@@ -177,7 +178,8 @@ bool has_inner_space(std::string_view token) {
 
 void merge_by_rank(BpeSpec& spec, const std::vector<std::pair<std::string, uint32_t>>& ranks,
                    uint32_t next_part) {
-  // Returns the id of a part of a token. Adds a single character that is not a token to spec.parts.
+  // Returns the id of a part of a token; nullopt for a part that is not a token. A single character
+  // that is not a token is added to spec.parts, and has an id there.
   const auto part_id = [&](std::string_view part) -> std::optional<uint32_t> {
     if (const auto id = find_id(spec.vocabulary, part)) return id;
     size_t length = 0;
@@ -190,7 +192,8 @@ void merge_by_rank(BpeSpec& spec, const std::vector<std::pair<std::string, uint3
   for (const auto& [token, rank] : ranks) {
     const auto merged = find_id(spec.vocabulary, token);
     if (!merged) continue;
-    // The work for a token grows with the square of its length; real ones have up to 128 bytes.
+    // The work for a token grows with the square of its length. Published vocabularies contain
+    // tokens of up to 128 bytes.
     constexpr size_t kLongestToken = 4096;
     if (token.size() > kLongestToken) {
       throw Error(ErrorKind::kFormat, cat("the token ", *merged, " has ", token.size(),

@@ -3,9 +3,9 @@
 //   const Charsmap map(map_bytes);
 //   map.for_each_prefix("\u2460x", [](size_t length, std::string_view replacement) {});    // 3, "1"
 //
-// The bytes are: the size in bytes of a double-array trie (uint32, little-endian), the trie's
-// units (uint32 each), and texts that end with '\0'. A key's value is the offset of its replacement
-// in the texts. The units have the layout of the library Darts-clone.
+// A map consists of the size in bytes of a double-array trie (uint32, little-endian), the trie's
+// units (uint32 each, in the layout of the library Darts-clone), and the replacement texts, each of
+// which ends with '\0'. The trie maps each key to the offset of its replacement among the texts.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@ namespace am::data {
 
 class Charsmap {
  public:
-  // Throws Error(kFormat) with a message that begins with "the character map" if the bytes are not
-  // a map.
+  // Reads a map. Throws Error(kFormat) with a message that begins with "the character map" if the
+  // bytes are not a map.
   explicit Charsmap(std::string_view bytes);
 
   // Calls `found(length, replacement)` for each key with which `text` begins, the shortest first.
@@ -36,8 +36,8 @@ class Charsmap {
   }
 
  private:
-  // Returns a unit of the trie. For an index outside the trie, returns a unit that belongs to no
-  // key.
+  // Returns the trie's unit at index `at`. For an index outside the trie, returns a unit that
+  // matches no byte, so a search ends there.
   uint32_t unit(uint32_t at) const { return at < units_.size() ? units_[at] : UINT32_MAX; }
   static uint32_t offset(uint32_t unit) { return unit >> 10 << ((unit & 0x200U) >> 6); }
   std::string_view text_at(uint32_t at) const {

@@ -187,8 +187,8 @@ class SentencePieceDecoder : public Decoder {
   void apply(std::vector<std::string>& tokens) const override {
     std::string text;
     std::string bytes;
-    bool at_begin = true;      // whether a space symbol may still be the prefix that encoding adds
-    bool prefix_seen = false;  // whether this prefix was removed from the last token
+    bool at_begin = true;      // whether the next space symbol may be the prefix that encoding adds
+    bool prefix_seen = false;  // whether this prefix was removed from the previous token
     for (const std::string& token : tokens) {
       const auto byte = decoding_.byte_fallback ? byte_of_token(token) : std::nullopt;
       if (byte) {
@@ -208,8 +208,8 @@ class SentencePieceDecoder : public Decoder {
       if (at_begin && (spaces.add_dummy_prefix || spaces.remove_extra_whitespaces) &&
           starts_with(rest, kSpaceSymbol)) {
         rest.remove_prefix(kSpaceSymbol.size());
-        // With remove_extra_whitespaces, the space symbols of the next tokens are removed, too, as
-        // long as there is no text.
+        // With remove_extra_whitespaces, the leading space symbols of the next tokens are removed,
+        // too, as long as `text` is empty.
         prefix_seen = !spaces.remove_extra_whitespaces;
       }
       std::string surface(rest);
@@ -231,7 +231,7 @@ class SentencePieceDecoder : public Decoder {
   }
 
  private:
-  // Replaces each byte at which no valid character begins by U+FFFD. Returns the result.
+  // Returns `bytes` with each byte that does not belong to a valid character replaced by U+FFFD.
   static std::string each_valid_utf8(std::string_view bytes) {
     std::string out;
     while (!bytes.empty()) {

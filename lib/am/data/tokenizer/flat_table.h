@@ -1,9 +1,10 @@
-// A hash table from 64-bit keys to small values in one array, for the inner loops of tokenizers.
-// Several times faster than std::unordered_map, because a look-up reads one place in memory.
+// A hash table that stores 64-bit keys and small values in one array, for the inner loops of
+// tokenizers. Several times faster than std::unordered_map, because a look-up usually reads only
+// one place in memory.
 //
 //   FlatTable<uint32_t> table;
 //   table[7] = 3;
-//   const uint32_t* value = table.find(7);    // null if there is none
+//   const uint32_t* value = table.find(7);    // null if the key is missing
 #pragma once
 
 #include <cstddef>
@@ -15,8 +16,8 @@ namespace am::data {
 template <typename Value>
 class FlatTable {
  public:
-  // Returns the value of a key, which is added if it is missing. The key must not be 2^64 - 1. The
-  // reference is valid until the next key is added.
+  // Returns the value of a key. Adds the key, with the value Value(), if the key is missing. The
+  // key must not be 2^64 - 1. The reference is valid until the next key is added.
   Value& operator[](uint64_t key) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     Slot& slot = slots_[place(key)];
@@ -43,7 +44,8 @@ class FlatTable {
   // Returns the slot of the key, or the free slot where it belongs.
   size_t place(uint64_t key) const {
     const size_t mask = slots_.size() - 1;
-    // Fibonacci hashing: the upper bits of the product depend on all bits of the key.
+    // Fibonacci hashing: the upper bits of the product depend on all bits of the key, and the shift
+    // mixes them into the lower bits.
     uint64_t hash = key * 0x9E3779B97F4A7C15ULL;
     hash ^= hash >> 32;
     size_t at = static_cast<size_t>(hash) & mask;

@@ -112,8 +112,8 @@ class CharsmapStage : public Normalizer {
     const std::string_view all = text.text;
     for (size_t at = 0; at < all.size();) {
       const size_t length = grapheme_length(all.substr(at));
-      // `tokenizers` replaces a cluster of less than 6 bytes by the value of its shortest prefix
-      // that is a key.
+      // The library `tokenizers` looks up a grapheme cluster of fewer than 6 bytes as a whole: the
+      // cluster becomes the replacement of its shortest prefix that is a key of the map.
       if (length >= 6 || !replace(all.substr(at, length), changed)) {
         for (size_t begin = at; begin < at + length;) {
           size_t end = begin;
@@ -128,7 +128,8 @@ class CharsmapStage : public Normalizer {
   }
 
  private:
-  // Appends the replacement of `old`, if there is one.
+  // Appends the replacement of the shortest key with which `old` begins. Returns false if no key
+  // matches.
   bool replace(std::string_view old, std::vector<ChangedCharacter>& out) const {
     bool found = false;
     std::string_view replacement;
@@ -137,7 +138,7 @@ class CharsmapStage : public Normalizer {
       found = true;
     });
     if (!found) return false;
-    int left = 0;  // characters of `old` that are not replaced yet
+    int left = 0;  // number of characters of `old` that are not replaced yet
     for (size_t at = 0; at < old.size(); ++left) next_character(old, at);
     for (size_t at = 0; at < replacement.size(); --left) {
       out.push_back({next_character(replacement, at), left > 0 ? 0 : 1});
@@ -229,8 +230,9 @@ class SentencePieceStage : public Normalizer {
     size_t consumed;
   };
 
-  // Maps the beginning of `text`: a fixed symbol to itself, otherwise the longest key of the map to
-  // its replacement, otherwise one character to itself.
+  // Maps the beginning of `text`. A key of fixed_ is mapped to itself, otherwise the longest
+  // matching key of map_ to its replacement, otherwise one character to itself. `consumed`: bytes
+  // of `text` that were mapped.
   Mapped map(std::string_view text) const {
     if (const Trie::Match match = fixed_->longest(text); match.length > 0) {
       return {text.substr(0, match.length), match.length};

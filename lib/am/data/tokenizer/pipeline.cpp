@@ -15,8 +15,8 @@ struct Margins {
   size_t right = 0;
 };
 
-// The place of a token in the original text. `margins` is set for added tokens, which may include
-// white space around them; the margins of other tokens are computed from their own text.
+// The place of a token in the original text. `margins` is set only for added tokens, whose range
+// may include removed white space. The margins of other tokens are computed from the tokens' bytes.
 struct Place {
   ByteRange range;
   std::optional<Margins> margins;
@@ -25,10 +25,10 @@ struct Place {
 // Collects the tokens of a text.
 struct Collected {
   std::vector<uint32_t>& ids;
-  std::vector<Place>* places = nullptr;  // null if not wanted
+  std::vector<Place>* places = nullptr;  // null if the caller wants only ids
 };
 
-// Passes pieces to the model.
+// Converts pieces to tokens with the model, and collects the tokens.
 class ModelSink : public PieceSink {
  public:
   ModelSink(const TokenModel& model, Collected& out) : model_(model), out_(out) {}
@@ -48,8 +48,9 @@ class ModelSink : public PieceSink {
   std::vector<ByteRange> ranges_;
 };
 
-// Throws if stages have made a text much longer. Each stage of a file may double it, so that a few
-// hundred bytes of an invalid file could fill the memory.
+// Throws Error(kFormat) if stages have turned a text of `before` bytes into a much longer text of
+// `now` bytes. A stage can double a text's length, so an invalid tokenizer file of a few hundred
+// bytes could otherwise exhaust the memory.
 void check_growth(size_t before, size_t now) {
   constexpr size_t kMostGrowth = 64;
   if (now / kMostGrowth <= before + 1024) return;
@@ -191,7 +192,7 @@ class Pipeline : public Tokenizer {
                                characters(own.substr(own.size() - trailing_space(own)))};
       out.places->push_back({{piece.origin[0].begin, piece.origin[own.size() - 1].end}, margins});
     };
-    // Cuts normalized text at the added tokens that are searched in normalized text.
+    // Cuts normalized text at the added tokens with AddedToken::normalized.
     const auto cut_normalized = [&](const Piece& piece) {
       const auto origin_is_text = [&](size_t begin, size_t end) {
         return piece.origin == nullptr
@@ -221,7 +222,7 @@ class Pipeline : public Tokenizer {
         [&](uint32_t id, size_t begin, size_t end) { add(all.part(begin, end), id); });
   }
 
-  // Excludes white space at the ends of tokens from their ranges in `text`.
+  // Excludes the white space at the ends of each token from the token's range in `text`.
   void trim(std::string_view text, const std::vector<uint32_t>& ids, std::vector<Place>& places,
             bool add_prefix_space) const {
     for (size_t i = 0; i < ids.size(); ++i) {
@@ -265,8 +266,8 @@ class Pipeline : public Tokenizer {
 }  // namespace
 
 void TokenTable::set(uint32_t id, std::string_view token) {
-  // Maximum number of unused ids. A valid file has few, and an invalid file with a huge id must not
-  // cause a huge allocation.
+  // Maximum number of unused ids. A valid file leaves few ids unused. The limit prevents a huge
+  // allocation for an invalid file that contains a huge id.
   constexpr size_t kMostGaps = 1 << 20;
   if (id >= tokens_ + kMostGaps) {
     throw Error(ErrorKind::kFormat, cat(file_, ": the id ", id, " is too large for a tokenizer of ",

@@ -24,10 +24,10 @@ class TokenTable {
  public:
   // `tokens`: number of tokens that the file defines; `file` is for messages.
   TokenTable(std::string file, size_t tokens) : file_(std::move(file)), tokens_(tokens) {}
-  // Sets the token of an id. Throws Error(kFormat) if the id is much larger than the number of
-  // tokens, because the table allocates an entry for every id up to it.
+  // Sets the token of an id. Throws Error(kFormat) if the id is at least 2^20 larger than `tokens`,
+  // because the table allocates an entry for each smaller id.
   void set(uint32_t id, std::string_view token);
-  const std::string& at(int64_t id) const;  // "" for an id without token
+  const std::string& at(int64_t id) const;  // "" for an id without a token
   size_t size() const { return by_id_.size(); }
   const std::string& file() const { return file_; }
 
@@ -41,8 +41,8 @@ class TokenTable {
 struct PostProcessor {
   std::vector<uint32_t> before;  // special tokens before the text
   std::vector<uint32_t> after;
-  // For each post-processor that excludes white space at the ends of tokens from their offsets: its
-  // option add_prefix_space.
+  // The option add_prefix_space of each post-processor that excludes white space at the ends of
+  // tokens from the tokens' offsets.
   std::vector<bool> trims;
 };
 
@@ -56,10 +56,12 @@ struct Stages {
   std::vector<AddedToken> added;
   std::vector<DecoderStage> decoders;
   PostProcessor post;
-  // Whether offsets must be traced even if only ids are wanted, because a stage depends on them.
+  // Whether origins (traced_text.h) must be traced even if the caller wants only ids, because a
+  // stage depends on origins.
   bool always_traced = false;
 };
 
+// Returns the tokenizer that runs `stages`.
 std::unique_ptr<Tokenizer> make_pipeline(Stages stages);
 
 }  // namespace am::data

@@ -8,7 +8,8 @@
 namespace am::data {
 namespace {
 
-// A part of a piece: a match of the pattern, or the text between two matches.
+// A part of a piece: a match of the pattern, or text outside the matches. With `invert`, `match` is
+// true for the text outside the matches.
 struct Part {
   size_t begin;
   size_t end;

@@ -1,4 +1,5 @@
-// The stages that cut text into pieces, which the model turns into tokens one by one.
+// The stages of a tokenizer (pipeline.h) that cut text into pieces. The model then converts each
+// piece to tokens.
 //
 //   PreTokenizers stages;
 //   stages.push_back(split_stage(Regex("\\p{N}"), SplitBehavior::kIsolated, /*invert=*/false));
@@ -13,7 +14,7 @@
 
 namespace am::data {
 
-// Receives the pieces, in order. None is empty.
+// Receives the pieces, in order. No piece is empty.
 class PieceSink {
  public:
   virtual ~PieceSink() = default;
@@ -23,7 +24,8 @@ class PieceSink {
 class PreTokenizer;
 using PreTokenizers = std::vector<std::unique_ptr<const PreTokenizer>>;
 
-// The stages that follow a stage. A call passes a piece through them to the sink.
+// The stages all[index], all[index + 1], ... A call passes a piece through these stages to the
+// sink.
 struct NextStages {
   const PreTokenizers& all;
   size_t index;
@@ -47,7 +49,7 @@ inline void NextStages::operator()(const Piece& piece) const {
   }
 }
 
-// Passes a text through all stages.
+// Passes a piece through all stages to the sink.
 inline void run(const PreTokenizers& stages, const Piece& piece, PieceSink& sink) {
   NextStages{stages, 0, sink}(piece);
 }
@@ -61,16 +63,17 @@ enum class SplitBehavior {
   kContiguous,          // neighbouring matches are one piece
 };
 
-// Cuts at the matches of the pattern or, if `invert`, at the text between them.
+// Cuts pieces at the matches of the pattern. If `invert`, treats the text between the matches as
+// the matches.
 std::unique_ptr<const PreTokenizer> split_stage(Pattern pattern, SplitBehavior behavior,
                                                 bool invert);
 
 // Pieces before which Metaspace puts `replacement`: all, the piece that begins the text, or none.
 enum class PrependScheme { kAlways, kFirst, kNever };
 // Replaces each space by `replacement`. Also puts `replacement` before the pieces that `scheme`
-// selects, unless they begin with it or with a space.
+// selects, except before a piece that begins with `replacement` or a space.
 std::unique_ptr<const PreTokenizer> metaspace_stage(std::string replacement, PrependScheme scheme);
-// Puts a space before a piece that does not begin with one.
+// Puts a space before a piece that does not begin with a space.
 std::unique_ptr<const PreTokenizer> prefix_space_stage();
 // Applies a normalizer to each piece.
 std::unique_ptr<const PreTokenizer> normalizing_stage(NormalizerStage normalizer);

@@ -20,21 +20,21 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A special token, whose id is the number of ranks plus `offset`.
+// A special token. Its id is the number of tokens in the file plus `offset`.
 struct Special {
   std::string content;
   uint32_t offset;
 };
 
 struct Encoding {
-  std::vector<std::string> names;  // a file whose name contains one of these has this encoding
-  size_t tokens;                   // number of ranks of the published file
+  std::vector<std::string> names;  // a file whose name contains any of these has this encoding
+  size_t tokens;                   // number of tokens in the published file
   std::string pattern;
   std::vector<Special> special;
   bool has_begin = false;  // whether add_special_tokens puts the first special token before a text
 };
 
-// Patterns as the encodings' publishers write them.
+// The patterns that split text, as the publishers of the encodings write them.
 constexpr const char* kR50k =
     R"('(?:[sdmt]|ll|ve|re)| ?\p{L}++| ?\p{N}++| ?[^\s\p{L}\p{N}]++|\s++$|\s+(?!\S)|\s)";
 constexpr const char* kCl100k =
@@ -98,7 +98,7 @@ const std::vector<Encoding>& encodings() {
   return all;
 }
 
-// A token and its id.
+// A token's bytes, and its id. Ids are in the order of the ranks.
 using RankedToken = std::pair<std::string, uint32_t>;
 
 Stages make_stages(const std::string& file, const std::vector<RankedToken>& tokens,
@@ -198,7 +198,7 @@ ConfigBeside read_config_beside(const std::string& file) {
   return config;
 }
 
-// Special tokens of tekken.json files that do not list theirs.
+// The first special tokens, by id, of a tekken.json that does not contain the key "special_tokens".
 constexpr const char* kTekkenSpecial[] = {"<unk>",
                                           "<s>",
                                           "</s>",
@@ -292,7 +292,8 @@ std::unique_ptr<Tokenizer> read_tekken(const SortedJson& json, const std::string
   } else {
     names.assign(std::begin(kTekkenSpecial), std::end(kTekkenSpecial));
   }
-  // A limit for invalid files: special tokens take memory even if the file does not list them.
+  // A limit for invalid files, because special tokens occupy memory even if the file does not list
+  // them.
   constexpr uint32_t kMostSpecial = 1 << 16;
   if (special_count > kMostSpecial) config.fail("there are more than 65536 special tokens");
   std::vector<AddedToken> special;

@@ -24,7 +24,8 @@ struct FreeMatch {
   void operator()(pcre2_match_data* data) const { pcre2_match_data_free(data); }
 };
 
-// Returns this thread's storage for the bounds of a match. The next match overwrites them.
+// Returns this thread's storage for the bounds of a match. The next match in the same thread
+// overwrites the bounds.
 pcre2_match_data* match_data() {
   thread_local const std::unique_ptr<pcre2_match_data, FreeMatch> data(
       pcre2_match_data_create(1, nullptr));
@@ -52,14 +53,15 @@ bool is_script(const std::string& name) {
   return compiled.code != nullptr;
 }
 
-// Writes a pattern in PCRE2's syntax:
-//   \s            without U+180E, which PCRE2 includes
-//   \p{Han}       \p{sc:Han}, because PCRE2 would include characters that several scripts share
-//   [A&&[^B]]     (?:(?![B])[A])
-// and in Oniguruma's dialect:
-//   \w \W         also marks and connectors, which PCRE2 leaves out, but few numbers of category No
-//   \h \H         a hexadecimal digit, any other character
-//   {1,3}+        repeats the interval, and is not possessive
+// Translates a pattern to PCRE2's syntax. Translations in both dialects:
+//   \s            excludes U+180E, which PCRE2's \s matches
+//   \p{Han}       becomes \p{sc:Han}; PCRE2's \p{Han} also matches characters that several scripts
+//                 share
+//   [A&&[^B]]     becomes (?:(?![B])[A])
+// Translations only in Oniguruma's dialect:
+//   \w            also matches marks and all connectors; PCRE2's \w does not
+//   \h            matches a hexadecimal digit
+//   {1,3}+        repeats the interval; in PCRE2, the + would make the interval possessive
 class Translation {
  public:
   Translation(std::string_view pattern, Regex::Dialect dialect)
@@ -84,7 +86,7 @@ class Translation {
  private:
   char ahead(size_t i) const { return at_ + i < pattern_.size() ? pattern_[at_ + i] : '\0'; }
 
-  // Translates the escape at the cursor.
+  // Translates the escape sequence that begins at at_, and moves at_ behind it.
   void escape(bool in_class, std::string& out) {
     const char kind = ahead(1);
     if (kind == 's' || kind == 'S') {
@@ -164,7 +166,7 @@ class Translation {
     out_ += excluded.empty() ? inside : cat("(?:(?!", excluded, ")", inside, ")");
   }
 
-  // Translates the + behind an interval, whose } is the last character of out_.
+  // Translates a + behind an interval such as {1,3}. out_ ends with this interval.
   void interval() {
     const size_t begin = out_.rfind('{');
     if (ahead(0) != '+' || begin == std::string::npos) return;
@@ -213,8 +215,8 @@ Regex::Regex(const std::string& pattern, Dialect dialect) {
     throw Error(ErrorKind::kFormat, cat("the pattern \"", pattern, "\" does not compile: ",
                                         error_text(compiled.error), " at ", compiled.offset));
   }
-  // The JIT compiler only makes matching faster: if the system forbids it, PCRE2 interprets the
-  // pattern.
+  // The result is ignored: if the system forbids JIT compilation, PCRE2 interprets the pattern,
+  // which is only slower.
   pcre2_jit_compile(code->compiled, PCRE2_JIT_COMPLETE);
   code_ = std::move(code);
 }

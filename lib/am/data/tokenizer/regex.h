@@ -1,5 +1,6 @@
-// Regular expressions over UTF-8, for the patterns with which tokenizers split text. Uses PCRE2,
-// because std::regex lacks the \p{L} of these patterns. Only regex.cpp includes PCRE2.
+// Regular expressions over UTF-8, for the patterns by which tokenizers split text. These patterns
+// contain Unicode properties such as \p{L}, which PCRE2 supports and std::regex does not. Only
+// regex.cpp includes PCRE2.
 //
 //   const Regex word("\\p{L}+");
 //   Regex::Matches matches(word, text);
@@ -15,7 +16,8 @@ namespace am::data {
 
 class Regex {
  public:
-  // The dialects differ in `$` and `^`, in `\w`, `\W`, `\h`, `\H`, and in `{1,3}+`.
+  // The dialects differ in `^`, `$`, `\w`, `\h` and `{1,3}+`. regex.cpp translates both dialects to
+  // PCRE2's syntax.
   enum class Dialect {
     kOniguruma,  // patterns of tokenizer.json, in Ruby's syntax: `^` and `$` also match within the
                  // text, at the beginning and end of a line
@@ -25,8 +27,8 @@ class Regex {
   // Throws Error(kFormat) with PCRE2's reason if the pattern does not compile.
   explicit Regex(const std::string& pattern, Dialect dialect = Dialect::kOniguruma);
 
-  // The matches in a text, in order. An empty match directly behind a match is left out, as in
-  // Oniguruma. `text` must be valid UTF-8, and must outlive this object, as the Regex must.
+  // The matches in a text, in order. An empty match directly behind another match is left out, as
+  // in Oniguruma. `text` must be valid UTF-8. `regex` and `text` must outlive this object.
   class Matches {
    public:
     Matches(const Regex& regex, std::string_view text) : regex_(regex), text_(text) {}

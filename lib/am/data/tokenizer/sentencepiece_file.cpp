@@ -36,7 +36,8 @@ class ProtoReader {
  public:
   explicit ProtoReader(std::string_view bytes) : rest_(bytes) {}
 
-  // Reads the next field. Returns false at the end, or if the bytes are not a message: see ok().
+  // Reads the next field. Returns false at the end of the message or at invalid bytes; ok() then
+  // distinguishes the two cases.
   bool next(ProtoField& out) {
     if (rest_.empty() || !ok_) return false;
     const uint64_t tag = varint();
@@ -64,6 +65,7 @@ class ProtoReader {
     }
     return ok_ && out.field != 0;
   }
+  // Whether all bytes have been read as valid fields.
   bool ok() const { return ok_ && rest_.empty(); }
 
  private:
@@ -108,7 +110,7 @@ struct ModelPiece {
   PieceType type = PieceType::kNormal;
 };
 
-// The parts of a ModelProto that are used.
+// The contents of a ModelProto that automesh uses.
 struct Model {
   std::vector<ModelPiece> pieces;
   uint64_t type = 1;  // 1: Unigram; 2: BPE; 3: words; 4: characters
@@ -306,7 +308,7 @@ class ModelReader {
       }
       merged.push_back(&piece);
     }
-    // Pieces of equal score have equal rank.
+    // Pieces of equal score have equal rank, so their merges run from left to right.
     std::stable_sort(merged.begin(), merged.end(),
                      [](const auto* a, const auto* b) { return a->score > b->score; });
     std::vector<std::pair<std::string, uint32_t>> ranks;
@@ -322,7 +324,7 @@ class ModelReader {
     return bpe_model(std::move(spec));
   }
 
-  // Sets the tokens that add_special_tokens puts around a text.
+  // Sets the tokens that EncodeOptions::add_special_tokens puts around a text.
   void add_ends(Stages& stages) const {
     const auto control = [&](const std::string& text) -> std::optional<uint32_t> {
       for (size_t i = 0; i < model_.pieces.size(); ++i) {

@@ -14,12 +14,13 @@
 namespace am::data {
 namespace {
 
-// Pattern of GPT-2, by which a ByteLevel pre-tokenizer with use_regex splits text.
+// GPT-2's pattern. A ByteLevel pre-tokenizer with use_regex splits text by it.
 constexpr const char* kGpt2Pattern =
     R"('s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+)";
 // Pattern that matches one punctuation mark of Unicode, or one symbol of ASCII.
 constexpr const char* kPunctuation = R"([!-/:-@\[-`{-~\p{P}])";
-// Characters of words for the pre-tokenizer Whitespace, as the inside of a character class.
+// The characters that the pre-tokenizer Whitespace regards as parts of words, written for use
+// between the brackets of a character class.
 constexpr const char* kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc}\p{Join_Control})";
 
 constexpr const char* kHint =
@@ -51,7 +52,8 @@ class PartsReader {
   }
 
  private:
-  // Returns the number of tokens that the file defines, and checks that there is a model.
+  // Returns the number of entries in the vocabulary and in added_tokens together. An added token
+  // that the vocabulary also contains counts twice. Throws Error(kFormat) if there is no model.
   size_t count_tokens() const {
     if (!root_.value().is_object() || !root_.find("model")) {
       root_.fail("the file has no \"model\", so it is not a tokenizer.json");
@@ -142,9 +144,9 @@ class PartsReader {
 
   // ---- pre-tokenizers ----------------------------------------------------------------------------
 
-  // Adds the stages of a pre-tokenizer. `last`: whether no other pre-tokenizer follows. In that
-  // case, ByteLevel leaves the stage that turns bytes into letters to read_model(), which omits it
-  // for a BPE on bytes.
+  // Adds the stages of a pre-tokenizer. `last`: whether no other pre-tokenizer follows. A ByteLevel
+  // ends with letters_stage(), which turns bytes into GPT-2's letters. If the ByteLevel is the last
+  // pre-tokenizer, read_model() adds that stage, except for a BPE whose symbols are bytes.
   void read_pre_tokenizer(const JsonField& part, bool last = true) {
     const std::string& type = part.type();
     PreTokenizers& out = stages_.pre_tokenizers;
@@ -159,7 +161,7 @@ class PartsReader {
     } else if (type == "ByteLevel") {
       if (part.flag("add_prefix_space", true)) out.push_back(prefix_space_stage());
       if (part.flag("use_regex", true)) split(kGpt2Pattern, SplitBehavior::kIsolated);
-      // Each ByteLevel may double the text, so that many would fill the memory.
+      // Each ByteLevel may double a text's size; a file with many of them could fill the memory.
       if (byte_level_) refuse(part, "a second ByteLevel");
       byte_level_ = true;
       byte_level_last_ = last;
@@ -197,7 +199,8 @@ class PartsReader {
     PreTokenizers& out = stages_.pre_tokenizers;
     const std::string& replacement = replacement_of(part);
     const PrependScheme scheme = prepend_scheme(part);
-    // Once a stage has changed the text, only a piece's origin shows whether it begins the text.
+    // Earlier stages may change the text. Only the traced origins of a piece then show whether the
+    // piece is at the start of the original text.
     if (scheme == PrependScheme::kFirst) {
       stages_.always_traced = !stages_.normalizers.empty() || !out.empty();
     }
@@ -215,7 +218,7 @@ class PartsReader {
     return field.text();
   }
 
-  // Files of older versions have add_prefix_space only.
+  // Older versions of `tokenizers` wrote add_prefix_space instead of prepend_scheme.
   static PrependScheme prepend_scheme(const JsonField& part) {
     const std::string scheme = part.text("prepend_scheme", "always");
     if (!part.flag("add_prefix_space", true) || scheme == "never") return PrependScheme::kNever;
@@ -245,7 +248,7 @@ class PartsReader {
   // ---- models ------------------------------------------------------------------------------------
 
   void read_model(const JsonField& model) {
-    // Files of older versions leave the type out.
+    // Older versions of `tokenizers` wrote no type.
     const std::string type = model.text("type", model.find("merges")   ? "BPE"
                                                 : model.find("unk_id") ? "Unigram"
                                                                        : "");
@@ -268,7 +271,7 @@ class PartsReader {
     Vocabulary vocabulary;
     vocabulary.reserve(field.value().size());
     for (const auto& [token, id] : field.value().items()) {
-      // The field, with its place, is only built for an invalid id, because building it is slow.
+      // For speed, builds a JsonField only for an invalid id; the field's id() throws.
       const bool fine = id.is_number_unsigned() && id.get<uint64_t>() < UINT32_MAX;
       const uint32_t number = fine ? id.get<uint32_t>() : field.inside(id, token).id();
       vocabulary.emplace(token, number);
@@ -277,7 +280,7 @@ class PartsReader {
     return vocabulary;
   }
 
-  // Returns the id of the token for unknown text.
+  // Returns the id of the token for unknown text; nullopt if there is none.
   static std::optional<uint32_t> unknown_id(const JsonField& model, const Vocabulary& vocabulary) {
     const std::string token = model.text("unk_token", "");
     return token.empty() ? std::nullopt : find_id(vocabulary, token);
@@ -307,7 +310,8 @@ class PartsReader {
     stages_.model = bpe_model(std::move(spec));
   }
 
-  // `merge` is ["a", "b"], or "a b" in files of older versions.
+  // Adds the rule `merge` to the spec. A rule is written as ["a", "b"]; older versions of
+  // `tokenizers` wrote "a b".
   static void read_merge(const JsonField& merge, BpeSpec& spec) {
     std::string left;
     std::string right;
@@ -423,7 +427,7 @@ class PartsReader {
     }
   }
 
-  // `pair` is ["<s>", 1].
+  // Returns the id in a pair of a token and its id, for example ["<s>", 1].
   static uint32_t named_id(const JsonField& pair) {
     const std::vector<JsonField> parts = pair.items();
     if (parts.size() != 2) pair.fail("the value is not a pair of token and id");
@@ -489,7 +493,7 @@ class PartsReader {
   JsonField root_;
   Stages stages_;
   bool byte_level_ = false;       // whether there is a pre-tokenizer ByteLevel
-  bool byte_level_last_ = false;  // whether read_model() must add ByteLevel's stage of letters
+  bool byte_level_last_ = false;  // whether read_model() must add ByteLevel's letters_stage()
 };
 
 }  // namespace

@@ -1,10 +1,10 @@
-// Text that the stages of a tokenizer change, with the place in the original text that each byte
-// came from.
+// A text that the stages of a tokenizer change. Each byte stores its origin: the range of the
+// original text that the byte came from.
 //
 //   TracedText traced = trace("ab", /*with_origins=*/true);
 //   TracedText longer = traced.empty_copy();
 //   longer.append("_", traced.origin_of(0));
-//   longer.append(traced, 0, 2);                // "_ab", of which "_" came from "a"
+//   longer.append(traced, 0, 2);                // "_ab"; the origin of "_" is "a"
 #pragma once
 
 #include <cstddef>
@@ -26,10 +26,10 @@ struct ByteRange {
 
 struct TracedText {
   std::string text;               // valid UTF-8
-  std::vector<ByteRange> origin;  // by byte of `text`; empty if origins are not traced
-  bool traced = false;
+  std::vector<ByteRange> origin;  // one per byte of `text`; empty if origins are not traced
+  bool traced = false;            // whether origins are traced
 
-  // Returns an empty text, traced if this one is.
+  // Returns an empty text with the same `traced`.
   TracedText empty_copy() const { return {{}, {}, traced}; }
   ByteRange origin_of(size_t at) const { return traced ? origin[at] : ByteRange(); }
   // Appends the bytes [begin, end) of another text.
@@ -41,15 +41,17 @@ struct TracedText {
   void change(const std::vector<ChangedCharacter>& changed, size_t removed = 0);
 };
 
-// Returns the text with invalid UTF-8 replaced by U+FFFD. The origin of each byte is the whole
-// character that contains it.
+// Returns `text` with invalid UTF-8 replaced by U+FFFD. If `with_origins`, the origin of each byte
+// is the range of its whole character in `text`.
 TracedText trace(std::string_view text, bool with_origins);
 
 // A part of a traced text.
 struct Piece {
   std::string_view text;
-  const ByteRange* origin = nullptr;  // by byte of `text`; null if origins are not traced
-  size_t begin = 0;                   // offset of the first byte in the original text
+  const ByteRange* origin = nullptr;  // one per byte of `text`; null if origins are not traced
+  // Offset of the first byte in the original text. Without origins, it is exact only if no stage
+  // has changed the length of the text before the piece.
+  size_t begin = 0;
 
   // Returns the bytes [from, to) of the piece.
   Piece part(size_t from, size_t to) const {
@@ -59,8 +61,8 @@ struct Piece {
   }
 };
 
-// Returns the whole text as a piece. `begin`: its offset in the original text, used only if origins
-// are not traced.
+// Returns the whole text as a piece. `begin`: offset of the piece in the original text. The origin
+// of the text's first byte, if traced, overrides `begin`.
 Piece whole(const TracedText& text, size_t begin);
 // Returns a copy of a piece.
 TracedText copy_of(const Piece& piece);

@@ -1,8 +1,8 @@
-// A tree of keys, which finds the keys at the beginning of a text.
+// A map from keys to numbers, stored as a tree, that finds all keys with which a text begins.
 //
 //   Trie trie;
 //   trie.add("ab", 7);
-//   trie.for_each_prefix("abc", [](size_t length, uint32_t value) {});    // 2, 7
+//   trie.for_each_prefix("abc", [](size_t length, uint32_t value) {});    // called once, with 2, 7
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,7 @@ namespace am::data {
 
 class Trie {
  public:
-  // Adds a key, which is not empty, or changes its value.
+  // Sets the value of a key, which must not be empty. The value must not be 2^32 - 1.
   void add(std::string_view key, uint32_t value) {
     uint32_t node = 0;
     for (const char c : key) {
@@ -49,7 +49,7 @@ class Trie {
     size_t length = 0;  // 0: no key
     uint32_t value = 0;
   };
-  // Returns the longest key with which `text` begins.
+  // Returns the length and the value of the longest key with which `text` begins.
   Match longest(std::string_view text) const {
     Match match;
     for_each_prefix(text, [&](size_t length, uint32_t value) { match = {length, value}; });

@@ -25,12 +25,14 @@ utf8proc_category_t category_of(char32_t c) {
   return utf8proc_category(static_cast<utf8proc_int32_t>(c));
 }
 
-// Returns the canonical combining class.
+// Returns the canonical combining class of a character: 0 for a starter, for example a letter, and
+// a positive number for most combining marks.
 int class_of(char32_t c) {
   return utf8proc_get_property(static_cast<utf8proc_int32_t>(c))->combining_class;
 }
 
-// Decomposes characters (Unicode annex 15), and sorts the marks behind each starter by their class.
+// Decomposes characters (Unicode annex 15), and sorts the marks behind each starter by their
+// combining class.
 class Decomposition {
  public:
   explicit Decomposition(bool compatible)
@@ -73,7 +75,7 @@ class Decomposition {
 
 // Returns the character that the pair composes to; 0 if there is none.
 char32_t composed(char32_t a, char32_t b) {
-  if (a < 0x3C || b < 0x300) return 0;  // no smaller character begins, or ends, a composition
+  if (a < 0x3C || b < 0x300) return 0;  // no composition begins with this `a` or ends with this `b`
   std::array<utf8proc_int32_t, 4> pair = {static_cast<utf8proc_int32_t>(a),
                                           static_cast<utf8proc_int32_t>(b)};
   const utf8proc_ssize_t count = utf8proc_normalize_utf32(
@@ -81,13 +83,14 @@ char32_t composed(char32_t a, char32_t b) {
   return count == 1 ? static_cast<char32_t>(pair[0]) : 0;
 }
 
-// Composes decomposed text (annex 15). A composed character replaces what both parts replaced.
+// Composes decomposed text (Unicode annex 15). The ChangedCharacter of a composition replaces all
+// characters that its two parts replaced.
 std::vector<ChangedCharacter> compose(const std::vector<ChangedCharacter>& text) {
   std::vector<ChangedCharacter> out;
   out.reserve(text.size());
   constexpr size_t kNone = static_cast<size_t>(-1);
   size_t starter = kNone;
-  int last_class = -1;  // class of the last character behind the starter; -1: there is none
+  int last_class = -1;  // class of the last output character behind the starter; -1: there is none
   for (const ChangedCharacter& each : text) {
     const int own_class = class_of(each.character);
     if (starter != kNone && last_class < own_class) {
@@ -181,8 +184,8 @@ void append_utf8(std::string& out, char32_t code_point) {
 }
 
 std::string normalize_nfc(std::string_view text) {
-  // Text below U+0300 is already in form C: it has no combining marks, and no letters with a
-  // singleton decomposition.
+  // A text without characters from U+0300 on (in UTF-8: without bytes from 0xCC on) is already in
+  // form C. None of its characters is a combining mark or has a singleton decomposition.
   if (std::all_of(text.begin(), text.end(),
                   [](char c) { return static_cast<unsigned char>(c) < 0xCC; })) {
     return std::string(text);
@@ -225,8 +228,8 @@ bool is_word(char32_t c) {
       category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_PC) {
     return true;
   }
-  // The zero-width joiners, and circled and squared letters, whose Unicode category is not that of
-  // a letter.
+  // Zero-width non-joiner and joiner; circled and squared letters, whose Unicode category is not
+  // "letter".
   return c == 0x200C || c == 0x200D || (c >= 0x24B6 && c <= 0x24E9) ||
          (c >= 0x1F130 && c <= 0x1F149) || (c >= 0x1F150 && c <= 0x1F169) ||
          (c >= 0x1F170 && c <= 0x1F189);

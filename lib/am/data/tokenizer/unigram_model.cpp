@@ -12,11 +12,11 @@ constexpr double kUnknownPenalty = 10.0;
 constexpr uint32_t kUnknown =
     UINT32_MAX;  // marks an unknown character, in place of an index in UnigramSpec::tokens
 
-// The last token of the best segmentation of the text up to a byte.
+// The last token in the best segmentation of the text before a byte offset.
 template <typename Score>
 struct Node {
   Score score = 0;
-  uint32_t length = 0;  // length of the token in bytes; 0: no token ends at this byte
+  uint32_t length = 0;  // length of the token in bytes; 0: no token ends at this offset
   uint32_t token = kUnknown;
 };
 
@@ -84,7 +84,8 @@ class Unigram : public TokenModel {
     return path;
   }
 
-  // Writes the tokens. Neighbouring unknown characters become one unknown token, or byte tokens.
+  // Appends the ids of a path, and the ranges of its tokens if `ranges` is not null. Neighbouring
+  // unknown characters become byte tokens or, without byte fallback, one token for unknown text.
   void write(std::string_view piece, const std::vector<Step>& path, std::vector<uint32_t>& ids,
              std::vector<ByteRange>* ranges) const {
     const auto add = [&](uint32_t id, size_t begin, size_t end) {
@@ -101,8 +102,8 @@ class Unigram : public TokenModel {
       size_t end = begin;
       for (; i < path.size() && is_unknown(path[i].token); ++i) end = path[i].end;
       const std::string_view text = piece.substr(begin, end - begin);
-      // `tokenizers` looks up the text of neighbouring unknown characters, and uses its token if
-      // there is one.
+      // `tokenizers` first looks up all neighbouring unknown characters as one token, and uses this
+      // token if the vocabulary contains it.
       const Trie::Match match = trie_.longest(text);
       if (match.length == text.size() && spec_.kind == UnigramSpec::Kind::kTokenizers) {
         add(spec_.tokens[match.value].id, begin, end);
@@ -116,7 +117,7 @@ class Unigram : public TokenModel {
     }
   }
 
-  // Whether a step is an unknown character, or the token for unknown text itself.
+  // Whether the token of a step is kUnknown, or the vocabulary's token for unknown text itself.
   bool is_unknown(uint32_t token) const {
     return token == kUnknown || (spec_.unknown.id && spec_.tokens[token].id == *spec_.unknown.id);
   }

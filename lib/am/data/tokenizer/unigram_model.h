@@ -1,7 +1,7 @@
 // Unigram: segments a piece into the tokens with the highest sum of scores.
 //
-// Sums are computed as in `tokenizers` (float64) or SentencePiece (float32), with the same order of
-// additions, so that ties are resolved as in these libraries.
+// Scores are added in the same floating-point type and order as in `tokenizers` (float64) or
+// SentencePiece (float32). Ties between segmentations therefore have the same winner.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,8 @@ struct UnigramToken {
   std::string text;
   uint32_t id = 0;
   double score = 0.0;
-  // A user-defined symbol of SentencePiece, which is preferred to all other tokens.
+  // A user-defined symbol of SentencePiece. Its score is not `score` but
+  // UnigramSpec::max_score * (length in bytes) - 0.1, as in SentencePiece.
   bool user_defined = false;
 };
 
@@ -24,7 +25,7 @@ struct UnigramSpec {
   std::vector<UnigramToken> tokens;
   UnknownText unknown;
   double min_score = 0.0;  // lowest score; the score of an unknown character is 10 less
-  double max_score = 0.0;  // highest score; determines the scores of user-defined symbols
+  double max_score = 0.0;  // highest score; used for UnigramToken::user_defined only
   enum class Kind { kTokenizers, kSentencePiece } kind = Kind::kTokenizers;
 };
 

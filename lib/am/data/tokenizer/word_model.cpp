@@ -27,8 +27,9 @@ class Words : public TokenModel {
   }
 
  private:
-  // Appends the longest matching tokens from left to right. Returns false if the word is too long
-  // or no token matches the rest.
+  // Appends the longest matching tokens from left to right. Returns false if no token matches the
+  // rest of the piece, or if a WordPiece piece has more characters than WordSpec::longest_word. In
+  // that case, the caller removes what was appended.
   bool append_known(std::string_view piece, std::vector<uint32_t>& ids,
                     std::vector<ByteRange>* ranges) const {
     size_t characters = 0;

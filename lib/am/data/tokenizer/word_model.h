@@ -12,7 +12,8 @@ struct WordSpec {
   Vocabulary vocabulary;
   std::optional<uint32_t> unknown;  // id of the token for unknown text
   bool whole_pieces = false;        // WordLevel: a piece is one token, or unknown
-  // WordPiece: prefix of tokens that continue a word, and the longest word in characters.
+  // WordPiece only: the prefix of tokens that continue a word, and the maximum number of characters
+  // of a word. A longer word is unknown.
   std::string subword_prefix = "##";
   size_t longest_word = 100;
 };

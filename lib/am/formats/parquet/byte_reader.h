@@ -1,4 +1,4 @@
-// Reads numbers from a range of a Parquet file's bytes, which may end early.
+// Reads numbers from a range of bytes of a Parquet file. Reading beyond the range is an Error.
 #pragma once
 
 #include <cstddef>
@@ -20,8 +20,8 @@ inline std::string_view as_text(Bytes bytes) {
   return {reinterpret_cast<const char*>(bytes.data()), bytes.size()};
 }
 
-// Throws Error(kFormat) for bytes that violate the format. The message has neither file nor column;
-// at_place() adds them.
+// Throws Error(kFormat) for bytes that violate the format. The message names neither the file nor
+// the column; callers add both by at_place().
 [[noreturn]] inline void fail_damaged(const std::string& what) {
   throw Error(ErrorKind::kFormat, what,
               "the file is damaged, or its writer had not finished; write it again");
@@ -33,7 +33,7 @@ inline std::string_view as_text(Bytes bytes) {
               "write the file again with pyarrow's defaults, or write its rows as .jsonl");
 }
 
-// Returns read(). If read() throws an Error, puts the text of place() before its message.
+// Returns read(). If read() throws an Error, puts the text of place() before the error's message.
 template <typename Read, typename Place>
 decltype(auto) at_place(const Read& read, const Place& place) {
   try {
@@ -49,7 +49,7 @@ class ByteReader {
   explicit ByteReader(Bytes bytes) : bytes_(bytes) {}
 
   bool empty() const { return at_ == bytes_.size(); }
-  size_t at() const { return at_; }  // number of bytes that were read
+  size_t at() const { return at_; }  // number of bytes that have been read
   Bytes rest() const { return bytes_.subspan(at_); }
 
   // The functions below throw Error(kFormat) if too few bytes are left.
@@ -75,7 +75,7 @@ class ByteReader {
     }
     fail_damaged("a number has more than 64 bits");
   }
-  // Reads a signed number in zigzag encoding: a varint whose lowest bit is the sign.
+  // Reads a signed number in zigzag encoding: the varints 0, 1, 2, 3, ... encode 0, -1, 1, -2, ...
   int64_t zigzag() {
     const uint64_t value = varint();
     return static_cast<int64_t>(value >> 1 ^ (~(value & 1) + 1));

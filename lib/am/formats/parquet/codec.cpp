@@ -11,7 +11,7 @@ namespace {
 
 constexpr int64_t kLargestPage = int64_t{1} << 30;
 
-// Returns the highest ratio of decompressed to compressed size that a codec can reach.
+// Returns an upper limit of the ratio of decompressed to compressed size.
 int64_t most_expansion(Codec codec) {
   switch (codec) {
     case Codec::kSnappy:
@@ -33,7 +33,7 @@ void unpack_gzip(Bytes packed, std::span<std::byte> out) {
   stream.avail_out = static_cast<uInt>(out.size());
   int status = Z_OK;
   do {
-    status = inflate(&stream, Z_FINISH);  // a page may have several members
+    status = inflate(&stream, Z_FINISH);  // a page may consist of several gzip members
   } while (status == Z_STREAM_END && stream.avail_in > 0 && stream.avail_out > 0 &&
            inflateReset(&stream) == Z_OK);
   const bool whole = stream.avail_out == 0;

@@ -10,7 +10,9 @@ namespace {
 
 int bits_of_level(int most) { return std::bit_width(static_cast<unsigned>(most)); }
 
-// Reads the levels of a data page of version 1, which are preceded by their size in bytes.
+// Returns the bytes of the repetition or definition levels of a data page of version 1. The page
+// stores their size in the 4 bytes before them. `most`: the highest level. If `most` is 0, the page
+// stores neither size nor levels.
 Bytes take_levels(ByteReader& page, int most, Encoding encoding) {
   if (most == 0) return {};
   if (encoding != Encoding::kRle) {
@@ -68,7 +70,8 @@ void ColumnReader::read_entry() {
   if (rep_ > leaf_.most_rep || def_ > leaf_.most_def) fail_damaged("a level is too high");
 }
 
-// Opens the next page, which may be a dictionary or have no entries. Returns false at the end.
+// Opens the next page, which may be a dictionary or have no entries. Returns false if all entries
+// of the column chunk have been read.
 bool ColumnReader::next_page() {
   if (entries_left_ == 0) return false;
   if (at_ == end_) fail_damaged(cat("the pages lack ", entries_left_, " values"));

@@ -16,18 +16,20 @@
 namespace am::formats::parquet {
 
 // Reads the entries of a column: values, nulls and empty lists, each with its levels (schema.h).
-// Only one page and the dictionary are in memory at a time. The constructor and take() throw
-// Error(kFormat), which names the column, if the file is damaged.
+// Only one decompressed page and the dictionary are in memory at a time. The constructor and take()
+// throw Error(kFormat) if the file is damaged or uses an unsupported feature. The message names the
+// column.
 class ColumnReader {
  public:
   // `file` and `leaf` must outlive the object.
   ColumnReader(Bytes file, const SchemaLeaf& leaf, const ColumnChunk& chunk);
 
   bool at_end() const { return at_end_; }
-  // Levels of the current entry; 0 at the end.
+  // Repetition and definition level of the current entry; 0 at the end.
   int rep() const { return rep_; }
   int def() const { return def_; }
-  // Returns the value of the current entry, null if it has none, and goes to the next entry.
+  // Returns the value of the current entry, or null for an entry without a value. Moves to the next
+  // entry.
   Json take();
 
  private:
@@ -42,7 +44,7 @@ class ColumnReader {
   Bytes file_;
   size_t at_ = 0;  // byte of the file at which the next page begins
   size_t end_ = 0;
-  int64_t entries_left_ = 0;  // entries of pages that were not opened yet
+  int64_t entries_left_ = 0;  // number of entries in the pages that are not opened yet
   // State of the current page.
   size_t page_ = 0;  // byte of the file at which the page's header begins
   int64_t left_in_page_ = 0;

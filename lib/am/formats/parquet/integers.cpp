@@ -16,7 +16,8 @@ void RunReader::start_run() {
     std::memcpy(&repeated_, number.data(), number.size());
     return;
   }
-  // Some writers leave out the last bytes of the last run, which no number needs.
+  // A bit-packed run stores its length in groups of 8 numbers. Some writers omit the bytes of the
+  // last group that would be padding only.
   constexpr uint64_t kNumbersInGroup = 8;
   const auto width = static_cast<uint64_t>(width_);
   const uint64_t size = std::min<uint64_t>(left_ * width, bytes_.rest().size());
@@ -51,7 +52,7 @@ void DeltaReader::start_group() {
   if (width_ > 64) fail_damaged("a difference has more than 64 bits");
   --groups_left_;
   left_in_group_ = std::min(group_size_, left_);
-  // The last group is padded, but some writers leave out its last bytes.
+  // The last group is padded to group_size_ numbers, but some writers omit the padding.
   const auto width = static_cast<uint64_t>(width_);
   const uint64_t needed = (left_in_group_ * width + 7) / 8;
   group_ = bytes_.take(

@@ -1,6 +1,6 @@
 // Reads packed integers one by one: repeated or bit-packed numbers (levels, and indices into a
-// dictionary), and differences. Memory use is independent of the counts in the file, which may be
-// wrong.
+// dictionary), and differences. Counts in the file may be wrong; they do not determine how much
+// memory is allocated.
 #pragma once
 
 #include <cstdint>
@@ -46,7 +46,8 @@ class DeltaReader {
   // Throws Error(kFormat) if the header is damaged.
   explicit DeltaReader(Bytes bytes);
 
-  // Returns the next number, modulo 2^64. Throws Error(kFormat) if there is none.
+  // Returns the next number. Sums of differences wrap around modulo 2^64. Throws Error(kFormat) if
+  // there is no next number.
   int64_t next();
   // Skips all remaining numbers, and returns the bytes behind them.
   Bytes skip_all();

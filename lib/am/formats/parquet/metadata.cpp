@@ -14,7 +14,7 @@ constexpr std::string_view kMagic = "PAR1";
 constexpr std::string_view kEncryptedMagic = "PARE";
 constexpr size_t kTailBytes = 8;  // the footer's length, and the magic
 
-// Reads an enumerator. Its number may be unknown to this reader.
+// Reads the number of an enumerator. `Enum` need not have an enumerator with this number.
 template <typename Enum>
 Enum enumerator(ThriftReader& reader, ThriftType type) {
   const int64_t number = reader.integer(type);
@@ -35,7 +35,7 @@ struct Meaning {
   const char* name = "";
 };
 
-// Returns the meaning of a field of the union LogicalType.
+// Returns the meaning of a field, given by its id, of parquet.thrift's union LogicalType.
 Meaning logical_type(int64_t field) {
   switch (field) {
     case 1:
@@ -54,7 +54,7 @@ Meaning logical_type(int64_t field) {
     case 8:
       return {LogicalType::kOther, "a timestamp"};
     case 10:
-      return {LogicalType::kSigned};  // or unsigned, by the field's value
+      return {LogicalType::kSigned};  // read_logical_type() corrects this for unsigned integers
     case 11:
       return {LogicalType::kUnknown};
     case 12:
@@ -70,7 +70,7 @@ Meaning logical_type(int64_t field) {
   }
 }
 
-// Returns the meaning of a ConvertedType, which older writers store.
+// Returns the meaning of a ConvertedType, the predecessor of LogicalType in older files.
 Meaning converted_type(int64_t number) {
   constexpr std::array<int64_t, 11> kFields = {1, 2, 2, 3, 4, 5, 6, 7, 7, 8, 8};
   if (number >= 0 && number <= 10) return logical_type(kFields[static_cast<size_t>(number)]);
@@ -172,7 +172,7 @@ ColumnChunk read_column_chunk(ThriftReader& reader, ThriftType type) {
     }
   });
   if (!has_metadata && !chunk.encrypted) fail_damaged("a column has no metadata");
-  // Some writers store 0 for a dictionary that is missing.
+  // Some writers store the offset 0 if there is no dictionary.
   const bool has_dictionary = dictionary_offset > 0 && dictionary_offset < data_offset;
   chunk.offset = has_dictionary ? dictionary_offset : data_offset;
   return chunk;
@@ -194,7 +194,7 @@ RowGroup read_row_group(ThriftReader& reader, ThriftType type) {
   return group;
 }
 
-// Returns the footer's bytes.
+// Returns the bytes of the footer of a Parquet file.
 Bytes footer_of(Bytes file) {
   const std::string_view text = as_text(file);
   if (starts_with(text, kEncryptedMagic) || ends_with(text, kEncryptedMagic)) {

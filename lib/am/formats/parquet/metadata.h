@@ -1,5 +1,5 @@
-// The footer and the page headers of a Parquet file, as values. Names and numbers are those of
-// parquet.thrift in Apache's parquet-format.
+// The footer and the page headers of a Parquet file, as C++ values. The numbers of enumerators are
+// those of parquet.thrift in Apache's parquet-format, except for LogicalType.
 #pragma once
 
 #include <cstdint>
@@ -47,7 +47,8 @@ enum class Encoding {
   kByteStreamSplit = 9,
 };
 
-// Meaning of a schema element, in addition to its physical type. kOther is not supported.
+// Meaning of a schema element, in addition to its physical type. kOther stands for all types that
+// cannot be read.
 enum class LogicalType {
   kNone,
   kText,
@@ -67,16 +68,16 @@ struct SchemaElement {
   std::string name;
   int64_t children = 0;
   LogicalType logical = LogicalType::kNone;
-  std::string logical_name;  // name of a kOther type for messages, for example "a date"
+  std::string logical_name;  // description of a kOther type for messages, for example "a date"
 };
 
 // The values of one column in one row group.
 struct ColumnChunk {
   PhysicalType type = PhysicalType::kBoolean;
   Codec codec = Codec::kUncompressed;
-  int64_t values = 0;  // number of values, nulls and empty lists included
+  int64_t values = 0;  // number of entries: values, nulls and empty lists
   int64_t offset = 0;  // byte of the file at which the first page begins
-  int64_t bytes = 0;   // size of all pages with their headers, as stored
+  int64_t bytes = 0;   // size of all pages with their headers, before decompression
   bool encrypted = false;
   bool elsewhere = false;  // whether the pages are in another file
 };
@@ -96,15 +97,16 @@ enum class PageType { kData = 0, kIndex = 1, kDictionary = 2, kDataV2 = 3 };
 
 struct PageHeader {
   PageType type = PageType::kIndex;
-  int64_t stored_bytes = 0;          // compressed
-  int64_t unpacked_bytes = 0;        // decompressed
-  std::optional<uint32_t> checksum;  // CRC-32 of the stored bytes
-  int64_t values = 0;
+  int64_t stored_bytes = 0;          // size of the page in the file, without this header
+  int64_t unpacked_bytes = 0;        // size of the page after decompression
+  std::optional<uint32_t> checksum;  // CRC-32 of the page's bytes in the file
+  int64_t values = 0;                // number of entries: values, nulls and empty lists
   Encoding encoding = Encoding::kPlain;
-  // Members for data pages of version 1.
+  // Members for data pages of version 1: the encodings of the definition and repetition levels.
   Encoding def_encoding = Encoding::kRle;
   Encoding rep_encoding = Encoding::kRle;
-  // Members for data pages of version 2, whose levels are not compressed.
+  // Members for data pages of version 2: the sizes of the levels, which are never compressed, and
+  // whether the values are compressed.
   int64_t def_bytes = 0;
   int64_t rep_bytes = 0;
   bool compressed = true;
@@ -112,9 +114,10 @@ struct PageHeader {
   int64_t header_bytes = 0;  // size of the header itself
 };
 
-// Reads the footer of a whole file. Throws Error(kFormat), without the file's name.
+// Returns the content of the footer. `file`: all bytes of a Parquet file. Throws Error(kFormat),
+// without the file's name in the message, if the footer is damaged or encrypted.
 Metadata read_metadata(Bytes file);
-// Reads the page header at the front of `bytes`. Throws Error(kFormat).
+// Returns the page header at the front of `bytes`. Throws Error(kFormat) if the header is damaged.
 PageHeader read_page_header(Bytes bytes);
 
 // Return a name for messages, for example "INT96", "Brotli" or "BYTE_STREAM_SPLIT"; for an unknown

@@ -8,9 +8,9 @@ namespace am::formats::parquet {
 
 namespace {
 
-constexpr int kDeepestSchema = 100;  // nodes on a path; rows are assembled recursively
+constexpr int kDeepestSchema = 100;  // limit of nesting, because rows are assembled recursively
 
-// Returns the kind of a leaf's values; nullopt if they are not supported.
+// Returns the kind of a leaf's values; nullopt if values of the leaf's type are not supported.
 std::optional<ValueKind> kind_of(const SchemaElement& leaf) {
   if (leaf.logical == LogicalType::kOther) return std::nullopt;
   switch (*leaf.type) {
@@ -44,7 +44,7 @@ class SchemaBuilder {
   }
 
  private:
-  // Levels of the enclosing node.
+  // Definition and repetition level of the enclosing node.
   struct Levels {
     int def = 0;
     int rep = 0;
@@ -86,9 +86,9 @@ class SchemaBuilder {
            peek() != nullptr && peek()->repetition == Repetition::kRepeated;
   }
 
-  // Reads the repeated node of a list: usually a group of one node, which is the element. In files
-  // of older writers, the repeated node is the element itself; the rules that distinguish the two
-  // are in parquet-format's LogicalTypes.md.
+  // Reads the repeated node of a list. Usually this node is a group with one child, the element of
+  // the list. In files of older writers, the repeated node is itself the element. parquet-format's
+  // LogicalTypes.md contains the rules that distinguish these two cases.
   SchemaNode list(const SchemaElement& outer_element, Levels outer, const std::string& path) {
     const SchemaElement& repeated = take();
     const std::string below = cat(path, ".", repeated.name);
@@ -114,7 +114,8 @@ class SchemaBuilder {
     return made;
   }
 
-  // Returns the node of a value or a struct, which is present at these levels.
+  // Returns the node of a value or a struct. `levels`: the node is present if an entry's definition
+  // level is at least `levels.def`; `levels.rep` is the number of lists around the node.
   SchemaNode content(const SchemaElement& element, Levels levels, const std::string& path) {
     SchemaNode made;
     made.def = levels.def;
@@ -145,8 +146,8 @@ class SchemaBuilder {
   Schema schema_;
 };
 
-// Describes the first node that cannot be read: its path and the reason. Returns an empty text if
-// all nodes can be read.
+// Returns the path of the first node that cannot be read, and the reason; empty if `node` and all
+// nodes below can be read.
 std::string unreadable_below(const SchemaNode& node, const std::string& path) {
   if (!node.unreadable.empty()) return cat("column \"", path, "\" is ", node.unreadable);
   for (const SchemaNode& child : node.children) {

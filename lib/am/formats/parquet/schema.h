@@ -1,10 +1,12 @@
 // The columns of a Parquet file as a tree of values, structs and lists.
 //
-// A file stores only the leaves of the tree: their values, and two levels for each value, from
-// which the rows are assembled. The definition level is the number of optional and repeated nodes
-// on the value's path that are present. If it is below the level of a node on the path, this node
-// is null, or its list is empty. The repetition level is the depth of the list in which the value
-// begins a new element; level 0 means that the value begins a new row.
+// A file stores only the leaves of the tree: for each leaf, a sequence of entries, from which the
+// reader assembles rows. An entry is a value, a null or an empty list, and has two levels:
+// - The definition level is the number of optional and repeated nodes on the leaf's path that are
+//   present. If the definition level is too low for a node on the path, that node is null, or its
+//   list is empty.
+// - The repetition level is the depth of the list in which the entry begins a new element; level 0
+//   means that the entry begins a new row.
 #pragma once
 
 #include <cstddef>
@@ -15,7 +17,7 @@
 
 namespace am::formats::parquet {
 
-// Kinds of values. Each kind is converted to JSON in its own way.
+// Kinds of values. The kind determines how a value is converted to JSON.
 enum class ValueKind { kBoolean, kSigned, kUnsigned, kFloat, kText, kJson };
 
 struct SchemaNode {
@@ -29,13 +31,14 @@ struct SchemaNode {
   int element_def = 0;  // lowest definition level at which the list has an element
   int element_rep = 0;  // repetition level at which another element begins
   std::vector<SchemaNode> children;
-  size_t first_leaf = 0;  // leaves [first_leaf, end_leaf) are below the node
+  size_t first_leaf = 0;  // Schema::leaves [first_leaf, end_leaf) are the node or below the node
   size_t end_leaf = 0;
-  // Name of a type that is not supported, for messages: "a timestamp"; empty: the node can be read.
+  // Description of an unsupported node for messages, for example "a timestamp"; empty if the node
+  // is supported.
   std::string unreadable;
 };
 
-// A column that the file stores.
+// A leaf of the tree: a column of entries that the file stores.
 struct SchemaLeaf {
   std::string path;  // for example "messages.list.element.role"
   PhysicalType type = PhysicalType::kBoolean;
@@ -49,8 +52,8 @@ struct Schema {
   std::vector<SchemaLeaf> leaves;
 };
 
-// Builds the tree of columns. Throws Error(kFormat) if the elements do not form a tree, or if the
-// tree has more than 100 levels.
+// Returns the tree of columns. Throws Error(kFormat) if the elements do not form a tree, or if
+// columns are nested more than 100 deep.
 Schema make_schema(const std::vector<SchemaElement>& elements);
 
 // Returns why a column cannot be read, for example `column "a.b" is a date`; empty if it can be.

@@ -64,7 +64,7 @@ void unpack_snappy(Bytes packed, std::span<std::byte> out) {
     const auto tag = reader.number<uint8_t>();
     const size_t high = tag >> 2;
     switch (tag & 3) {
-      case 0: {  // a literal; lengths above 60 follow in 1 to 4 bytes
+      case 0: {  // a literal; the next 1 to 4 bytes store a length above 60
         constexpr size_t kLongest = 59;
         const size_t length = high <= kLongest ? high : number_of(reader.take(high - kLongest));
         output.literal(reader.take(length + 1));

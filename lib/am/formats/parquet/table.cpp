@@ -11,14 +11,16 @@ namespace am::formats::parquet {
 
 namespace {
 
-constexpr int64_t kLargestRow = int64_t{512} << 20;  // bytes of memory
-constexpr int64_t kMemoryOfValue = 64;               // bytes of a JSON value in a list that grows
-constexpr int64_t kMemoryOfJson = 16;                // bytes of parsed JSON per byte of its text
-constexpr int64_t kBytesOfValue = 8;  // bytes of a value in a line of JSON, without text
+// kLargestRow is in bytes of memory. The other constants estimate a row's bytes in memory and, for
+// kBytesOfValue, in a line of JSON.
+constexpr int64_t kLargestRow = int64_t{512} << 20;
+constexpr int64_t kMemoryOfValue = 64;  // per JSON value in a list that grows, without text
+constexpr int64_t kMemoryOfJson = 16;   // of parsed JSON, per byte of its text
+constexpr int64_t kBytesOfValue = 8;    // per value, without text
 
-using Columns = std::vector<std::unique_ptr<ColumnReader>>;  // by leaf; null if not wanted
+using Columns = std::vector<std::unique_ptr<ColumnReader>>;  // one per leaf; null: not requested
 
-// Assembles the values of the wanted columns into rows.
+// Assembles the values of the requested columns into rows.
 class RowAssembler {
  public:
   RowAssembler(const Schema& schema, const std::vector<const SchemaNode*>& wanted, Columns columns)
@@ -37,7 +39,7 @@ class RowAssembler {
     }
     return row;
   }
-  // Throws if a column has further rows.
+  // Throws Error(kFormat) if a column has further rows.
   void finish() const {
     for (size_t i = 0; i < columns_.size(); ++i) {
       if (columns_[i] != nullptr && !columns_[i]->at_end()) {
@@ -45,13 +47,14 @@ class RowAssembler {
       }
     }
   }
-  // Approximate size of the row as a line of JSON.
+  // Returns the approximate number of bytes of the last row as a line of JSON.
   int64_t bytes() const { return bytes_; }
 
  private:
-  // Returns the fields of an object, with space for `count`. Without this space, a growing vector
-  // would copy its fields, because their names are const. emplace_back() does not check for equal
-  // names; the names in a schema are unique.
+  // Returns the fields of an object, a vector with space for `count` fields. Without this space,
+  // the vector would copy its fields when it grows, because the names of fields are const. Callers
+  // add fields by emplace_back(), which does not check for equal names; names in a schema are
+  // unique.
   static Json::object_t& fields_of(Json& object, size_t count) {
     auto& fields = object.get_ref<Json::object_t&>();
     fields.reserve(count);
@@ -106,11 +109,13 @@ class RowAssembler {
     return value;
   }
 
-  // Whether the leaves below the node reach a definition level; they must agree.
+  // Whether the current entries of all leaves of the node have at least the definition level `def`.
+  // Throws Error(kFormat) if only some of them do.
   bool all_reach(const SchemaNode& node, int def) const {
     return agreed(node, [def](const ColumnReader& column) { return column.def() >= def; });
   }
-  // Whether the leaves below a list continue with another element; they must agree.
+  // Whether the current entries of all leaves of the list begin another element of the list. Throws
+  // Error(kFormat) if only some of them do.
   bool all_continue(const SchemaNode& list) const {
     return agreed(list,
                   [&](const ColumnReader& column) { return column.rep() == list.element_rep; });
@@ -172,7 +177,8 @@ std::vector<std::string> Table::columns() const {
   return names;
 }
 
-// Returns the columns with these names, in the order of the file.
+// Returns the columns with these names, in the order of the file. Throws Error(kFormat) for a
+// column that cannot be read, or if two columns have the same name.
 std::vector<const SchemaNode*> Table::wanted(std::span<const std::string> names) const {
   std::vector<const SchemaNode*> nodes;
   std::vector<std::string> found;
@@ -199,7 +205,9 @@ void Table::for_each_row(std::span<const std::string> names,
   int64_t number = 1;
   const auto in_row = [&](const auto& read) {
     return at_place(read, [&] {
-      require_whole(path_, bytes_);  // bytes missing from a truncated file read as zeros
+      // If the file has become smaller, its lost bytes read as zeros and look like damage.
+      // require_whole() then reports the real cause.
+      require_whole(path_, bytes_);
       return cat(path_.string(), ":", number);
     });
   };

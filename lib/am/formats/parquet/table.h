@@ -5,9 +5,9 @@
 //   const std::vector<std::string> names = {"text"};
 //   table.for_each_row(names, [&](const parquet::Row& row) { use(row.object["text"]); });
 //
-// Supports texts, booleans, integers, floating-point numbers, JSON, and structs and lists of these,
-// compressed by Snappy, gzip, Zstandard or not at all. Other types, codecs and encodings are an
-// error, but only in a requested column. An encrypted footer is always an error.
+// Supports texts, booleans, integers, floating-point numbers, JSON, and structs and lists of these
+// types. Pages may be compressed by Snappy, gzip or Zstandard. A requested column with another
+// type, codec or encoding is an error. An encrypted footer is always an error.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace am::formats::parquet {
 
-// Whether a file with this content is a Parquet file, also one with an encrypted footer.
+// Whether `file`, the bytes of a file, is a Parquet file. True for encrypted Parquet files, too.
 bool is_parquet(std::string_view file);
 
 struct Row {
@@ -35,17 +35,18 @@ struct Row {
 
 class Table {
  public:
-  // `bytes` is the whole file, which must outlive the object. Reads the footer. Throws
-  // Error(kFormat) if it is damaged.
+  // Reads the footer. `bytes` are those of the whole file, and must outlive the object; `path` is
+  // for messages. Throws Error(kFormat) if the footer is damaged.
   Table(std::filesystem::path path, Bytes bytes);
 
   int64_t rows() const { return metadata_.rows; }
   // Returns the names of the columns, in the order of the file.
   std::vector<std::string> columns() const;
 
-  // Calls `visit` with each row, in order. Only columns with these names are decoded, one page of
-  // each at a time. Throws Error(kFormat) if a column has a type that is not supported and, with
-  // the row, if the file is damaged or a row needs more than 512 MiB.
+  // Calls `visit` with each row, in order. Decodes only the columns with these names, one page of
+  // each at a time; ignores a name that no column has. Throws Error(kFormat) if one of the columns
+  // has a type that is not supported. If the file is damaged or a row needs more than 512 MiB,
+  // throws Error(kFormat) with the row's number.
   void for_each_row(std::span<const std::string> names,
                     const std::function<void(Row)>& visit) const;
 

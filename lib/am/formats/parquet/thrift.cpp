@@ -4,7 +4,7 @@ namespace am::formats::parquet {
 
 namespace {
 
-constexpr int kDeepestThrift = 32;  // limit of nested values; Parquet's structures have 8 levels
+constexpr int kDeepestThrift = 32;  // limit of nesting; Parquet's own structs have up to 8 levels
 
 }  // namespace
 

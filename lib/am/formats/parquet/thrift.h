@@ -1,5 +1,4 @@
-// Reads structures of Thrift's compact protocol, of which Parquet's footer and page headers
-// consist.
+// Reads structs in Thrift's compact protocol, the encoding of Parquet's footer and page headers.
 //
 //   ThriftReader reader(bytes);
 //   reader.fields([&](int64_t id, ThriftType type) {
@@ -31,7 +30,8 @@ enum class ThriftType : uint8_t {
   kStruct = 12,
 };
 
-// The functions that read throw Error(kFormat) if the bytes end early or a value has another type.
+// All functions except consumed() throw Error(kFormat) if the bytes end early, or if a value has
+// another type than the function reads.
 class ThriftReader {
  public:
   explicit ThriftReader(Bytes bytes) : bytes_(bytes) {}
@@ -45,7 +45,7 @@ class ThriftReader {
     while (true) {
       const auto head = bytes_.number<uint8_t>();
       if (head == 0) return;
-      // Ids have 16 bits.
+      // Ids of fields have 16 bits.
       id = head >> 4 == 0 ? static_cast<int16_t>(bytes_.zigzag()) : id + (head >> 4);
       visit(id, type_of(head & 0xF));
     }
@@ -65,7 +65,7 @@ class ThriftReader {
   }
 
   int64_t integer(ThriftType type);
-  bool boolean(ThriftType type) const;  // the value of a field, not of an element
+  bool boolean(ThriftType type) const;  // for fields only, because list elements occupy a byte
   std::string text(ThriftType type);
   void skip(ThriftType type) { skip_value(type, 0); }
 

@@ -63,7 +63,7 @@ class PlainBooleans {
   uint64_t bit_ = 0;
 };
 
-// Booleans as RLE runs, preceded by their size in bytes.
+// Booleans as RLE runs. The size of the runs in bytes precedes them.
 class RunBooleans {
  public:
   explicit RunBooleans(Bytes bytes) {
@@ -117,8 +117,8 @@ class DeltaLengthTexts {
   ByteReader texts_;
 };
 
-// Texts that are stored as the length of a prefix of the previous text, and a suffix
-// (DELTA_BYTE_ARRAY).
+// Texts that share a prefix with the previous text (DELTA_BYTE_ARRAY): for each text, the length of
+// the prefix and the remaining bytes are stored.
 class DeltaTexts {
  public:
   explicit DeltaTexts(Bytes bytes)
@@ -171,7 +171,7 @@ class DictionaryValues : public ValueReader {
   RunReader indices_;
 };
 
-// The values of a page that has only nulls, for which some writers store no bytes.
+// The values of a page whose entries are all null. Some writers store no bytes for this page.
 class NoValues : public ValueReader {
  public:
   Json next() override { fail_damaged("the values end early"); }

@@ -10,9 +10,9 @@
 
 namespace am::formats::parquet {
 
-// Reads the values of a page, which do not include nulls. next() throws Error(kFormat) if no value
-// is left, or if the next one is damaged, for example a text that is not UTF-8, or a value of the
-// kind kJson that is not JSON.
+// Reads the values of a page one by one. The page stores no values for nulls. next() throws
+// Error(kFormat) if no value is left, or if the next value is damaged, for example a text that is
+// not UTF-8, or a value of the kind kJson that is not JSON.
 class ValueReader {
  public:
   ValueReader() = default;
@@ -23,14 +23,15 @@ class ValueReader {
   virtual Json next() = 0;
 };
 
-// Returns a reader of the values of a page. Floating-point numbers that are not finite become null,
-// as in JSON Lines. `bytes`, and the dictionary for the encodings that have one, must outlive
-// the reader. Throws Error(kFormat) for an encoding that the type cannot have or that is not
-// implemented, and for damaged bytes.
+// Returns a reader of the values in `bytes`, a page's bytes behind its levels. Floating-point
+// numbers that are not finite become null, because JSON cannot represent them. `dictionary` is null
+// if the column has none. `bytes` and `dictionary` must outlive the reader. Throws Error(kFormat)
+// for damaged bytes, and if the encoding is illegal for the leaf's type or is not implemented.
 std::unique_ptr<ValueReader> read_values(const SchemaLeaf& leaf, Encoding encoding, Bytes bytes,
                                          const std::vector<Json>* dictionary);
 
-// Returns the values of a dictionary page.
+// Returns the values of a dictionary page; `bytes` is the decompressed page. Throws Error(kFormat)
+// for damaged bytes, an unsupported encoding, or more than 2^24 values.
 std::vector<Json> read_dictionary(const SchemaLeaf& leaf, const PageHeader& header, Bytes bytes);
 
 }  // namespace am::formats::parquet

@@ -21,21 +21,21 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// Beginnings of the names of files and folders of a job's first model and optimizer. For a second
-// model or optimizer, these beginnings have "_1" instead of "_0".
+// Prefixes of the names of files and folders for a job's first model and first optimizer. A second
+// model or optimizer has "_1" instead of "_0".
 constexpr const char* kModel = "pytorch_model_fsdp_0";
 constexpr const char* kOptimizer = "optimizer_0";
-// File in which transformers' Trainer stores the training step. Without the Trainer, no file has
-// the step.
+// File in which transformers' Trainer stores the training step. Checkpoints that are saved without
+// the Trainer do not contain the step.
 constexpr const char* kTrainerState = "trainer_state.json";
 
-// Returns the file to which a rank saves its shards with use_dcp=False. `what`: kModel or
-// kOptimizer.
+// Returns the path of the file to which a rank saves its shards with use_dcp=False. `what`: kModel
+// or kOptimizer.
 fs::path rank_file(const fs::path& folder, const char* what, int64_t rank) {
   return folder / cat(what, "_rank", rank, ".bin");
 }
 
-// Returns the ranks for which a model file exists.
+// Returns the ranks for which a model file exists, in ascending order.
 std::vector<int64_t> ranks_of(const fs::path& folder) {
   const std::string begin = cat(kModel, "_rank");
   std::vector<int64_t> ranks;
@@ -63,7 +63,7 @@ std::unique_ptr<stored::TensorSource> open_rank_files(const fs::path& path, cons
       .rank_file = [path](int64_t rank) { return rank_file(path, kModel, rank); },
       .damage = damage};
   const std::vector<int64_t> ranks = ranks_of(path);
-  // False if the job saved only the model.
+  // Whether any rank saved optimizer states. False if the job saved only the model.
   const bool optimizer = std::any_of(ranks.begin(), ranks.end(), [&](int64_t rank) {
     return fs::is_regular_file(rank_file(path, kOptimizer, rank));
   });

@@ -40,8 +40,9 @@ constexpr std::array<Reason, 20> kReasons = {{
     {"model.", "the training script loads the model"},
 }};
 
-// Returns the dtype for accelerate's mixed_precision: the compute dtype under FSDP; under DDP the
-// autocast dtype, or "no". Under DDP, the training script determines the dtype of the weights.
+// Returns the dtype for accelerate's mixed_precision. Under FSDP, this is the compute dtype. Under
+// DDP, this is the autocast dtype, or "no" without autocast; the training script determines the
+// dtype of the weights.
 std::string mixed_precision(const JobShape& shape) {
   const layout::StepPrecision precision = layout::resolve_precision(shape.plan);
   if (shape.ddp == nullptr) return precision.compute;
@@ -87,8 +88,8 @@ Exported write(const ExportInput& input) {
   return exported;
 }
 
-// Returns the value of distributed_type. If it is missing or has no equivalent in a plan, reports
-// an error and returns an empty text.
+// Returns the value of distributed_type. If the value is missing or has no equivalent in a plan,
+// reports an error and returns an empty text.
 std::string distributed_type(Source& source) {
   const auto type = source.text("distributed_type");
   if (!type.has_value()) {
@@ -117,8 +118,8 @@ std::string_view strategy_of(Source& source, const std::string& type) {
   if (stage > 3)
     source.refuse(kStage, cat("zero_stage = ", stage, " is not a stage of ZeRO"),
                   "legal values: 0 to 3");
-  // DeepSpeed keeps a float32 copy of 16-bit weights, which the strategy ddp does not. Such weights
-  // without sharding are therefore expressed as megatron_fsdp with zero_dp_strategy = 0.
+  // DeepSpeed keeps a float32 copy of 16-bit weights; the strategy ddp keeps no copy. ZeRO stage 0
+  // with 16-bit weights is therefore imported as megatron_fsdp with zero_dp_strategy = 0.
   const config::Value* mixed = source.find("mixed_precision");
   const bool narrow = mixed != nullptr && (mixed->text == "bf16" || mixed->text == "fp16");
   return stage >= 3 ? "fsdp2" : stage == 0 && !narrow ? "ddp" : "megatron_fsdp";
@@ -173,9 +174,9 @@ void read_precision(PlanBuilder& builder) {
 }
 
 // Sharding strategies of FSDP1. With kKeeps and kHybridKeeps, parameters stay gathered after
-// forward. In files for FSDP1, fsdp_sharding_strategy is the strategy's name or number. In files
-// for FSDP2, fsdp_reshard_after_forward is a boolean, or with some versions of accelerate the name
-// of a strategy.
+// forward. In files for FSDP1, fsdp_sharding_strategy contains the strategy's name, or its number
+// from 1 to 5. In files for FSDP2, fsdp_reshard_after_forward contains a boolean or, with some
+// versions of accelerate, the name of a strategy.
 enum class Sharding { kFull, kKeeps, kNone, kHybrid, kHybridKeeps };
 Sharding sharding_of(Source& source) {
   constexpr std::array<std::string_view, 5> kWords = {"FULL_SHARD", "SHARD_GRAD_OP", "NO_SHARD",
@@ -243,7 +244,7 @@ void read_mesh(PlanBuilder& builder, bool fsdp, Sharding sharding) {
   const int64_t model = saturating_product({tp, cp, replicas});
   int64_t shards = world / model;
   if (fsdp && source.has(prefix + "dp_shard_size")) shards = size("dp_shard_size");
-  if (!source.has(kWorld)) {  // the sizes then state the number of ranks
+  if (!source.has(kWorld)) {  // the product of the sizes is the number of ranks
     shards = std::max<int64_t>(1, shards);
     world = saturating_product({model, shards});
   }

@@ -29,9 +29,10 @@ namespace {
 constexpr std::array<const char*, 2> kFiles = {"optimizer.pt", "optimizer.bin"};
 constexpr std::string_view kGroups = "optimizer.param_groups.";
 
-// Model types whose parameters have the order of kBefore, kLayer and kBehind.
+// Model types, separated by spaces, whose parameters have the order kBefore, kLayer for each layer,
+// kBehind.
 constexpr std::string_view kTypes = "llama mistral qwen2 qwen3";
-// Parameters in the order of transformers' modules; those with a `#` are repeated for each layer.
+// Parameters in the order of transformers' modules. `#` stands for the number of a layer.
 constexpr auto kBefore = std::to_array<std::string_view>({"model.embed_tokens.weight"});
 constexpr auto kLayer = std::to_array<std::string_view>({
     "model.layers.#.self_attn.q_proj.weight",
@@ -55,8 +56,8 @@ constexpr auto kLayer = std::to_array<std::string_view>({
 });
 constexpr auto kBehind = std::to_array<std::string_view>({"model.norm.weight", "lm_head.weight"});
 
-// Returns the names of the parameters in the order of transformers' modules. Empty if the order is
-// not known.
+// Returns the names of all parameters in the order of transformers' modules. Empty if the order is
+// not known for this model.
 std::vector<std::string> ordered_names(const stored::TensorSource& weights) {
   const auto config = stored::hub_config_of(weights).config;
   if (!config || !has_word(kTypes, config->model_type)) return {};
@@ -82,9 +83,11 @@ using Numbers = std::map<std::string, std::string, std::less<>>;
 struct Numbered {
   Numbers names;
   std::map<std::string, std::string> groups;  // name of a parameter -> number of its group
-  std::string problem;                        // why `names` is empty
+  std::string problem;                        // error that left `names` empty; empty: no error
 };
 
+// Finds the name of each numbered parameter. Returns an empty result, without a problem, if the
+// states already have parameter names.
 Numbered number(const stored::TensorSource& states, const stored::TensorSource& weights) {
   std::vector<std::vector<double>> groups;
   for (;;) {
@@ -92,7 +95,7 @@ Numbered number(const stored::TensorSource& states, const stored::TensorSource& 
     std::optional<formats::SettingValue> value;
     const auto look = [&](const auto& found) { value = formats::setting_value(found); };
     if (!states.visit_value(name, look)) break;
-    // In a full state dict of FSDP, states already have the names of their parameters.
+    // In a full state dict of FSDP, the names of states already contain parameter names.
     if (value && std::holds_alternative<std::vector<std::string>>(*value)) return {};
     const auto* numbers = value ? std::get_if<std::vector<double>>(&*value) : nullptr;
     constexpr double kMost = 1e9;
@@ -135,8 +138,9 @@ Numbered number(const stored::TensorSource& states, const stored::TensorSource& 
   return result;
 }
 
-// Source of the file's optimizer states and of the optimizer's settings. Both are named after the
-// parameters or, if the parameters' names are not known, as in the file.
+// Source of the optimizer states and settings in one file. The names of states and settings contain
+// parameter names. If the parameter names are not known, states and settings have the same names as
+// in `states`.
 class NumberedStates : public stored::TensorSource {
  public:
   NumberedStates(std::unique_ptr<stored::TensorSource> states, const Numbered& numbered)

@@ -4,9 +4,9 @@
 //
 //   optimizer.pt    {"state": {0: {"exp_avg": ..}}, "param_groups": [{"params": [0, 1, ..]}]}
 //
-// The numbers follow the order of the parameters in transformers' modules. With two groups, the
-// first has the parameters with weight decay (matrices), and the second those without (norms and
-// biases).
+// The numbers follow the order of the parameters in transformers' modules. If there are two groups,
+// the first group contains the parameters with weight decay (matrices), and the second group those
+// without weight decay (norms and biases).
 #pragma once
 
 #include <filesystem>
@@ -17,14 +17,15 @@
 
 namespace am::frameworks {
 
-// Returns the file with the optimizer states in a folder of weights; nothing if there is none.
+// Returns the path of optimizer.pt or optimizer.bin in a folder of weights; nullopt if neither
+// exists.
 std::optional<std::filesystem::path> numbered_states_file(const std::filesystem::path& folder);
 
-// Opens weights and the optimizer states in `file` beside them as one source, with the step of
-// trainer_state.json. States get the names of their parameters if the order of the model's
-// parameters is known, each group has as many parameters as expected, and the shapes match.
-// Otherwise, states keep the parameter numbers in their names. If the file cannot be read, the
-// source has no states. In both of these cases, note() returns the reason.
+// Returns one source with the weights, the optimizer states in `file`, and the step in
+// trainer_state.json. The names of states contain parameter names if the order of the model's
+// parameters is known, each group has the expected number of parameters, and the shapes match.
+// Otherwise, the names of states contain the parameter numbers, and note() returns the reason. If
+// `file` cannot be read, the source has no states; note() and damage() return the error.
 std::unique_ptr<stored::TensorSource> with_numbered_states(
     std::unique_ptr<stored::TensorSource> weights, const std::filesystem::path& file);
 

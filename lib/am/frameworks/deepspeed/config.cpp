@@ -80,8 +80,9 @@ Json zero_optimization(const JobShape& shape) {
   return zero;
 }
 
-// Writes the batch sizes. In DeepSpeed, world / tp ranks are data-parallel. The plan's axes pp and
-// cp cannot be exported, so their ranks become data-parallel, too.
+// Writes the batch sizes. DeepSpeed's number of data-parallel ranks is the number of all ranks
+// divided by tp: the plan's axes pp and cp cannot be exported, so their ranks become data-parallel,
+// too.
 void write_batches(const JobShape& shape, Json& out) {
   const int64_t dp = shape.world() / shape.mesh.tp;
   const int64_t micro = shape.plan.train.micro_batch_size;
@@ -121,8 +122,9 @@ Exported write(const ExportInput& input) {
   return exported;
 }
 
-// Reads the batch sizes. In DeepSpeed, train_batch_size = micro-batch size * accumulation steps *
-// dp. A file that sets the three sizes therefore determines dp.
+// Reads the batch sizes. In DeepSpeed, train_batch_size = train_micro_batch_size_per_gpu *
+// gradient_accumulation_steps * dp. A file that sets all three of these keys therefore determines
+// dp.
 void read_batches(PlanBuilder& builder, const PlanBuilder::Axis& tp) {
   Source& source = builder.source();
   constexpr const char* kBatch = "train_batch_size";
@@ -157,9 +159,9 @@ std::string compute_dtype(Source& source) {
   return source.boolean("fp16.enabled").value_or(false) ? "float16" : "float32";
 }
 
-// Reads the dtypes. For 16-bit weights, DeepSpeed's optimizer keeps a float32 copy. For ZeRO stages
-// 0 to 2, a plan expresses the copy by preserve_fp32_weights; for stage 3, fsdp2 stores the
-// parameters in float32.
+// Reads the dtypes. DeepSpeed's optimizer keeps a float32 copy of 16-bit weights. For ZeRO stages 0
+// to 2, a plan expresses this copy by preserve_fp32_weights. For stage 3, the plan's fsdp2 stores
+// the parameters in float32 and needs no copy.
 void read_precision(PlanBuilder& builder) {
   Source& source = builder.source();
   const std::string dtype = compute_dtype(source);
@@ -224,7 +226,7 @@ void read_training(PlanBuilder& builder) {
 }
 
 // Removes settings with the value "auto" and returns their paths. transformers' Trainer replaces
-// "auto" by values of its own arguments.
+// each "auto" by the value of one of the Trainer's arguments.
 std::vector<std::string> drop_auto(config::Value& value, const std::string& path) {
   std::vector<std::string> dropped;
   std::vector<config::Member> kept;
@@ -242,8 +244,8 @@ std::vector<std::string> drop_auto(config::Value& value, const std::string& path
 }
 
 std::optional<Imported> read(const ImportInput& input) {
-  // Reads the JSON with a YAML reader, which also accepts comments and unquoted words, as DeepSpeed
-  // does.
+  // Reads the JSON with a YAML reader, because this reader accepts comments and unquoted words, as
+  // DeepSpeed does.
   auto root = config::read_yaml(input.text, input.file, input.found);
   if (!root.has_value()) return std::nullopt;
   const std::vector<std::string> left_to_trainer = drop_auto(*root, "");

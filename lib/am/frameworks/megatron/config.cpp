@@ -132,6 +132,9 @@ class Writer {
     }
   }
 
+  // With a distributed optimizer, writes the number of its instances even if the number is 1. By
+  // this flag, the import recognizes the strategy megatron. Without the flag, the import may choose
+  // megatron_fsdp.
   void add_distributed_optimizer(const config::MegatronConfig& config) {
     if (config.zero > 0) {
       flag("use-distributed-optimizer");
@@ -195,7 +198,8 @@ class Writer {
     using config::Fp8Recipe;
     const config::Fp8RecipeSpec& recipe = config::spec_of(config::fp8_of(plan_.strategy));
     const bool in_4_bits = recipe.recipe == Fp8Recipe::kNvfp4;
-    // Recipes with one scale per tensor need the range of e5m2 for gradients.
+    // Recipes with one scale per tensor need the wider range of e5m2 for gradients, which the
+    // format "hybrid" selects.
     const bool hybrid =
         recipe.recipe == Fp8Recipe::kDelayed || recipe.recipe == Fp8Recipe::kTensorwise;
     flag(in_4_bits ? "fp4-format" : "fp8-format", std::string(in_4_bits ? "e2m1"

@@ -10,15 +10,15 @@
 
 namespace am::frameworks {
 
-// Values of --data-parallel-sharding-strategy; the index is the ZeRO stage.
+// Values of --data-parallel-sharding-strategy, indexed by the ZeRO level.
 inline constexpr std::array<std::string_view, 4> kMegatronSharding = {
     "no_shard", "optim", "optim_grads", "optim_grads_params"};
 
-// Names of dtypes: Megatron's, then torch's.
+// Megatron's and torch's names of dtypes.
 inline constexpr std::array<std::pair<std::string_view, std::string_view>, 3> kMegatronDtypes = {
     {{"fp32", "float32"}, {"bf16", "bfloat16"}, {"fp16", "float16"}}};
 
-// Megatron's arguments (without dashes) that correspond to one plan key each. The third column is
+// Megatron's arguments, without dashes, and the corresponding plan keys. The third column is
 // Megatron's default (SharedKey::absent).
 inline constexpr std::array<SharedKey, 15> kMegatronKeys = {{
     {"distributed-backend", "strategy.backend", {}, Form::kOptional},
@@ -56,8 +56,8 @@ inline constexpr std::array<MegatronSwitch, 9> kMegatronSwitches = {{
     {"init-model-with-meta-device", "strategy.init_fsdp_with_meta_device"},
 }};
 
-// A Megatron argument for a size of the model. config.json of the model contains the size too.
-// kMegatronSizes is for all models, kMegatronExpertSizes for models with experts.
+// A Megatron argument for a size of the model. The model's config.json contains this size, too.
+// kMegatronSizes applies to all models, kMegatronExpertSizes only to models with experts.
 struct MegatronSize {
   std::string_view theirs;      // Megatron's argument, without dashes
   std::string_view config_key;  // key in config.json

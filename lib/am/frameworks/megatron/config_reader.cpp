@@ -51,7 +51,8 @@ class Reader {
     return flag("bf16") ? "bfloat16" : flag("fp16") ? "float16" : "float32";
   }
 
-  // Returns the integer value of an option of torchrun; 0 if the option is missing.
+  // Returns the value of torchrun's option `name`, for example "nnodes"; 0 if the option is
+  // missing.
   int64_t launcher(const char* name) { return source_.has(name) ? source_.size(name, 0) : 0; }
 
   void read_mesh(PlanBuilder& builder) {
@@ -126,7 +127,7 @@ class Reader {
   }
 
   // Returns torch's name of the dtype in the flag `name`, for example "bfloat16" for "bf16".
-  // Returns `absent` if the flag is "auto" or missing.
+  // Returns `absent` if the flag's value is "auto" or if the flag is missing.
   std::string dtype_at(const char* name, const std::string& absent) {
     const std::string word = source_.text(name).value_or("auto");
     if (word == "auto") return absent;
@@ -138,8 +139,8 @@ class Reader {
     return absent;
   }
 
-  // Records the flag `name`, the dtype of an optimizer state, as lost if it is not float32. In a
-  // plan, all optimizer states are float32.
+  // Records the flag `name`, which selects the dtype of an optimizer state, as lost if this dtype
+  // is not float32. In a plan, all optimizer states are float32.
   void lose_narrow(PlanBuilder& builder, const char* name) {
     if (dtype_at(name, "float32") != "float32") {
       builder.lose(name, "the dtype of the optimizer states, which is float32 in a plan");
@@ -371,8 +372,8 @@ class Reader {
   bool torch_fsdp2_ = false;
 };
 
-// Returns whether the text is a command line. If a flag ends in ":", for example
-// "--num-layers: 24", the text is YAML: reports an error and returns false.
+// Returns whether the text is a command line instead of YAML. If a flag ends in ":", for example
+// "--num-layers: 24", the text is YAML; reports an error and returns false.
 bool has_flags_of_a_shell(const config::Value& root, Diagnostics& found) {
   for (const config::Member& member : root.members) {
     if (!ends_with(member.key, ":")) continue;

@@ -18,8 +18,8 @@ std::vector<Geometry> megatron_geometry(const Source& source) {
       if (value == nullptr || value->kind != config::Value::Kind::kInteger) continue;
       // Megatron ignores the number of KV heads if --group-query-attention is missing.
       if (key == "num_key_value_heads" && !source.has("group-query-attention")) continue;
-      // With experts, --ffn-hidden-size may be the experts' width (if --moe-ffn-hidden-size is
-      // missing), so it is not compared.
+      // In a model with experts, --ffn-hidden-size is the experts' width if --moe-ffn-hidden-size
+      // is missing. The flag is therefore not compared with intermediate_size.
       if (key == "intermediate_size" && source.has("num-experts")) continue;
       sizes.push_back({cat("--", flag), key, value->integer, value->span});
     }

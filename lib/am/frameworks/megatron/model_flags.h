@@ -1,4 +1,5 @@
-// Megatron-LM's arguments that describe the model, whose config.json has the same values.
+// Megatron-LM's arguments that describe the model. The model's config.json contains these values,
+// too.
 #pragma once
 
 #include <vector>
@@ -8,11 +9,11 @@
 
 namespace am::frameworks {
 
-// Returns the sizes of the model in the arguments, for compare_model().
+// Returns the model's sizes that the arguments set, for compare_model().
 std::vector<Geometry> megatron_geometry(const Source& source);
 
-// Returns the arguments that the import did not use, each with its name, which begins with "--",
-// and the reason.
+// Returns the arguments that the import did not use, each with the reason. The arguments' names
+// begin with "--".
 std::vector<Ignored> megatron_ignored(const Source& source);
 
 }  // namespace am::frameworks

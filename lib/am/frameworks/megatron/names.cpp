@@ -1,8 +1,9 @@
-// Names of the tensors of Megatron-core's GPTModel. The format torch_dist has one tensor per layer,
-// or one tensor for all layers, whose name has no layer number; likewise for experts. A norm that
-// is fused into a linear layer is named after it: "linear_qkv.layer_norm_weight". The fused QKV
-// matrix contains, for each KV group, the rows of the queries, then of the key, then of the value.
-// Gate and up are one matrix, or two matrices whose names end in weight_w and weight_v.
+// Names of the tensors of Megatron-core's GPTModel. The format torch_dist contains one tensor per
+// layer, or one tensor for all layers; a name without a layer number means all layers. Experts are
+// stored in the same two ways. The name of a norm that is fused into a linear layer contains the
+// name of this layer: "linear_qkv.layer_norm_weight". The fused QKV matrix contains, for each KV
+// group, the rows of the queries, then of the key, then of the value. The gate and up projections
+// are one matrix, or two matrices whose names end in weight_w and weight_v.
 #include <array>
 #include <span>
 
@@ -14,7 +15,8 @@ namespace {
 
 constexpr std::string_view kTypes = "llama mistral qwen2 qwen3 mixtral qwen2_moe qwen3_moe";
 // Model types without experts (kDense) and with experts (kSparse). By default, Megatron stores the
-// norm before the feed-forward under different names for the two.
+// norm before the feed-forward under one name in models of kDense, and under another name in models
+// of kSparse.
 constexpr std::string_view kDense = "llama mistral qwen2 qwen3";
 constexpr std::string_view kSparse = "mixtral qwen2_moe qwen3_moe";
 constexpr std::string_view kExperts = "qwen2_moe qwen3_moe";
@@ -123,9 +125,10 @@ constexpr auto kFsdp = std::to_array<NameRow>({
      "decoder.layers.#.mlp.experts.linear_fc2.weight#", Rows::kAll, kMixtral},
 });
 
-// Returns the name table of a format: the entries common to both formats, the format's `own`
-// entries, then the entries for separate gate and up. A hub tensor is written by the first entry
-// with its name. Gate and up are therefore written as one matrix if `own` has entries for that.
+// Returns the entries of a format's name table: the entries common to both formats, the format's
+// `own` entries, then the entries for separate gate and up. If several entries contain the name of
+// a hub tensor, a writer uses the first entry. Gate and up are therefore written as one matrix if
+// `own` contains entries for one matrix.
 std::vector<NameRow> with_common(std::span<const NameRow> own) {
   std::vector<NameRow> rows(kCommon.begin(), kCommon.end());
   rows.insert(rows.end(), own.begin(), own.end());

@@ -16,7 +16,7 @@ using formats::PickleKind;
 using formats::PickleValue;
 
 constexpr size_t kDeepestGroups = 4;
-// Settings that are read: Megatron's name and torch.optim's name of each.
+// The settings to read: Megatron's name and torch.optim's name of each setting.
 constexpr auto kSettings = std::to_array<std::pair<std::string_view, const char*>>({
     {"lr", "lr"},
     {"max_lr", "initial_lr"},
@@ -41,8 +41,8 @@ double multiplier(const PickleValue& group, const char* key, const char* of_nemo
   return 1.0;
 }
 
-// Appends the groups of an optimizer's state. The states of several chained optimizers are in a
-// dict with the keys 0, 1, ..
+// Appends the parameter groups in `state`, the state of an optimizer, to `found`. Megatron stores
+// the states of several chained optimizers in a dict with the keys 0, 1, ..
 void collect(const PickleValue& state, size_t depth, std::vector<MegatronGroup>& found) {
   if (depth == kDeepestGroups || !state.is(PickleKind::kDict)) return;
   if (const PickleValue* groups = state.find("param_groups")) {
@@ -67,7 +67,7 @@ void collect(const PickleValue& state, size_t depth, std::vector<MegatronGroup>&
   }
 }
 
-// Keeps the groups for which `fits` is true; keeps all groups if it is true for none.
+// Keeps the groups for which `fits` is true. If `fits` is true for none of them, keeps all groups.
 template <typename Fits>
 void narrow(std::vector<const MegatronGroup*>& groups, const Fits& fits) {
   std::vector<const MegatronGroup*> kept;

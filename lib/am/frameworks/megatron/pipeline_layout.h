@@ -1,4 +1,4 @@
-// The language of Megatron-LM's --pipeline-model-parallel-layout.
+// Parses the value of Megatron-LM's --pipeline-model-parallel-layout.
 #pragma once
 
 #include <cstdint>
@@ -9,9 +9,10 @@
 namespace am::frameworks {
 
 // Returns the number of decoder layers of each stage; nullopt if the text is not a layout. For
-// example, "Ett|(tt|)*2,tL" has stages with 2, 2, 2 and 1 decoder layers. A stage is a sequence of
-// the modules `E`, `t`, `m` and `L`, of which `t` is a decoder layer; `|` separates stages, `x*n`
-// and `(...)*n` are repetitions, and commas are ignored.
+// example, "Ett|(tt|)*2,tL" describes stages with 2, 2, 2 and 1 decoder layers. A stage is a
+// sequence of modules: `E` (the embedding), `t` (a decoder layer), `m` (a layer for multi-token
+// prediction) and `L` (the loss). `|` separates stages, `x*n` and `(...)*n` are repetitions, and
+// commas are ignored.
 std::optional<std::vector<int64_t>> stages_of_layout(std::string_view text);
 
 }  // namespace am::frameworks

@@ -1,10 +1,11 @@
-// Megatron-LM's conditions, from its arguments, parallel state, transformer config and schedules.
+// Megatron-LM's conditions on layouts. Megatron checks them in the code of the arguments, the
+// parallel state, the transformer config and the schedules.
 //
 // Conversion of a plan to Megatron's arguments:
 //
-//   data parallel size                     world / (tp * pp * cp); it is never an argument
-//   num_distributed_optimizer_instances    dp_replicate_size (ddp: 1)
-//   expert_tensor_parallel_size            etp_size; without this key tp_size, its default
+//   data parallel size                     world / (tp * pp * cp); Megatron has no argument for it
+//   num_distributed_optimizer_instances    dp_replicate_size; 1 for the strategy ddp
+//   expert_tensor_parallel_size            etp_size; tp_size if etp_size is not set
 //   num_virtual_stages_per_pipeline_rank   virtual_stages
 //   pipeline layout                        from split_points
 //   strategy megatron                      the distributed optimizer, or DDP with zero = 0
@@ -20,7 +21,7 @@
 namespace am::frameworks {
 namespace {
 
-// Returns the data-parallel size, world / (tp * pp * cp); 0 if it would not be an integer.
+// Returns the data-parallel size, world / (tp * pp * cp); 0 if this quotient is not an integer.
 int64_t data_parallel(const FrameworkLayout& layout) {
   return layout.world % layout.replica() == 0 ? layout.world / layout.replica() : 0;
 }
@@ -84,7 +85,7 @@ void check_batch(const FrameworkLayout& layout, Violations& found) {
                    assignment("global_batch_size", nearest_multiples(one, layout.global_batch))});
 }
 
-// Adds a violation if tp does not divide `size`, a size that Megatron calls `name`.
+// Adds a violation if tp does not divide `size`, the model's size that Megatron calls `name`.
 void check_divides(const FrameworkLayout& layout, const char* name, int64_t size,
                    Violations& found) {
   if (size % layout.tp == 0) return;

@@ -10,14 +10,14 @@
 
 namespace am::frameworks {
 
-// Returns whether the path is a checkpoint folder of AutoModel. Such a folder contains model/ with
-// weights, and at least one of optim/, config.yaml and losses.json; if AutoModel did not complete
-// the folder, it contains model/ and .incomplete. Also returns true for the parent folder of
-// checkpoints if its link LATEST points to such a folder.
+// Returns whether the path is a checkpoint folder of AutoModel. A complete checkpoint folder
+// contains model/ with weights, and at least one of optim/, config.yaml and losses.json. An
+// incomplete checkpoint folder contains model/ and .incomplete. Also returns true for a parent
+// folder whose link LATEST points to a checkpoint folder.
 bool is_automodel_folder(const std::filesystem::path& path);
-// Opens the checkpoint; in a parent folder, the one to which LATEST points. A file `.incomplete` in
-// the folder shows that AutoModel did not complete it: with `damage` = kRefuse, throws
-// Error(kFormat); otherwise, damage() of the source lists the error.
+// Opens the checkpoint folder or, in a parent folder, the checkpoint to which LATEST points. For an
+// incomplete checkpoint folder, throws Error(kFormat) if `damage` is kRefuse; otherwise, damage()
+// of the source reports that the checkpoint is incomplete.
 std::unique_ptr<stored::TensorSource> open_automodel_folder(const std::filesystem::path& path,
                                                             stored::OnDamage damage);
 

@@ -69,8 +69,8 @@ bool is_default_split(const JobShape& shape) {
          pipeline.virtual_stages == default_virtual_stages(pipeline.schedule);
 }
 
-// Returns the plan with a strategy that AutoModel has: replaces megatron by fsdp2, which also
-// supports pipelines and sequence parallelism.
+// Returns the plan with a strategy that AutoModel supports. Replaces the strategy megatron by
+// fsdp2, which supports pipelines and sequence parallelism, too.
 config::Plan plan_of_automodel(const JobShape& shape) {
   config::Plan plan = shape.plan;
   if (shape.megatron_lm == nullptr) return plan;
@@ -132,8 +132,8 @@ void write_distributed(const ExportInput& input, const JobShape& shape, Json& ou
   to["ep_size"] = shape.mesh.ep;
   write_strategy(plan, shape, to);
   if (shape.mesh.ep > 1 && std::holds_alternative<config::FSDP2Config>(plan.strategy)) {
-    // With expert parallelism, AutoModel keeps all layers gathered unless the section `moe` sets
-    // reshard_after_forward.
+    // With expert parallelism, AutoModel keeps all layers gathered by default. The section `moe`
+    // therefore states reshard_after_forward explicitly.
     const bool by_default = shape.mesh.pp == 1 || shape.options.reshard_after_forward.has_value();
     to["moe"] = {{"reshard_after_forward", shape.reshards().value_or(by_default)}};
   }
@@ -182,9 +182,10 @@ void write_scheduler(const JobShape& shape, Json& out) {
   }
 }
 
-// Writes the adapters (LoRA). In a plan, "all-linear" excludes the head. It is written as
-// exclude_modules = the head, which adapts all other linear modules. AutoModel's match_all_linear
-// would adapt the head, and cannot be combined with exclude_modules.
+// Writes the adapters (LoRA). A plan's "all-linear" means all linear modules except the head.
+// AutoModel's match_all_linear would adapt the head, and cannot be combined with exclude_modules.
+// "all-linear" is therefore written as exclude_modules = [kHeadModule], with which AutoModel adapts
+// all other linear modules.
 void write_peft(const JobShape& shape, Json& out) {
   const config::LoraSection& lora = shape.plan.lora;
   if (lora.rank == 0) return;

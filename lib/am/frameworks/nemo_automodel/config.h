@@ -1,6 +1,7 @@
-// Table of the settings of NeMo AutoModel's recipes that its export (config.cpp) and its import
-// (config_reader.cpp, data_reader.cpp) use. The table does not contain the keys of the strategy
-// that have equal names in plans and recipes; the plan's table of fields converts them.
+// Table of the settings in NeMo AutoModel's recipes that both the export (config.cpp) and the
+// import (config_reader.cpp, data_reader.cpp) use. The table does not contain the strategy's keys
+// that have equal names in plans and recipes. The export and the import find these keys in the
+// plan's table of fields (config/field.h).
 #pragma once
 
 #include <array>
@@ -11,12 +12,12 @@ namespace am::frameworks {
 
 class PlanBuilder;
 
-// The pattern by which a recipe excludes the head from adapters (LoRA). It is needed for a plan's
-// target_modules = "all-linear", which does not include the head.
+// The pattern by which a recipe excludes the head from adapters (LoRA). The export of a plan's
+// target_modules = "all-linear" uses this pattern, because "all-linear" does not include the head.
 inline constexpr const char* kHeadModule = "*lm_head";
 
-// Settings of a recipe that correspond to one plan key each. The third column is AutoModel's
-// default (SharedKey::absent).
+// Settings of a recipe and the corresponding plan keys. The third column is AutoModel's default
+// (SharedKey::absent).
 inline constexpr std::array<SharedKey, 18> kNemoAutomodelKeys = {{
     {"seed", "model.seed", int64_t{42}},
     {"step_scheduler.max_steps", "train.max_steps"},
@@ -38,7 +39,8 @@ inline constexpr std::array<SharedKey, 18> kNemoAutomodelKeys = {{
     {"checkpoint.max_recent_checkpoints", "checkpoint.keep", {}, Form::kOptional},
 }};
 
-// Reads the data set and the data loader of a recipe. If a plan cannot read the data, adds a note.
+// Reads the data set and the data loader of a recipe. Adds a note if a plan cannot express the data
+// set.
 void read_nemo_data(PlanBuilder& builder);
 
 }  // namespace am::frameworks

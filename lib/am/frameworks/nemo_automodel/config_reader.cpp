@@ -37,8 +37,8 @@ void read_checkpointing(PlanBuilder& builder) {
   builder.set("strategy.activation_checkpointing", *value);
 }
 
-// Reads mp_policy and offload_policy. Skips their `_target_`, the name of a class. Missing members
-// get AutoModel's defaults.
+// Reads mp_policy and offload_policy. Skips `_target_`, the class name in each of these sections.
+// Missing members get AutoModel's defaults.
 void read_policies(PlanBuilder& builder) {
   Source& source = builder.source();
   config::Value policy;
@@ -83,8 +83,8 @@ void read_strategy(PlanBuilder& builder) {
   read_keys(kNemoAutomodelKeys, "dist_env.", builder);
 }
 
-// Reads reshard_after_forward of models under expert parallelism. Without this key in the section
-// `moe` or in the strategy, AutoModel keeps layers of such models gathered.
+// Reads reshard_after_forward for models under expert parallelism. If neither the section `moe` nor
+// the strategy contains this key, AutoModel keeps the layers of these models gathered.
 void read_experts(PlanBuilder& builder) {
   Source& source = builder.source();
   constexpr const char* kOurs = "strategy.reshard_after_forward";
@@ -173,8 +173,8 @@ void read_batches(PlanBuilder& builder) {
   }
 }
 
-// Reads the model's path, name and dtype. The dtype "auto" means the checkpoint's dtype; for a
-// model without a checkpoint, which is created from its config, it means bfloat16.
+// Reads the model's path, name and dtype. The dtype "auto" means the checkpoint's dtype or, for a
+// model that is created from its config without a checkpoint, bfloat16.
 void read_model(PlanBuilder& builder) {
   Source& source = builder.source();
   const char* path = "model.pretrained_model_name_or_path";
@@ -199,8 +199,8 @@ void read_model(PlanBuilder& builder) {
   }
 }
 
-// Returns the model sizes in the recipe. AutoModel prefers them to those in the model's
-// config.json.
+// Returns the model sizes in the recipe. In AutoModel, these sizes override the sizes in the
+// model's config.json.
 std::vector<Geometry> read_geometry(Source& source) {
   std::vector<Geometry> sizes;
   for (const char* section : {"model.", "model.config.", "model.text_config."}) {
@@ -242,8 +242,8 @@ void read_training(PlanBuilder& builder) {
   }
   if (source.boolean("optimizer.master_weights").value_or(false)) {
     // fsdp2 stores float32 weights, which are the master weights. With store_param_remainders,
-    // AutoModel stores only the low halves of the float32 weights separately; a plan has no such
-    // option.
+    // AutoModel keeps only the low 16 bits of each master weight separately. A plan cannot express
+    // this option.
     builder.set("model.dtype", "float32", "optimizer.master_weights");
     source.skip("optimizer.store_param_remainders");
   }
@@ -254,7 +254,8 @@ void read_training(PlanBuilder& builder) {
   }
 }
 
-// Whether a pattern of module names is for image or audio encoders. A plan's model has none.
+// Whether a pattern of module names matches image or audio encoders, which a plan's model does not
+// contain.
 bool is_outside_of_text(std::string_view pattern) {
   for (const char* word : {"vision", "visual", "image", "audio", "multi_modal", "mm_projector"}) {
     if (pattern.find(word) != std::string_view::npos) return true;
@@ -262,8 +263,8 @@ bool is_outside_of_text(std::string_view pattern) {
   return false;
 }
 
-// Reads exclude_modules. A plan can exclude only the head: if a pattern excludes other modules of
-// the text model, the setting is recorded as lost.
+// Reads peft.exclude_modules. A plan's "all-linear" excludes only the head. If a pattern excludes
+// other modules of the text model, the setting is recorded as lost.
 void read_excluded(PlanBuilder& builder) {
   constexpr const char* kExcluded = "peft.exclude_modules";
   const config::Value* excluded = builder.source().take(kExcluded);
@@ -285,7 +286,7 @@ void read_excluded(PlanBuilder& builder) {
   }
 }
 
-// Reads the quantization of the base (QLoRA).
+// Reads the quantization of the base model (QLoRA).
 void read_quantization(PlanBuilder& builder) {
   constexpr const char* kType = "quantization.bnb_4bit_quant_type";
   Source& source = builder.source();
@@ -348,8 +349,8 @@ void read_scheduler(PlanBuilder& builder) {
                "scheduler.decay_steps");
 }
 
-// Removes settings with the value `none`, which means null everywhere in a recipe although YAML
-// reads it as a text.
+// Removes settings with the value `none` or `None`. AutoModel reads this value as null, but a YAML
+// reader reads it as text.
 void drop_nones(config::Value& value) {
   std::erase_if(value.members, [](const config::Member& member) {
     return member.value.kind == config::Value::Kind::kText &&
@@ -381,8 +382,8 @@ void read_kind(PlanBuilder& builder) {
   }
 }
 
-// Returns the strategy of an older recipe, which contains the name of the class that manages the
-// strategy instead of the strategy's name.
+// Returns the strategy of an older recipe. Instead of the strategy's name, an older recipe contains
+// the name of the class that manages the strategy.
 std::string strategy_of_class(Source& source) {
   const std::string target = source.text("distributed._target_").value_or("");
   if (ends_with(target, "DDPManager")) return "ddp";

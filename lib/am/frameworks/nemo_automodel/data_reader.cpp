@@ -1,4 +1,4 @@
-// Import of the data of NeMo AutoModel's recipes.
+// Imports the data settings of NeMo AutoModel's recipes into a plan.
 #include <string>
 #include <utility>
 
@@ -10,9 +10,10 @@
 namespace am::frameworks {
 namespace {
 
-// Reads the path of a data set of conversations from a section of the recipe, for example
-// "dataset.". Returns false if the section has no such data set in local files, or if the data set
-// has a column for the context, which a plan cannot read.
+// Reads a data set of conversations from a section of the recipe, for example "dataset.", and sets
+// the plan's key `ours` to the data set's path. Returns false if the section describes another kind
+// of data set, if the path is not local, or if the data set has a column for the context, which a
+// plan cannot read.
 bool read_chats(PlanBuilder& builder, const std::string& section, const char* ours) {
   Source& source = builder.source();
   const std::string target = source.text(section + "_target_").value_or("");
@@ -39,8 +40,8 @@ bool read_chats(PlanBuilder& builder, const std::string& section, const char* ou
   return true;
 }
 
-// Reads the data set of conversations, and the keys that apply only to finite data, such as the
-// number of epochs. Returns false if a plan cannot read the data.
+// Reads the recipe's data set of conversations, its packing, the number of epochs and the
+// validation data set. Returns false if a plan cannot read the data set of conversations.
 bool read_conversations(PlanBuilder& builder) {
   Source& source = builder.source();
   if (!read_chats(builder, "dataset.", "data.path")) return false;

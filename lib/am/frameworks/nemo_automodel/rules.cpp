@@ -1,9 +1,10 @@
-// NeMo AutoModel's conditions, from its device meshes, recipe, parallelizer and pipeline set-up.
+// NeMo AutoModel's conditions on a layout, from its device meshes, recipe, parallelizer and
+// pipeline set-up.
 //
-// Conversion of a plan to a recipe: keys of the section `distributed` have the same names as in the
-// plan. step_scheduler.local_batch_size = micro_batch_size * pipeline.microbatches, and
-// pp_microbatch_size = micro_batch_size. layers_per_stage is set if virtual_stages is not the
-// schedule's default.
+// The conditions apply to the recipe that corresponds to the plan. Keys of the recipe's section
+// `distributed` have the same names as in the plan. step_scheduler.local_batch_size is
+// micro_batch_size * pipeline.microbatches, and pp_microbatch_size is micro_batch_size. For a plan
+// with more than two virtual_stages, layers_per_stage is ceil(layers / stages).
 #include <algorithm>
 #include <array>
 
@@ -14,15 +15,15 @@
 namespace am::frameworks {
 namespace {
 
-// Returns the product of the mesh axes other than data parallel: the number of ranks that work on
-// the same sequences. The mesh for Megatron-FSDP has no pipeline axis.
+// Returns the number of ranks that work on the same sequences: tp * cp * pp. Under megatron_fsdp,
+// returns tp * cp, because AutoModel's mesh for Megatron-FSDP has no pipeline axis.
 int64_t non_dp(const FrameworkLayout& layout) {
   return layout.megatron_fsdp != nullptr ? layout.tp * layout.cp : layout.replica();
 }
 
-// Returns AutoModel's data-parallel size: under ddp, the number of ranks; otherwise dp_size or, if
-// the plan does not set it, the number of ranks divided by non_dp(). Returns 0 if this quotient is
-// not an integer.
+// Returns AutoModel's data-parallel size: under ddp, the number of ranks; otherwise the plan's
+// dp_size. For a plan without dp_size, returns the number of ranks divided by non_dp(), or 0 if the
+// quotient is not an integer.
 int64_t data_parallel(const FrameworkLayout& layout) {
   if (layout.ddp) return layout.world;
   if (layout.dp_size > 0) return layout.dp_size;

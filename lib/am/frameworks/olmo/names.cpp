@@ -1,6 +1,6 @@
-// Names of the tensors of OLMo-core 3.0, as in its conversion to the Hugging Face hub
-// (olmo_core/nn/hf/convert.py). Models with experts are not supported, because OLMo-core stores the
-// experts' matrices transposed.
+// Maps tensor names of OLMo-core 3.0 to those of the Hugging Face hub, as OLMo-core's own
+// conversion does (olmo_core/nn/hf/convert.py). Models with experts are not supported, because
+// OLMo-core stores the experts' matrices transposed.
 #include "am/frameworks/name_map.h"
 
 namespace am::frameworks {
@@ -8,8 +8,8 @@ namespace am::frameworks {
 namespace {
 
 // Model types with norms before attention and feed-forward (kBefore), after them (kBehind), or
-// before and after them (kBoth). OLMo-core stores the norms of kBefore and kBehind under the same
-// names; the hub has different names.
+// before and after them (kBoth). OLMo-core uses the same names for the norms of kBefore and of
+// kBehind; the hub uses different names.
 constexpr std::string_view kBefore = "llama mistral qwen2 qwen3";
 constexpr std::string_view kBehind = "olmo2 olmo3";
 constexpr std::string_view kBoth = "gemma3_text";

@@ -20,8 +20,8 @@ namespace fs = std::filesystem;
 namespace {
 
 constexpr const char* kMetadata = "metadata.pkl";
-// A text that metadata.pkl contains in versions 1.0 and 2.0 of torch_checkpointing's format. It
-// distinguishes the file from files of the same name that other programs write.
+// A text that metadata.pkl contains in versions 1.0 and 2.0 of torch_checkpointing's format. This
+// text distinguishes metadata.pkl from files of the same name that other programs write.
 constexpr std::string_view kLayouts = "rank_to_layout_info";
 
 using Metadata = TorchCheckpointingMetadata;
@@ -38,8 +38,9 @@ std::optional<Metadata::ItemFile> item_file(const fs::path& path) {
   return usual ? std::optional(std::move(file)) : std::nullopt;
 }
 
-// Returns the files with names such as "model_3.pt" that belong to items without a description in
-// the metadata. Ignores files of ranks that are not below the metadata's world size.
+// Returns the files with names like "model_3.pt" whose items `metadata` does not describe; without
+// `metadata`, all files with names of this form. Ignores files of ranks that are not below the
+// metadata's world size.
 std::vector<Metadata::ItemFile> other_files(const fs::path& folder, const Metadata* metadata) {
   std::vector<Metadata::ItemFile> files;
   for (const fs::directory_entry& entry : fs::directory_iterator(folder)) {

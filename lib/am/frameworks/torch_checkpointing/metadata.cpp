@@ -113,8 +113,8 @@ class MetadataReader {
     });
   }
 
-  // Reads version 1.0. Its paths of tensors begin with the item, and a single dict lists the files
-  // of all ranks.
+  // Reads version 1.0. In this version, the path of a tensor begins with the item, and a single
+  // dict lists the files of all ranks.
   void read_flat(const PickleValue& metadata, const PickleValue& layouts) {
     each(metadata, "metadata", [&](const std::string& path, const PickleValue& groups) {
       stored::KeyPath keys = key_path(path);
@@ -143,8 +143,8 @@ class MetadataReader {
     }
   }
 
-  // Adds the file of an item and rank. `layout` describes the file; if it is None, the file has the
-  // name that usual_file() returns.
+  // Adds the file of an item and rank. `layout` describes the file; if `layout` is None, the file
+  // has the name that usual_file() returns.
   void add_file(const std::string& item, int64_t rank, const PickleValue& layout) {
     std::string path = usual_file(item, rank).string();
     if (!layout.is(PickleKind::kNone)) {
@@ -178,7 +178,8 @@ class MetadataReader {
   }
 
   void add(stored::KeyPath keys, const PickleValue& groups) {
-    // A path of one key means that the item itself is a tensor.
+    // A path of one key means that the item itself is a tensor. TorchEntry names the tensor
+    // {"tensor"}.
     if (keys.size() == 1) keys.emplace_back("tensor");
     const auto items = groups.items();
     auto& known = groups_[items.data()];
@@ -237,8 +238,8 @@ class MetadataReader {
     }
   }
 
-  // Reads the boxes of the global tensor that a rank stores, and the position of each box in the
-  // rank's local tensor.
+  // Reads the boxes of the global tensor that each rank of `group` stores, and the position of each
+  // box in the rank's local tensor.
   void read_boxes(const PickleValue& data, Group& group) const {
     const auto offsets = field(data, "global_offsets").items();
     const auto locals = field(data, "local_offsets").items();
@@ -325,7 +326,8 @@ std::optional<stored::PartPlace> TorchCheckpointingMetadata::place(const stored:
   if (found == groups_.end() || rank < 0) return std::nullopt;
   const auto& groups = *found->second;
   for (size_t i = 0; i < groups.size(); ++i) {
-    // Tries the group with the rank's number first, because often each rank has a group of its own.
+    // The search begins at the group whose index is the rank, because often each rank has its own
+    // group.
     const Group& group = *groups[(static_cast<size_t>(rank) + i) % groups.size()];
     if (!group.ranks->contains(rank)) continue;
     stored::PartPlace part = group.part;

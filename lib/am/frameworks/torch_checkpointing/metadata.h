@@ -34,11 +34,11 @@ class TorchCheckpointingMetadata {
     std::string path;
   };
 
-  // Parses metadata.pkl of version 1.0 or 2.0. Messages of errors begin with `where`. Throws
-  // Error(kFormat) if `bytes` is not such a pickle, names functions that execute commands, has
-  // paths out of the folder, or describes tensors in formats other than torch.save. Also throws for
-  // invalid sharding, and for sharding that is described neither as a DTensor nor as
-  // default_tensor_v1.
+  // Parses `bytes`, a metadata.pkl of version 1.0 or 2.0. Messages of errors begin with `where`.
+  // Throws Error(kFormat) if the pickle is not valid metadata, names functions that execute
+  // commands, contains paths out of the folder, or describes tensors in formats other than
+  // torch.save. Also throws for invalid sharding, and for sharding that is described neither as a
+  // DTensor nor as default_tensor_v1.
   static TorchCheckpointingMetadata read(std::span<const std::byte> bytes,
                                          const std::string& where);
 
@@ -56,13 +56,13 @@ class TorchCheckpointingMetadata {
 
  private:
   friend class MetadataReader;
-  struct Group;  // a group of ranks that share a description of a tensor
+  struct Group;  // ranks whose part of a tensor has the same description
 
   int64_t ranks_ = 0;
   std::vector<ItemFile> files_;
   std::set<std::string, std::less<>> items_;
-  // The groups of each tensor. If the pickle has one list of groups for several tensors, they share
-  // one vector.
+  // The groups of each tensor. If the pickle has one list of groups for several tensors, these
+  // tensors share one vector.
   std::map<stored::KeyPath, std::shared_ptr<const std::vector<std::shared_ptr<const Group>>>>
       groups_;
 };

@@ -112,8 +112,8 @@ void write_checkpointing(const JobShape& shape, Json& out) {
     return;
   }
   const bool selective = shape.checkpoints_selectively();
-  // torchtitan's mode "selective" has an option: "op" saves the outputs of some operators, and a
-  // number n checkpoints every n-th layer.
+  // In torchtitan's mode "selective", the option "op" keeps the outputs of some operators, and a
+  // number n as the option checkpoints every n-th layer.
   const int64_t every = shape.options.activation_checkpointing_every;
   to["mode"] = selective || every > 1 ? "selective" : "full";
   if (selective) {
@@ -169,8 +169,9 @@ void write_rest(const JobShape& shape, Json& out) {
   out["debug"]["seed"] = shape.plan.model.seed;
 }
 
-// Returns the number of layers per stage to write. Returns 0 if the number of stages does not
-// divide the number of layers, or if each rank has the schedule's default number of stages.
+// Returns the value of the flag pipeline_parallel_layers_per_stage; 0 if the flag is omitted. The
+// flag is omitted if each rank has the schedule's default number of stages, or if the number of
+// stages does not divide the number of layers.
 int64_t layers_per_stage(const JobShape& shape, const model::ModelConfig& model) {
   const auto stages = static_cast<int64_t>(shape.stages.size());
   const config::PipelineSection& pipeline = shape.plan.pipeline;
@@ -205,8 +206,8 @@ std::string as_flags(Json settings, int64_t layers_per_stage) {
   }
   Json& parallelism = settings["parallelism"];
   // Flags cannot express lists of modules. Without these lists, torchtitan divides the layers over
-  // the stages itself. Its stages equal those of a plan without split_points if both settings
-  // *_stage_less_layers are 0.
+  // the stages. If both settings *_stage_less_layers are 0, torchtitan's stages equal those of a
+  // plan without split_points.
   if (parallelism.erase("module_fqns_per_model_part") > 0) {
     parallelism["pipeline_parallel_first_stage_less_layers"] = 0;
     parallelism["pipeline_parallel_last_stage_less_layers"] = 0;

@@ -1,5 +1,5 @@
-// Table of the settings of torchtitan that its export (config.cpp) and its import
-// (config_reader.cpp) use.
+// Table of torchtitan's settings, which the export (config.cpp) and the import (config_reader.cpp)
+// use.
 #pragma once
 
 #include <array>

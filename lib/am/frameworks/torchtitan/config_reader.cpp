@@ -1,5 +1,5 @@
-// Import of torchtitan's job files and command-line flags. Settings that are omitted get
-// torchtitan's defaults, not a plan's.
+// Imports torchtitan's job files and command-line flags. Omitted settings get torchtitan's
+// defaults, not those of a plan.
 #include <algorithm>
 #include <cmath>
 
@@ -63,8 +63,8 @@ void read_parallelism(PlanBuilder& builder) {
   set_pipeline(builder, keys, pp);
 }
 
-// Batch of one data-parallel rank. In torchtitan's newest flags, batches are numbers of tokens;
-// they are converted to numbers of sequences.
+// The batch of one data-parallel rank, in sequences. In torchtitan's newest flags, batches are
+// numbers of tokens, which local_batch() converts to numbers of sequences.
 struct LocalBatch {
   const char* key;    // the setting to which errors point
   int64_t local = 8;  // number of sequences in one run of the pipeline's schedule
@@ -139,8 +139,9 @@ void read_training(PlanBuilder& builder) {
   }
 }
 
-// Reads the dtypes. `under_autocast`: the job file has replicas but no shards. torchtitan up to 0.2
-// trains such a job with DDP under autocast, and weights keep their storage dtype.
+// Reads the dtypes. `under_autocast`: the job file has data-parallel replicas, but no shards and no
+// tp, pp or cp. torchtitan up to 0.2 trains this job with DDP under autocast, and the weights keep
+// the dtype in which they are stored.
 void read_precision(PlanBuilder& builder, bool under_autocast) {
   Source& source = builder.source();
   constexpr const char* kParam = "training.mixed_precision_param";
@@ -157,8 +158,8 @@ void read_precision(PlanBuilder& builder, bool under_autocast) {
 
 void read_checkpointing(PlanBuilder& builder) {
   Source& source = builder.source();
-  // Key under which read_flags() stores a subcommand: the value is "full" for the word
-  // "activation_checkpoint:full".
+  // Key under which read_flags() stores a subcommand. For the word "activation_checkpoint:full",
+  // the value is "full".
   constexpr const char* kChoice = "activation_checkpoint:";
   const char* key = source.has(kChoice) ? kChoice : "activation_checkpoint.mode";
   const std::string mode = source.text(key).value_or("selective");
@@ -203,7 +204,7 @@ void read_scheduler(PlanBuilder& builder) {
                           ? "lr_scheduler.lr_min"  // the key in version 0.1
                           : "lr_scheduler.min_lr_factor";
   const double least = source.number(floor).value_or(0.0);
-  if (ratio.has_value() && *ratio <= 0.0) return;  // no decay: the rate stays constant
+  if (ratio.has_value() && *ratio <= 0.0) return;  // no decay: the learning rate stays constant
   if (type != "linear" && type != "cosine") {
     builder.note(cat("a plan has no decay \"", type, "\": linear decay is used instead"));
     type = "linear";
@@ -220,8 +221,9 @@ void read_scheduler(PlanBuilder& builder) {
   }
 }
 
-// Reads the path of a data set in local files. torchtitan's data sets are texts. Returns false if
-// the section contains no path of local files, for example if it names a data set of the hub.
+// Sets the plan's key `ours` to the path of the data set in a section of the job file, for example
+// "training.". Returns false if the section contains no local path, for example because it names a
+// data set on the hub.
 bool read_data_path(PlanBuilder& builder, const std::string& section, const char* ours) {
   const std::string path = section + "dataset_path";
   if (!is_local_data(builder.source().text(path).value_or(""))) return false;
@@ -283,8 +285,8 @@ void read_rest(PlanBuilder& builder) {
   }
 }
 
-// Whether the text is a command line instead of a job file: it has a line with a flag before any
-// section header such as "[training]".
+// Whether the text is a command line instead of a job file: a line before the first section header,
+// for example "[training]", contains a flag.
 bool has_flags(std::string_view text) {
   for (const std::string& line : split(std::string(text), '\n')) {
     const std::string_view begin = trim(line);
@@ -294,8 +296,8 @@ bool has_flags(std::string_view text) {
   return false;
 }
 
-// Replaces each flag "--section.no_key" by `key = false`. Version 0.3 uses such flags for keys that
-// are false.
+// Replaces each flag "--section.no_key" by `key = false`. torchtitan 0.3 has these flags for keys
+// that are false.
 void settle_flags(config::Value& root) {
   for (config::Member& section : root.members) {
     for (config::Member& member : section.value.members) {

@@ -1,7 +1,7 @@
-// Names of the tensors of torchtitan 0.2.1, as in its adapters to the Hugging Face hub
-// (torchtitan/models/*/model/state_dict_adapter.py). torchtitan's llama stores the two rows of a
-// rotary pair side by side; the hub stores the first rows of all pairs of a head, then the second
-// rows. torchtitan's other models have the hub's order.
+// Maps tensor names of torchtitan 0.2.1 to those of the Hugging Face hub, as torchtitan's own
+// adapters do (torchtitan/models/*/model/state_dict_adapter.py). In torchtitan's llama, the two
+// rows of a rotary pair are adjacent. The hub stores the first rows of all pairs of a head, then
+// the second rows. torchtitan's other models have the hub's order.
 #include "am/frameworks/name_map.h"
 
 namespace am::frameworks {
@@ -68,7 +68,7 @@ const NameTable& torchtitan_table() {
               {"model.norm.weight", "norm.weight"},
               {"lm_head.weight", "output.weight"},
           },
-      // States of the load balancing of experts.
+      // States that balance the load of the experts.
       .trainers = {"layers.#.moe.expert_bias", "layers.#.moe.tokens_per_expert"},
   };
   return kTable;

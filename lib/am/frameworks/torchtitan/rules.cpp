@@ -1,4 +1,5 @@
-// torchtitan's conditions, from its ParallelDims, trainer, model config and pipeline set-up.
+// torchtitan's conditions on a layout, from its ParallelDims, trainer, model config and pipeline
+// set-up.
 //
 // Conversion of a plan to torchtitan's config:
 //
@@ -20,8 +21,8 @@ int64_t replicas(const FrameworkLayout& layout) {
   return layout.ddp ? std::max<int64_t>(1, layout.dp()) : layout.dp_replicate;
 }
 
-// Returns data_parallel_shard_degree; if it is -1, the value that torchtitan computes instead.
-// Returns 0 if dp_replicate does not divide dp_size.
+// Returns data_parallel_shard_degree. If the degree is -1, returns the number of shards that
+// torchtitan computes. Returns 0 if dp_replicate does not divide dp_size.
 int64_t shards(const FrameworkLayout& layout) {
   if (layout.ddp) return 1;
   if (layout.dp_size == 0) return layout.world / (layout.dp_replicate * layout.replica());
@@ -94,8 +95,8 @@ void check_batch(const FrameworkLayout& layout, Violations& found) {
 }
 
 // Checks the number of stages. Without layers_per_stage, a rank has torchtitan's default number of
-// stages (1 or 2). For more stages per rank, layers_per_stage must be set, and the number of stages
-// that torchtitan computes from it must be the plan's.
+// stages (1 or 2). For more stages per rank, layers_per_stage must be set. torchtitan then computes
+// the number of stages from layers_per_stage, and the result must equal the plan's number.
 void check_stages(const FrameworkLayout& layout, Violations& found) {
   if (layout.pp == 1 || layout.split_points) return;
   const int64_t weights = layout.model->num_hidden_layers + 2;

@@ -1,5 +1,5 @@
-// Defines the commands that the console runs itself, and `let`, which defines a short name for
-// tensors.
+// Defines the commands that run in the console, not on ranks. Also defines `let`, which gives
+// tensors a short name.
 #include "am/inspect/console.h"
 
 #include "am/base/home.h"

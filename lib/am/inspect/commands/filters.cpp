@@ -1,5 +1,5 @@
 // Defines the filters that may follow a pipe, for example `stats | sort norm | head 3`. A filter
-// changes the list of objects (rows) in an answer.
+// changes the rows of an answer, which are a list of JSON objects.
 #include <algorithm>
 #include <numeric>
 #include <string_view>
@@ -14,8 +14,9 @@
 namespace am::inspect {
 namespace {
 
-// Returns the key of the field that `word` names by its key or by the title of its column. Throws
-// Error(kUsage) if neither the JSON rows nor the table have such a field.
+// Returns the key of the field that `word` names, by its key or by the title of its column. If
+// there are no rows, returns `word` itself. Throws Error(kUsage) if neither the JSON rows nor the
+// table have the field.
 std::string key_of(const Json& rows, const RowTable& table, const std::string& word) {
   std::vector<std::string> keys;
   for (const RowColumn& column : columns_of(rows)) keys.push_back(column.key);
@@ -29,7 +30,8 @@ std::string key_of(const Json& rows, const RowTable& table, const std::string& w
       near ? cat("did you mean `", *near, "`?") : cat("their fields are ", join(keys, ", ")));
 }
 
-// Returns the field of a row in the JSON, or else in the table; null if neither has it.
+// Returns the field `key` of the row `index`: from the JSON rows if they contain the field,
+// otherwise from the table. Returns null if the table does not contain the field either.
 Json field(const Json& rows, const RowTable& table, size_t index, const std::string& key) {
   if (rows[index].contains(key)) return rows[index][key];
   const bool in_table = !table.shown.is_null() && table.shown[index].contains(key);
@@ -47,7 +49,7 @@ void choose(Json& rows, RowTable& table, const std::vector<size_t>& indices) {
   if (!table.shown.is_null()) chosen(table.shown);
 }
 
-// Keeps the rows with an index for which `holds` returns true.
+// Keeps the rows for whose index `holds` returns true.
 template <typename Condition>
 void keep_if(Json& rows, RowTable& table, const Condition& holds) {
   std::vector<size_t> kept;
@@ -66,10 +68,10 @@ int64_t row_count(const Arguments& arguments) {
   return *count;
 }
 
-// Returns whether value `a` is sorted before `b`: numbers in descending order, strings in natural
-// order, null last.
+// Returns whether value `a` is sorted before `b`. Numbers are in descending order, strings in
+// natural order, and false comes before true. Null, lists and objects come last.
 bool sorts_before(const Json& a, const Json& b) {
-  // Values of different types are not compared with each other: numbers come first.
+  // Values of different types are ordered by type only: numbers, strings, booleans, all others.
   const auto kind = [](const Json& value) {
     return value.is_number() ? 0 : value.is_string() ? 1 : value.is_boolean() ? 2 : 3;
   };
@@ -108,7 +110,7 @@ void tail_rows(Json& rows, RowTable& table, const Arguments& arguments) {
   keep_if(rows, table, [&](size_t index) { return static_cast<int64_t>(index) >= first; });
 }
 
-// Keeps the rows of which at least one field contains the text or matches it as a glob.
+// Keeps the rows in which at least one field contains the text, or matches the text as a glob.
 void grep_rows(Json& rows, RowTable& table, const Arguments& arguments) {
   const std::string text = arguments.text();
   const auto matches = [&](const Json& row) {

@@ -24,8 +24,9 @@ T require_valid(std::optional<T> value, const Diagnostics& found, const fs::path
   throw Error(ErrorKind::kPlan, cat(path.string(), ": ", first_error(found)));
 }
 
-// The model with which the stored tensors are compared. If the user names a config.json instead of
-// a plan, `plan` has a mesh of one rank: the mesh does not affect the parameters of the model.
+// The model with which the stored tensors are compared. If the user names a config.json or its
+// folder instead of a plan, `plan` gets a mesh of one rank. The mesh does not affect the names and
+// shapes of the model's parameters.
 struct Wanted {
   config::Plan plan;
   model::ModelConfig config;

@@ -72,9 +72,9 @@ Json describe(const Command& command) {
           {"options", options}};
 }
 
-// Returns the help as paragraphs, which are wrapped to the screen's width later. A line of kFull
-// characters or more is joined with the next line, unless the next line is an example, a "JSON:"
-// line or empty, or begins with a blank.
+// Returns the help as paragraphs, which page() wraps to the width of the screen. A line of kFull
+// characters or more is joined with the next line. Exceptions are next lines that are empty or that
+// begin with a blank, with "Example" or with "JSON:".
 std::string paragraphs(std::string_view help) {
   constexpr size_t kFull = 85;
   std::string out;

@@ -38,9 +38,9 @@ Result list_values(Session& session, const Arguments& arguments) {
   return result;
 }
 
-// Returns the rows of a list of parameters, with one common row for parameters of equal shape and
-// dtype whose names differ only in their numbers. The size in a common row is the sum of their
-// sizes.
+// Folds the rows of equal layers: one row replaces the rows of parameters with equal shape and
+// dtype whose names differ only in their numbers. The size in this row is the sum of the
+// parameters' sizes.
 Json folded(const Json& rows) {
   std::vector<NamedRow> named;
   for (const Json& row : rows) {

@@ -1,5 +1,5 @@
-// Defines the commands that read runs without opening weights, `metrics` and `compare`, and the
-// curves that `plot` draws: those of metrics, and those of rows behind a pipe.
+// Defines the commands `metrics` and `compare`, which read run folders without opening weights.
+// Also defines the curves that `plot` draws, from metrics or from the rows before a pipe.
 #include "am/observe/metrics.h"
 
 #include <algorithm>
@@ -27,7 +27,8 @@ namespace {
 constexpr int kPlotRows = 12;
 constexpr double kNan = std::numeric_limits<double>::quiet_NaN();
 
-// Throws Error(kUsage) if `key` is the loss of a validation set that no run's plan has.
+// Throws Error(kUsage) if `key` is the loss of a validation set, but no run's plan contains this
+// validation set.
 void require_set(const Runs& runs, const std::string& key) {
   if (!starts_with(key, observe::kValidationPrefix)) return;
   std::vector<std::string> legal;
@@ -65,14 +66,14 @@ void draw_boxes(const std::vector<CurveBox>& boxes, const term::Style& style, Re
   result.svg = curves_svg(boxes);
 }
 
-// Returns the numbers under `key`, by row; NaN where a row has none.
+// Returns the number under `key` of each row; NaN for a row without a number.
 std::vector<double> column(const Json& rows, const std::string& key) {
   std::vector<double> values;
   for (const Json& row : rows) values.push_back(number_in(row, key));
   return values;
 }
 
-// Adds the keys of a plan's JSON to `out`, as "section.key".
+// Adds the values of a plan's JSON to `out`, under "section.key". A value may be a table.
 void flatten(const Json& value, const std::string& prefix, std::map<std::string, Json>& out) {
   for (const auto& [key, each] : value.items()) {
     const std::string name = prefix.empty() ? key : cat(prefix, ".", key);
@@ -153,7 +154,7 @@ Result run_metrics(const Runs& runs, const Arguments& arguments, const term::Sty
     last.push_back(rows[i]);
   }
   std::vector<RowColumn> columns = {{"step", {}, RowKind::kCount}};
-  // If the command names no keys, the table has only the usual ones.
+  // If the command line names no keys, the table has only the columns in kUsual.
   for (const size_t i : shown) {
     const std::string& key = series.keys[i];
     constexpr std::array<std::string_view, 6> kUsual = {
@@ -239,7 +240,7 @@ Result run_compare(const Runs& runs, const Arguments& arguments, const term::Sty
                 "am-repl RUN1 RUN2 -c compare");
   }
   const std::vector<std::string> drawn = keys_of(runs, arguments, {"loss"});
-  std::vector<std::string> keys = drawn;  // followed by the keys of the table
+  std::vector<std::string> keys = drawn;  // keys of the curves, then keys of the table
   for (const char* key : {"loss", "validation_loss", "tokens_per_second", "step_seconds"}) {
     keys.emplace_back(key);
   }

@@ -12,7 +12,7 @@ namespace am::inspect {
 namespace {
 
 // Returns the placement as text. For a replicated parameter of a checkpoint, adds the ranks that
-// saved it, because the checkpoint has the values of only one replica.
+// saved the parameter, because only one replica saves its values.
 std::string placement_text(const Session& session, const HeldParameter& parameter,
                            const mesh::Placement& placement) {
   std::string text = mesh::to_string(placement);
@@ -23,8 +23,8 @@ std::string placement_text(const Session& session, const HeldParameter& paramete
 }
 
 // Returns the placements along all axes as text. Axes that shard the same dim are listed in the
-// order in which they split it, which is the reverse of their order in the mesh. For example, "tp:
-// Shard(0), then dp_shard_cp: Shard(0)" means that the rows of each tp rank are contiguous.
+// order in which they cut this dim, the reverse of their order in the mesh. For example, the text
+// "tp: Shard(0), then dp_shard_cp: Shard(0)" means that the rows of each tp rank are contiguous.
 std::string placements_text(const Session& session, const HeldParameter& parameter) {
   if (parameter.placements.empty()) return "one piece";
   std::vector<std::string> cuts;

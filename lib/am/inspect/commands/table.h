@@ -8,7 +8,7 @@
 
 namespace am::inspect {
 
-// Options of several commands.
+// Options that several commands share.
 inline constexpr Option kReplaceFile = {"--force", "", "replace an existing file"};
 inline constexpr Option kFlat = {
     "--flat", "", "a row for each tensor; on a terminal, the default is one for equal layers"};

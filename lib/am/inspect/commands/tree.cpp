@@ -38,7 +38,8 @@ void insert(Node& root, const std::vector<std::string>& path, const HeldParamete
   node->shape = shape_text(parameter.shape);
 }
 
-// Returns whether two layers have children of equal names and shapes, at all depths.
+// Returns whether two nodes have equal shapes and, at all depths, children with equal names and
+// shapes.
 bool same_inside(const Node& a, const Node& b) {
   if (a.shape != b.shape || a.children.size() != b.children.size()) return false;
   for (size_t i = 0; i < a.children.size(); ++i) {

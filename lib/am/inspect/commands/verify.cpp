@@ -11,8 +11,8 @@ namespace am::inspect {
 namespace {
 
 // Largest number of problems that the JSON answer lists (kMostProblems) and that the text lists
-// (kMostShown); further problems are only counted. A missing file alone causes one problem per
-// tensor in it.
+// (kMostShown). Further problems are only counted. The number may be large, because one missing
+// file causes a problem for each of its tensors.
 constexpr size_t kMostProblems = 1000;
 constexpr size_t kMostShown = 20;
 

@@ -8,8 +8,8 @@
 // Note [Which rank failed first]
 //
 // When one rank dies, its peers fail too, within milliseconds, because their connections close.
-// When one hangs, its peers report a collective that timed out, and it reports nothing. These rules
-// separate the cause from its consequences:
+// When one rank hangs, its peers report a collective that timed out, and the hanging rank reports
+// nothing. These rules separate the cause from its consequences:
 //   1. A rank that ended because the launcher stopped it (RankExit::stopped) is the cause only if
 //      other ranks waited for it (rule 3) or it was suspended (rule 7).
 //   2. A rank that died by itself (by a signal, without a report, or with its own error) is the
@@ -19,8 +19,8 @@
 //      it is not the cause. In a cycle (ranks that wait for each other in different collectives)
 //      the cause is the first rank that the earliest witness reports as missing.
 //   4. A rank that lost a peer (kind "peer"), or that reports a hang without missing ranks, is the
-//      cause only if there is no better one.
-//   5. Among causes of one kind the earliest counts. The time of a failure is the time in the
+//      cause only if rules 2 and 3 find none.
+//   5. Among equally good causes, the earliest counts. The time of a failure is the time in the
 //      rank's error report, at which the error was thrown; without a report, the time at which the
 //      launcher saw the rank's end. Clocks of nodes deviate slightly, but the time rarely decides.
 //   6. Torch's own report (kind "elastic") does not show whether the error is a lost peer, and its
@@ -29,9 +29,9 @@
 //      a core file.
 //   7. Ranks of programs other than automesh report no hang. If the best cause is neither a hang
 //      nor a death by a signal, a rank that was suspended (SIGSTOP, a debugger) when the first
-//      failure was noticed replaces it as the cause.
-//   8. If the best cause's error or output is about a closed connection, and a peer had ended with
-//      status 0 before this rank ended, the peer left too early and is the cause.
+//      failure was noticed is the cause instead.
+//   8. If the best cause did not die by a signal, its error or output is about a closed connection,
+//      and a peer had already ended with status 0, then this peer left too early and is the cause.
 
 namespace am::launch {
 namespace {
@@ -102,8 +102,8 @@ FirstCause missing_rank(std::span<const RankExit> ranks, size_t first_witness,
   return cause;
 }
 
-// Rule 6: returns the first rank that died by a signal, if it died no later than a second after
-// `time`.
+// Rule 6: returns the first rank that died by a signal. Ignores deaths more than one second after
+// `time`; returns nullopt if there is no other death.
 std::optional<size_t> death_near(std::span<const RankExit> ranks, double time) {
   constexpr double kDoubt = 1.0;
   std::optional<size_t> nearest;
@@ -115,8 +115,8 @@ std::optional<size_t> death_near(std::span<const RankExit> ranks, double time) {
   return nearest;
 }
 
-// Whether the rank's error or output contains a text with which c10d, sockets or NCCL report a
-// connection that a peer has closed.
+// Returns whether the rank's error or output contains a text with which c10d, sockets or NCCL
+// report a connection that a peer has closed.
 bool speaks_of_lost_peer(const RankExit& rank) {
   static constexpr std::array<std::string_view, 6> kWords = {
       "onnection closed by peer", "onnection reset by peer", "onnection was closed", "Broken pipe",
@@ -130,7 +130,7 @@ bool speaks_of_lost_peer(const RankExit& rank) {
          std::any_of(rank.tail.begin(), rank.tail.end(), says);
 }
 
-// Rule 7: returns a suspended rank, which replaces `first` as the cause. Returns nothing if `first`
+// Rule 7: returns a suspended rank, which replaces `first` as the cause. Returns nullopt if `first`
 // died by a signal or no rank was suspended.
 std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t first) {
   if (ranks[first].signal != 0) return std::nullopt;
@@ -141,7 +141,7 @@ std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t fir
 }
 
 // Rule 8: returns the rank that left too early, which replaces `first` as the cause. Returns
-// nothing if no rank left too early.
+// nullopt if `first` died by a signal or no rank left too early.
 std::optional<size_t> early_leaver(std::span<const RankExit> ranks, size_t first) {
   if (ranks[first].signal != 0 || !speaks_of_lost_peer(ranks[first])) return std::nullopt;
   std::optional<size_t> earliest;

@@ -13,8 +13,7 @@
 namespace am::launch {
 namespace {
 
-// Appends the label and the text; further lines of the text are indented to the column of its first
-// line.
+// Appends the label and the text. All lines of the text begin in the column after the label.
 void append_indented(std::string& out, std::string_view label, std::string_view text) {
   const std::vector<std::string> lines = split(trim(text), '\n');
   for (size_t i = 0; i < lines.size(); ++i) {
@@ -42,8 +41,8 @@ void append_log(std::string& out, const JobResult& result, const RankExit& rank)
   out += "\n";
 }
 
-// Returns the most common reason for a death by SIGKILL or SIGBUS; empty for other ends and for a
-// rank that reported its error.
+// Returns the common reasons for a death by SIGKILL or SIGBUS. Returns an empty text if the rank
+// ended differently or reported its error.
 std::string_view hint_of(const RankExit& end) {
   if (end.error) return {};
   switch (end.signal) {
@@ -58,8 +57,8 @@ std::string_view hint_of(const RankExit& end) {
   }
 }
 
-// Appends the ranks that exited with status 0 before the failed rank's end, `end`, and the time
-// between the last such exit and `end`.
+// Appends the ranks that exited with status 0 before the failed rank ended, and the time between
+// the last of these exits and the failed rank's end. `end`: how the failed rank ended.
 void append_early_ends(std::string& out, const JobResult& result, const RankExit& end) {
   std::vector<int64_t> early;
   double last = 0.0;
@@ -73,8 +72,8 @@ void append_early_ends(std::string& out, const JobResult& result, const RankExit
              format_duration(end.time - last), " earlier\n");
 }
 
-// Describes a rank that caused the failure without failing itself: it was suspended, or exited with
-// status 0.
+// Describes a rank that caused the failure without failing itself: the rank was suspended or exited
+// with status 0.
 void append_idle(std::string& out, const JobResult& result) {
   const FirstCause& cause = *result.cause;
   const RankExit& end = result.ranks[*cause.end];
@@ -108,11 +107,12 @@ void append_death(std::string& out, const JobResult& result) {
   if (!end.error) append_tail(out, end);
 }
 
-// Describes what the rank that hung was doing, if known. `end`: how this rank ended.
+// Describes what the hanging rank did instead of joining the collective, if known. `end`: how the
+// hanging rank ended.
 void append_whereabouts(std::string& out, const RankExit& end) {
   if (end.suspended) out += "  it was suspended, by SIGSTOP, a terminal or a debugger\n";
-  // The report of a stopped rank was written after the launcher's signal and does not show what the
-  // rank did before.
+  // A rank that the launcher stopped wrote its report after the launcher's signal, so the report
+  // does not show what the rank did before.
   if (end.stopped) return;
   if (end.error && !end.error->last_collective.empty()) {
     out += cat("  it waited in another collective: ", end.error->last_collective, "\n");
@@ -144,14 +144,15 @@ void append_hang(std::string& out, const JobResult& result) {
 
 std::string_view manner(const RankExit& rank) {
   if (!rank.stopped) return "also failed";
-  // If the rank died by a signal that the launcher does not send, it may have died before the
-  // launcher stopped it or because of the stop.
+  // A signal that the launcher does not send may have killed the rank before the stop, or because
+  // of the stop.
   const bool by_launcher = rank.signal == 0 || rank.signal == SIGTERM || rank.signal == SIGKILL;
   return by_launcher ? "stopped by the launcher" : "died while the launcher stopped it";
 }
 
-// Appends one line for each way in which the other ranks ended, then one for each last collective,
-// each position of an interpreter, each silent node and each failed launcher.
+// Appends one line for each way in which ranks other than the cause ended. Then appends one line
+// for each last collective, each position of an interpreter, each silent node and each failed
+// launcher.
 void append_others(std::string& out, const JobResult& result) {
   std::map<std::string, std::vector<int64_t>> ends;
   std::map<std::string, std::vector<int64_t>> collectives;
@@ -187,7 +188,7 @@ void append_others(std::string& out, const JobResult& result) {
   if (!lines.empty()) out += cat(nobody_named ? "the ranks:\n" : "the others:\n", lines);
 }
 
-// Returns whether the best known cause is a closed connection.
+// Returns whether the rank that counts as the cause only reported a connection that a peer closed.
 bool only_lost_a_peer(const JobResult& result) {
   if (!result.cause || result.cause->witness) return false;
   const auto& error = result.ranks[*result.cause->end].error;
@@ -206,7 +207,8 @@ bool own_ranks_ended_well(const JobResult& result) {
          });
 }
 
-// Returns whether a node's launcher gave no sign of life although the user did not stop the job.
+// Returns whether a node's launcher became silent although the user neither killed nor stopped the
+// job.
 bool lost_machine(const JobResult& result) {
   return !result.silent_nodes.empty() && !result.killed_by_user && !result.ended_by_user;
 }
@@ -243,8 +245,9 @@ void append_no_cause(std::string& out, const JobResult& result) {
   }
 }
 
-// Describes a failure without a rank as its cause, in the format of cause_json(): a failed
-// launcher, or a lost machine or store. Returns null if there is no such failure.
+// Describes a failure that no rank caused, in the format of cause_json(): a launcher gave up, or
+// the connection to a machine or to the store is lost. Returns null if none of these failures
+// occurred.
 Json lost_node_json(const JobResult& result) {
   Json json = {{"rank", nullptr},    {"node", nullptr},        {"step", nullptr},
                {"hangs", false},     {"exit_status", nullptr}, {"signal", nullptr},
@@ -315,7 +318,8 @@ Json cause_json(const JobResult& result) {
   json["step"] = step ? Json(*step) : Json();
   const bool suspended = end != nullptr && end->suspended;
   json["hangs"] = cause.witness.has_value() || suspended;
-  // A hanging rank was ended by the launcher, so its exit status and signal mean nothing.
+  // A hanging or suspended rank did not cause the failure by ending: usually the launcher stopped
+  // the rank later. Its exit status and signal are therefore left out.
   const bool died = !cause.witness && !suspended;
   json["exit_status"] = died && end->signal == 0 ? Json(end->exit_status) : Json();
   json["signal"] = died && end->signal != 0 ? Json(end->signal) : Json();

@@ -40,8 +40,9 @@ std::vector<int64_t> integers_in(const Json& object, const char* key) {
   return values;
 }
 
-// Parses the error that torch elastic's `record` writes: {"message": {"message": text, "extraInfo":
-// {"timestamp": "1700000000"}}}. `message` is the inner object.
+// Parses an error that torch elastic's decorator `record` has written: {"message": {"message":
+// text, "extraInfo": {"timestamp": "1700000000"}}}. `message` is the inner object, {"message":
+// text, ...}.
 RankError elastic_error(const Json& message) {
   RankError error;
   error.kind = kElasticError;
@@ -106,8 +107,8 @@ std::optional<RankError> rank_error_from(const Json& json) {
 
 void write_error_file(const std::filesystem::path& path, RankError error) {
   if (error.time == 0.0) error.time = wall_time();
-  // A message may quote bytes of a user's file that are not UTF-8; dump_json replaces these instead
-  // of failing.
+  // A message may quote bytes of a user's file that are not UTF-8. dump_json replaces these bytes
+  // instead of failing.
   write_own_file(path, dump_json(to_json(error)) + "\n");
 }
 
@@ -117,8 +118,9 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path) {
   try {
     auto error = rank_error_from(Json::parse(read_file(path), nullptr, false));
     if (error && error->kind == kElasticError) {
-      // The timestamp is from the rank's clock, in whole seconds. The modification time is precise,
-      // but from the clock of a file server, so it is clamped to the whole second of the timestamp.
+      // The timestamp is from the rank's clock, in whole seconds. The file's modification time is
+      // more precise, but may be from the clock of a file server. The modification time is
+      // therefore clamped to the second that begins at the timestamp.
       const double written = modification_time(path);
       error->time =
           error->time > 0.0 ? std::clamp(written, error->time, error->time + 1.0) : written;
@@ -130,8 +132,8 @@ std::optional<RankError> read_error_file(const std::filesystem::path& path) {
 }
 
 bool was_before(const RankError& error, double time) {
-  // A file's modification time is that of the kernel's last clock tick, so it may be up to kTick
-  // seconds too early.
+  // The kernel sets a file's modification time to the time of the last clock tick, which may be up
+  // to kTick seconds before the file was written.
   constexpr double kTick = 0.02;
   const double doubt = error.kind == kElasticError ? kTick : 0.0;
   return error.time > 0.0 && error.time < time - doubt;
@@ -168,8 +170,8 @@ std::optional<RankError> ErrorPipe::read() const {
 
 namespace {
 
-// Returns the descriptor of the pipe that AM_ERROR_PIPE names; -1 if the variable is not set or the
-// descriptor now belongs to another file.
+// Returns the descriptor of the pipe that AM_ERROR_PIPE names. Returns -1 if the variable is not
+// set or invalid, or if the descriptor is closed or now belongs to another file.
 int error_pipe(const EnvironmentLookup& lookup) {
   const std::vector<std::string> parts = split(lookup(kErrorPipeVariable).value_or(""), ':');
   if (parts.size() != 2) return -1;
@@ -187,7 +189,9 @@ bool report_error(const EnvironmentLookup& lookup, RankError error) noexcept {
     if (const int pipe = error_pipe(lookup); pipe >= 0) {
       int waiting = 0;
       if (::ioctl(pipe, FIONREAD, &waiting) == 0 && waiting > 0) return false;
-      constexpr size_t kMost = 16384;  // most bytes of each text: a quarter of a pipe's capacity
+      // Largest size of the message and of the hint in bytes. Both fit into a pipe of the default
+      // capacity, 64 KiB.
+      constexpr size_t kMost = 16384;
       if (error.message.size() > kMost) error.message.resize(kMost);
       if (error.hint.size() > kMost) error.hint.resize(kMost);
       const std::string line = dump_json(to_json(error), -1) + "\n";

@@ -15,7 +15,7 @@
 namespace am::launch {
 
 RankLog::RankLog(const std::filesystem::path& path, std::string_view heading) : path_(path) {
-  // Opens the file with O_RDWR, because tail() reads it.
+  // Opens the file for reading too (O_RDWR), because tail() reads it.
   fd_ = open_own_file(path, O_RDWR | O_APPEND | O_CREAT);
   if (fd_ < 0) {
     throw Error(ErrorKind::kIo, cat(path.string(), ": cannot write: ", std::strerror(errno)));
@@ -48,7 +48,7 @@ std::vector<std::string> RankLog::tail(int lines) const {
   std::string text(static_cast<size_t>(end - first), '\0');
   const ssize_t count = ::pread(fd_, text.data(), text.size(), first);
   text.resize(static_cast<size_t>(std::max<ssize_t>(0, count)));
-  if (first > start_) text.erase(0, text.find('\n') + 1);  // drop a partial first line
+  if (first > start_) text.erase(0, text.find('\n') + 1);  // drops a partial first line
   while (!text.empty() && text.back() == '\n') text.pop_back();
   if (text.empty()) return {};
   std::vector<std::string> all = split(text, '\n');

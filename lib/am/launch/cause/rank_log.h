@@ -1,4 +1,4 @@
-// A rank's log file, opened for appending. Its last lines are read back if the rank fails.
+// A rank's log file, opened for appending. The launcher reads the last lines if the rank fails.
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,12 @@
 
 namespace am::launch {
 
-// Owns the descriptor of the log file. Remembers the offset at which this run's output begins,
-// since a resumed run appends to an existing log.
+// Owns the descriptor of the log file. Stores the offset at which the output of this attempt of the
+// job begins, because restarts and resumed jobs append to an existing log.
 class RankLog {
  public:
-  // Opens the log and writes `heading`, which tail() never returns. Throws Error(kIo).
+  // Opens the log or creates it, and appends `heading`, which tail() never returns. Throws
+  // Error(kIo) if the file cannot be opened.
   explicit RankLog(const std::filesystem::path& path, std::string_view heading = {});
   RankLog(RankLog&& other) noexcept;
   RankLog& operator=(RankLog&&) = delete;
@@ -25,7 +26,7 @@ class RankLog {
   const std::filesystem::path& path() const { return path_; }
   // Appends the bytes. Errors are ignored, because a full disk must not end the training.
   void append(std::string_view bytes) const;
-  // Returns the last lines of this run's output: at most `lines` lines and 64 KiB.
+  // Returns the last lines that were appended after the heading: at most `lines` lines and 64 KiB.
   std::vector<std::string> tail(int lines) const;
 
  private:

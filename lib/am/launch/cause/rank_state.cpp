@@ -64,7 +64,8 @@ std::chrono::milliseconds state_interval(std::chrono::milliseconds timeout, int6
                     milliseconds(std::max<int64_t>(2000, world_size)));
 }
 
-// torch.distributed uses this prefix in torchrun's store, so that each attempt has its own keys.
+// torch.distributed adds this prefix to its keys in torchrun's store. Each attempt therefore uses
+// its own keys.
 std::string attempt_prefix(int64_t restart_count) { return cat("/worker/attempt_", restart_count); }
 
 std::string state_key(int64_t rank) { return cat("watch/", rank); }

@@ -1,5 +1,5 @@
-// Checks for jobs on GPUs. All checks are skipped if the plan computes on the host, and those that
-// concern NCCL if the plan's collectives use gloo.
+// Checks for jobs on GPUs. All checks are skipped if the plan computes on the host. The checks for
+// NCCL are also skipped if the plan's collectives use gloo.
 #include <algorithm>
 
 #include "am/base/text.h"
@@ -11,8 +11,8 @@
 namespace am::launch {
 namespace {
 
-// Memory of a rank that predictions omit: the CUDA context, NCCL's buffers, the allocator's
-// rounding.
+// GPU memory of a rank that predictions omit: the CUDA context, NCCL's buffers, and bytes that
+// PyTorch's allocator adds by rounding.
 constexpr int64_t kOverheadBytes = 1536LL << 20;
 
 const char* const kNoGpu = "the plan runs on the CPU";
@@ -21,7 +21,7 @@ const char* const kNoNccl = "the plan's collectives use gloo, through host memor
 
 bool on_gpus(const JobNeeds& needs) { return !config::computes_on_host(needs.backend); }
 bool over_nccl(const JobNeeds& needs) { return !config::runs_without_nccl(needs.backend); }
-// Returns the reason for skipping a check of NCCL.
+// Returns the reason why checks for NCCL are skipped.
 const char* no_nccl(const JobNeeds& needs) { return on_gpus(needs) ? kNoNccl : kNoGpu; }
 
 bool is_number(const std::string& text) {
@@ -106,8 +106,9 @@ Check check_gpus(const JobNeeds& needs, const Machine& machine) {
   return ok(sharing == 1 ? text : cat(text, ", ", sharing, " ranks per GPU"));
 }
 
-// Checks that NVIDIA's multi-process service is available if ranks share a GPU. Skipped without
-// NCCL: ranks then wait for each other on the host, not in kernels that occupy the GPU.
+// Checks that NVIDIA's multi-process service (MPS) is available if ranks share a GPU. Skipped
+// without NCCL, because ranks then wait for each other on the host, not in kernels that occupy the
+// GPU.
 Check check_sharing(const JobNeeds& needs, const Machine& machine) {
   if (!over_nccl(needs)) return skipped(no_nccl(needs));
   if (needs.ranks_per_gpu == 1 || ranks_a_gpu(needs, visible_gpus(machine)) == 1) {

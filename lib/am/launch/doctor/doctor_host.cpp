@@ -36,8 +36,8 @@ Check check_disk(const JobNeeds& needs, const Machine& machine) {
   if (needs.checkpoint_bytes > machine.disk->available) {
     return error(text, "choose a larger disk with --run-dir or checkpoint.dir");
   }
-  // An old checkpoint is removed only once the next one is complete, so the disk must have space
-  // for one checkpoint more than are kept.
+  // An old checkpoint is removed only after the next checkpoint is complete. While the next one is
+  // written, the disk holds one checkpoint more than are kept.
   if (all + needs.checkpoint_bytes > machine.disk->available) {
     return warning(
         text, "keep fewer checkpoints (checkpoint.keep) or save less often (checkpoint.every)");
@@ -45,8 +45,8 @@ Check check_disk(const JobNeeds& needs, const Machine& machine) {
   return ok(text);
 }
 
-// Checks the limit of open files for the launcher, which on node 0 also serves the store, and for a
-// rank.
+// Checks whether the limit of open files suffices for this machine's launcher and for each rank. On
+// node 0, the launcher also needs files for the clients of the store.
 Check check_open_files(const JobNeeds& needs, const Machine& machine) {
   if (!machine.limits.open_files) return ok("unlimited");
   LauncherFiles launcher = {.ranks_here = needs.ranks_here};
@@ -70,8 +70,8 @@ Check check_open_files(const JobNeeds& needs, const Machine& machine) {
   return ok(text);
 }
 
-// Checks the limit of processes, which counts threads. Each rank has its intra-op threads twice
-// (for forward and backward) and about 16 others, such as c10d's.
+// Checks the limit of processes, for which the kernel counts each thread. A rank has two sets of
+// intra-op threads (for forward and for backward) and about 16 other threads, such as c10d's.
 Check check_processes(const JobNeeds& needs, const Machine& machine) {
   if (!machine.limits.processes) return ok("unlimited");
   const int64_t threads = 16 + 2 * std::max<int64_t>(1, machine.cores / needs.ranks_here);

@@ -1,5 +1,6 @@
-// Checks of the job itself: whether the launcher's number of ranks matches the plan, whether the
-// rendezvous address and port are usable, and which libtorch is loaded.
+// Checks of the job: whether the number of ranks matches the plan, whether variables of another
+// launcher are set, whether the rendezvous address and port are usable, and which libtorch is
+// loaded.
 #include <cstdio>
 
 #include "am/base/text.h"
@@ -20,8 +21,9 @@ Check check_world(const JobNeeds& needs, const Machine& /*machine*/) {
                 count_text(needs.num_nodes, "node")));
 }
 
-// Checks for variables of another launcher that are still set. With them, am-run would act as a
-// rank of that launcher's job.
+// Checks for environment variables of another launcher. If they describe a rank, am-run runs as
+// this rank and starts no other ranks. am-run ignores LOCAL_RANK, MASTER_ADDR and similar variables
+// without RANK and WORLD_SIZE.
 Check check_variables(const JobNeeds& needs, const Machine& machine) {
   if (needs.placement_problem) {
     return error(needs.placement_problem->message, needs.placement_problem->help);

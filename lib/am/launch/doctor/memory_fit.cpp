@@ -37,24 +37,24 @@ std::optional<int64_t> number_of(const fs::path& path, std::string_view name) {
   return std::nullopt;
 }
 
-// Names of files and keys with which version 1 or 2 of control groups limits memory.
+// Names of the files and keys for memory in one version of control groups, 1 or 2.
 struct GroupFiles {
-  // Name of the memory controller in the group's line of /proc/self/cgroup; "" for version 2.
+  // Controller's name in the group's line of /proc/self/cgroup: "memory"; "" for version 2.
   std::string_view controller;
   const char* mount;
   const char* limit;
   const char* used;
-  const char* droppable;  // key in memory.stat of file caches that the kernel can drop
+  const char* droppable;  // key in memory.stat with the bytes of file caches that can be dropped
 };
 constexpr GroupFiles kVersions[] = {
     {"", "sys/fs/cgroup", "memory.max", "memory.current", "inactive_file"},
     {"memory", "sys/fs/cgroup/memory", "memory.limit_in_bytes", "memory.usage_in_bytes",
      "total_inactive_file"}};
 
-// Returns the path of this process's control group below the mount. /proc/self/cgroup contains this
-// path in a line such as "0::/a/b" (version 2) or "5:cpu,memory:/a" (version 1). In a container,
-// the line may contain the path on the host, which does not exist in the container; the mount
-// itself is then the group.
+// Returns the path of this process's control group, relative to the mount. /proc/self/cgroup
+// contains the path in a line such as "0::/a/b" (version 2) or "5:cpu,memory:/a" (version 1). In a
+// container, the line may contain a path of the host that does not exist in the container. The
+// files of the group are then in the mount's top folder.
 fs::path group_of(const fs::path& root, const GroupFiles& files) {
   std::ifstream file(root / "proc/self/cgroup");
   for (std::string line; std::getline(file, line);) {
@@ -70,7 +70,8 @@ fs::path group_of(const fs::path& root, const GroupFiles& files) {
   return {};
 }
 
-// Applies the limit of a group, unless it is above `machine`, the machine's memory.
+// Reduces `memory` to the limit of a group. Ignores a limit that is not below `machine`, the
+// machine's memory in bytes.
 void narrow(const fs::path& group, const GroupFiles& files, int64_t machine, MemoryInfo& memory) {
   const auto most = number_in(group / files.limit);
   if (!most || *most >= machine) return;
@@ -89,7 +90,7 @@ MemoryInfo memory_of_machine(const fs::path& root) {
   const int64_t machine = memory.total;
   for (const GroupFiles& files : kVersions) {
     const fs::path mount = root / files.mount;
-    // The limits of all parent groups apply too, so each of them is read.
+    // The limits of all parent groups apply too.
     fs::path group = group_of(root, files);
     for (; !group.empty(); group = group.parent_path())
       narrow(mount / group, files, machine, memory);

@@ -1,5 +1,5 @@
-// Checks whether an allocation fits this machine's memory before it is made: once memory runs out,
-// the kernel's out-of-memory killer may end any process.
+// Checks before a large allocation whether it fits into this machine's memory. Once memory runs
+// out, the kernel's out-of-memory killer may end any process.
 //
 //   if (const auto shortage = memory_shortage(wanted, memory_of_machine())) refuse(*shortage);
 #pragma once
@@ -11,18 +11,18 @@
 
 namespace am::launch {
 
-// Size of a memory or file system and the free part of it, in bytes.
+// Size of a memory or of a file system, and the available part, in bytes.
 struct MemoryInfo {
   int64_t total = 0;
   int64_t available = 0;
 };
 
-// Resident memory of a rank before it has a model: libtorch and the connections.
+// Resident memory of a rank without its model, in bytes: libtorch and the connections.
 inline constexpr int64_t kRankBytes = int64_t{200} << 20;
 
-// Returns the memory of the machine, or of the most restrictive control group of this process. File
-// caches that the kernel can drop count as available. `root` is the folder that contains proc/ and
-// sys/.
+// Returns the memory of the machine, reduced to the limits of this process's control groups. File
+// caches that the kernel can drop count as available. The fields are 0 if the memory is unknown.
+// `root` is the folder that contains proc/ and sys/.
 MemoryInfo memory_of_machine(const std::filesystem::path& root = "/");
 
 // Returns a description of the shortage, for example "takes 29.9 GiB of memory, but only 11.2 GiB

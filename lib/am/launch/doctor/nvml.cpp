@@ -7,8 +7,8 @@
 
 #include "am/base/text.h"
 
-// Declares the part of NVML's C interface that is used here, as in NVML's reference manual:
-// functions return 0 on success, devices are opaque pointers.
+// This file declares the types of NVML's C interface that it uses, from NVML's reference manual.
+// NVML's functions return 0 on success. A device is an opaque pointer.
 
 namespace am::launch {
 namespace {
@@ -36,8 +36,8 @@ class Nvml {
 
   const std::string& problem() const { return problem_; }
 
-  // Calls a function of NVML and returns whether it succeeded. The first failure sets problem(),
-  // and later calls do nothing.
+  // Calls the NVML function `name` and returns whether the call succeeded. The first failed call
+  // sets problem(). After a failed call, further calls do nothing and return false.
   template <typename... Args>
   bool call(const char* name, Args... args) {
     if (!problem_.empty()) return false;

@@ -1,5 +1,4 @@
-// Lists this machine's NVIDIA GPUs through the driver's NVML library, without loading or starting
-// CUDA.
+// Lists this machine's NVIDIA GPUs through the driver's NVML library, without initializing CUDA.
 //
 //   const GpuReport gpus = ask_nvml("libnvidia-ml.so.1");
 //   if (!gpus.problem.empty()) ...     // for example, there is no driver
@@ -19,12 +18,14 @@ struct Gpu {
 };
 
 struct GpuReport {
-  std::string problem;  // why the GPUs are unknown; empty on success
+  // Message of the first failure, after which no further facts are queried; empty on success.
+  std::string problem;
   std::string driver_version;
   std::vector<Gpu> gpus;  // in the order of the driver's indices
 };
 
-// Queries the GPUs: loads the library, calls it and unloads it. Never throws.
+// Loads the NVML library `library`, queries all GPUs and unloads the library. Reports failures in
+// GpuReport::problem; never throws.
 GpuReport ask_nvml(const std::string& library);
 
 }  // namespace am::launch

@@ -1,4 +1,4 @@
-// Decides how many CPU threads a rank uses.
+// Computes how many CPU threads a rank uses.
 #pragma once
 
 #include <cstdint>
@@ -11,14 +11,14 @@ namespace am::launch {
 // Returns the number of cores in this process's affinity mask; at least 1.
 int64_t usable_cores();
 
-// Returns the OMP_NUM_THREADS that am-run sets for each rank of a machine: max(1, cores / ranks).
-// torchrun instead sets 1 if the machine has several ranks.
+// Returns the OMP_NUM_THREADS that am-run sets for each rank of a machine: cores /
+// local_world_size, but at least 1. torchrun instead sets 1 if the machine has several ranks.
 int64_t threads_per_rank(int64_t cores, int64_t local_world_size);
 
-// Returns the number of threads that a rank should set by itself; nothing if OMP_NUM_THREADS is
-// set, as torchrun and am-run do. srun and mpirun do not set OMP_NUM_THREADS; every rank would use
-// all cores if it did not limit its threads itself. Slurm's --cpus-per-task takes precedence over
-// the affinity mask.
+// Returns the number of threads to which a rank must limit itself; nothing if OMP_NUM_THREADS is
+// set, as torchrun and am-run do. srun and mpirun do not set OMP_NUM_THREADS, and without a limit
+// every rank would use all cores. The number is Slurm's --cpus-per-task if srun started the rank
+// with this option, and otherwise threads_per_rank().
 std::optional<int64_t> own_threads(const RankEnvironment& here, const EnvironmentLookup& lookup,
                                    int64_t cores);
 

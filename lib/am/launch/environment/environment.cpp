@@ -13,8 +13,9 @@
 namespace am::launch {
 namespace {
 
-// Reads MASTER_ADDR and MASTER_PORT, which the user or the launcher may have set. `port` is used if
-// MASTER_PORT is not set: a port derived from the launcher's job, or 0 for none.
+// Reads MASTER_ADDR and MASTER_PORT, which the user or the launcher may have set. `port` replaces a
+// missing MASTER_PORT. Callers derive `port` from the id of the launcher's job, or pass 0 if they
+// know no id that is equal on all ranks.
 void read_master(const Variables& variables, RankEnvironment& here, int port) {
   here.master_addr = without_brackets(variables.text("MASTER_ADDR").value_or(here.master_addr));
   if (here.master_addr.empty()) {
@@ -40,7 +41,7 @@ void read_master(const Variables& variables, RankEnvironment& here, int port) {
 
 void check_ranks(const Variables& variables, const RankEnvironment& here, const std::string& rank,
                  const std::string& world, const std::string& local_rank) {
-  if (!variables.ok()) return;  // avoids errors that only follow from earlier ones
+  if (!variables.ok()) return;  // avoids errors that only follow from earlier errors
   if (here.rank >= here.world_size) {
     variables.error(cat(rank, "=", here.rank, " must be below ", world, "=", here.world_size), "");
   }
@@ -73,13 +74,14 @@ struct LocalNames {
   const char* size;
 };
 
-// One pair for each launcher, in this order: MPICH's Hydra and Intel MPI; Cray's PMI; HPE's PALS.
+// The names that these launchers use, in this order: MPICH's Hydra and Intel MPI; Cray's PMI; HPE's
+// PALS.
 constexpr std::array<LocalNames, 3> kPmiLocal = {{{"MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
                                                   {"PMI_LOCAL_RANK", "PMI_LOCAL_SIZE"},
                                                   {"PALS_LOCAL_RANKID", "PALS_LOCAL_SIZE"}}};
 
-// Step ids from this number on are special: they belong to steps that srun did not start, such as
-// the batch script, an interactive shell, and the extern step (0xfffffffa and above).
+// Slurm reserves step ids from this number on for steps that are not started by srun: the batch
+// script, an interactive shell and the extern step, whose ids are 0xfffffffa and above.
 constexpr int64_t kFirstSpecialStep = 0xfffffff0;
 
 bool is_slurm_task(const Variables& variables) {
@@ -90,8 +92,8 @@ bool is_slurm_task(const Variables& variables) {
   const std::string step = *variables.text("SLURM_STEP_ID");
   const bool special =
       step.size() >= 10 && std::strtoll(step.c_str(), nullptr, 10) >= kFirstSpecialStep;
-  // SLURM_PTY_PORT marks an interactive shell of srun --pty, which is a task of a step but not a
-  // rank.
+  // SLURM_PTY_PORT is set in the interactive shell of srun --pty. This shell is a task of a step,
+  // but not a rank.
   return !special && !variables.has("SLURM_PTY_PORT");
 }
 
@@ -126,9 +128,9 @@ void read_slurm_nodes(const Variables& variables, RankEnvironment& here) {
   }
 }
 
-// Returns this machine's number of ranks from the variables that MPI set for this rank. Called if
-// LOCAL_RANK is set but LOCAL_WORLD_SIZE and LOCAL_SIZE are not. Reports an error if no variable
-// contains the number.
+// Returns this machine's number of ranks from variables that MPI's launcher has set for this rank.
+// Called if LOCAL_RANK is set but LOCAL_WORLD_SIZE and LOCAL_SIZE are not. Reports an error if no
+// variable contains the number.
 int64_t local_size_beside(const Variables& variables, const RankEnvironment& here) {
   const auto is_rank = [&](const char* name) {
     return variables.text(name) == variables.text("RANK");
@@ -145,9 +147,11 @@ int64_t local_size_beside(const Variables& variables, const RankEnvironment& her
   return here.world_size;
 }
 
-// Reads this machine's number of ranks, its node rank and the number of nodes, from torchrun's
-// variables or, if these are missing (container hooks, DeepSpeed's launcher), from variables of
-// Slurm or MPI.
+// Reads this machine's number of ranks, its node rank and the number of nodes from torchrun's
+// variables. Container hooks and DeepSpeed's launcher leave some of them unset. The number of ranks
+// is then read from LOCAL_SIZE, Slurm or MPI. If Slurm's variables contain the number of ranks, the
+// node numbers are also read from Slurm's variables. Otherwise missing node numbers are computed
+// from the rank and the number of ranks.
 void read_torchrun_node(const Variables& variables, RankEnvironment& here) {
   const bool is_slurms =
       is_slurm_task(variables) && variables.text("SLURM_PROCID") == variables.text("RANK");
@@ -166,8 +170,8 @@ void read_torchrun_node(const Variables& variables, RankEnvironment& here) {
                        .value_or(ceil_div(here.world_size, here.local_world_size));
 }
 
-// Reads torchrun's variables. Other launchers set them too, some without node numbers or local
-// ranks.
+// Reads torchrun's variables. Other launchers also set them, sometimes without node numbers or
+// local ranks.
 RankEnvironment read_torchrun(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "torchrun";
@@ -188,8 +192,8 @@ RankEnvironment read_torchrun(const Variables& variables) {
   return here;
 }
 
-// Returns a port that all ranks of one job compute identically. The port is from 10000 to 29999,
-// below Linux's default range of ephemeral ports (32768 to 60999).
+// Returns a port from 10000 to 29999, which is equal on all ranks because it depends only on `job`.
+// The range is below Linux's default range of ephemeral ports (32768 to 60999).
 int derived_port(uint64_t job) { return static_cast<int>(10000 + job % 20000); }
 
 RankEnvironment read_open_mpi(const Variables& variables) {
@@ -203,8 +207,8 @@ RankEnvironment read_open_mpi(const Variables& variables) {
   here.node_rank = here.rank / here.local_world_size;
   here.num_nodes = ceil_div(here.world_size, here.local_world_size);
   if (here.num_nodes > 1) here.master_addr.clear();
-  // The job's name, which is equal in all its ranks: PMIX_NAMESPACE in Open MPI 5,
-  // OMPI_MCA_ess_base_jobid in Open MPI 4.
+  // The job's id, which is equal on all ranks. Open MPI 5 stores it in PMIX_NAMESPACE, Open MPI 4
+  // in OMPI_MCA_ess_base_jobid.
   auto job = variables.text("PMIX_NAMESPACE");
   if (!job) job = variables.text("OMPI_MCA_ess_base_jobid");
   read_master(variables, here, job && here.num_nodes == 1 ? derived_port(hash_name(*job)) : 0);
@@ -212,9 +216,10 @@ RankEnvironment read_open_mpi(const Variables& variables) {
   return here;
 }
 
-// Reads the local rank, and the number of ranks on this machine, from the variables of kPmiLocal
-// that are set. If none is set, all ranks of the job are assumed to be on this machine. `rank_name`
-// receives the name of the variable that contains the local rank.
+// Reads the local rank and the number of ranks on this machine from the variables of kPmiLocal. If
+// no variable contains the number of ranks, assumes that all ranks of the job are on this machine.
+// Sets `rank_name` to the name of the variable for the local rank, if a variable of kPmiLocal is
+// set.
 void read_pmi_local(const Variables& variables, RankEnvironment& here, std::string& rank_name) {
   std::optional<int64_t> rank;
   std::optional<int64_t> size;
@@ -241,7 +246,7 @@ void read_pmi_local(const Variables& variables, RankEnvironment& here, std::stri
 }
 
 // Reads Flux's variables. They contain the number of machines, but not this machine's number of
-// ranks, so each machine is assumed to have equally many consecutive ranks.
+// ranks. Assumes that Flux starts equally many consecutive ranks on every machine.
 RankEnvironment read_flux(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "flux";
@@ -276,7 +281,8 @@ RankEnvironment read_pmi(const Variables& variables) {
 RankEnvironment read_slurm(const Variables& variables) {
   RankEnvironment here;
   here.launcher = "slurm";
-  // Prefers the step's number of tasks, because the job's SLURM_NTASKS may be larger.
+  // Prefers the step's number of tasks, because SLURM_NTASKS may be the number of tasks of the
+  // whole job.
   const std::string size =
       variables.has("SLURM_STEP_NUM_TASKS") ? "SLURM_STEP_NUM_TASKS" : "SLURM_NTASKS";
   here.world_size = variables.number(size, 1).value_or(1);
@@ -306,8 +312,8 @@ RankEnvironment read_slurm(const Variables& variables) {
   return here;
 }
 
-// Returns whether PMI's variables were set by srun, which can serve PMI to its tasks: Slurm's own
-// variables then agree with PMI's and are more complete.
+// Returns whether srun has set PMI's variables, as it does if it serves PMI to its tasks. Slurm's
+// own variables then contain equal values and are more complete.
 bool pmi_is_slurms(const Variables& variables) {
   return is_slurm_task(variables) && variables.text("PMI_RANK") == variables.text("SLURM_PROCID") &&
          (variables.text("PMI_SIZE") == variables.text("SLURM_NTASKS") ||

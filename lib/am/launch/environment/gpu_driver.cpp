@@ -10,7 +10,8 @@ namespace am::launch {
 
 namespace {
 
-// Part of the driver's C interface; CUresult is an int, and 0 means success.
+// The used part of the driver's C interface. Its functions return a CUresult, an int that is 0 on
+// success.
 constexpr int kNoDevice = 100;  // CUDA_ERROR_NO_DEVICE
 using Init = int (*)(unsigned int flags);
 using DeviceGetCount = int (*)(int* count);

@@ -1,5 +1,5 @@
-// Queries NVIDIA's driver for the GPUs that this process may use, without libtorch's CUDA
-// libraries: cheap enough for a launcher, and usable when those libraries are missing.
+// Asks NVIDIA's driver for the GPUs that this process may use. Does not load libtorch's CUDA
+// libraries, so a query is fast and works if these libraries are missing.
 #pragma once
 
 #include <optional>
@@ -7,7 +7,7 @@
 
 namespace am::launch {
 
-// Help text of the error message for a machine without a GPU.
+// Help text of error messages for a machine without a usable GPU.
 inline constexpr const char* kUseGloo = "use backend = \"gloo\"";
 
 struct VisibleGpus {
@@ -16,17 +16,19 @@ struct VisibleGpus {
   std::string problem;
 };
 
-// Why no GPU of this machine can be used (there is none, or NCCL cannot run on it), and a remedy.
+// Why this process cannot use GPUs, and a remedy. For example, the driver shows no GPU, or
+// automesh's CUDA plugin (runtime/engine_plugin.h) cannot be loaded.
 struct CudaProblem {
   std::string what;  // for example "this machine has no NVIDIA driver (libcuda.so.1)"
   std::string help;
 };
 
-// Queries the driver once per process, under the CUDA_VISIBLE_DEVICES of the first call; later
-// calls return the same result. Never throws.
+// Returns the number of GPUs that the driver shows to this process. Only the first call asks the
+// driver, under the CUDA_VISIBLE_DEVICES of that time; later calls return the result of the first.
+// Never throws.
 const VisibleGpus& visible_gpus();
-// Returns why no GPU can be used; nothing if there is a GPU. A GPU alone does not mean that NCCL
-// can run on it.
+// Returns why the driver shows no GPU; nothing if it shows a GPU. NCCL may still be unable to run
+// on that GPU.
 std::optional<CudaProblem> why_no_gpu();
 
 }  // namespace am::launch

@@ -1,4 +1,4 @@
-// NCCL's version as reported by the library, and the number of ranks that may share a GPU.
+// The version that NCCL's library reports, and the number of ranks that may share a GPU.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +9,17 @@
 
 namespace am::launch {
 
-// Formats the number returned by ncclGetVersion: 22809 -> "2.28.9". Up to 2.8 the minor version has
-// one digit (2804 is 2.8.4), since 2.9 two digits (20906 is 2.9.6).
+// Formats the number that ncclGetVersion returns, for example 22809 as "2.28.9". Up to NCCL 2.8 the
+// minor version is one digit of the number (2804 is 2.8.4), since NCCL 2.9 two (20906 is 2.9.6).
 std::string nccl_version_name(int version);
 
-// Returns the version number of the NCCL that this process has loaded with global visibility or
-// preloaded (LD_PRELOAD). Returns nothing if there is none or it does not report a version.
+// Returns the version number of the NCCL library that this process has linked, preloaded
+// (LD_PRELOAD), or loaded with RTLD_GLOBAL. Returns nothing if no NCCL library is loaded or it
+// reports no version.
 std::optional<int> loaded_nccl_version();
 
-// First version of NCCL that supports several ranks on one GPU, which NCCL_MULTI_RANK_GPU_ENABLE=1
-// requests.
+// First version of NCCL that allows several ranks on one GPU, if NCCL_MULTI_RANK_GPU_ENABLE=1 is
+// set.
 inline constexpr int kFirstNcclWithSharedGpus = 23000;
 
 inline constexpr const char* kRanksPerGpuVariable = "AM_RANKS_PER_GPU";

@@ -7,8 +7,9 @@
 namespace am::launch {
 namespace {
 
-// Reads PET_NNODES. torchrun also allows a range there, MIN:MAX for an elastic job; this function
-// accepts a range only if MIN equals MAX.
+// Returns the number of machines from PET_NNODES; 1 if it is not set. torchrun allows a range
+// MIN:MAX there, for an elastic job. This function accepts a range only if MIN equals MAX, and
+// reports an error otherwise.
 int64_t pet_nodes(const Variables& variables) {
   const std::string name = "PET_NNODES";
   if (!variables.has(name)) return 1;
@@ -28,8 +29,8 @@ int64_t pet_nodes(const Variables& variables) {
   return 1;
 }
 
-// Returns the number of ranks on each machine; 0 for torchrun's "auto", "gpu" and "cpu", for which
-// the plan's number is used.
+// Returns the number of ranks on each machine from PET_NPROC_PER_NODE. Returns 0 for torchrun's
+// values "auto", "gpu" and "cpu"; the caller then uses the plan's number.
 int64_t pet_ranks_per_node(const Variables& variables) {
   const std::string text = variables.text("PET_NPROC_PER_NODE").value_or("1");
   if (text == "auto" || text == "gpu" || text == "cpu") return 0;
@@ -59,7 +60,8 @@ std::string pet_address(const Variables& variables) {
 std::optional<NodeEnvironment> detect_node(const EnvironmentLookup& lookup, Diagnostics& found) {
   Diagnostics own;
   const Variables variables(lookup, own);
-  // A process with LOCAL_RANK is a rank already: torchrun and am-run pass PET_* on to their ranks.
+  // A process with LOCAL_RANK is a rank already. The variables PET_* do not show this, because
+  // torchrun and am-run pass them on to their ranks.
   if (variables.has("LOCAL_RANK")) return std::nullopt;
   const bool several_ranks = variables.text("PET_NPROC_PER_NODE").value_or("1") != "1";
   const bool is_rank = variables.has("RANK") && variables.has("WORLD_SIZE");

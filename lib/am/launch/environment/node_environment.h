@@ -1,5 +1,6 @@
-// Finds which machine of a job this is, from the variables that Kubeflow's trainer or a PyTorchJob
-// with several processes per pod sets. Both start one process per machine, which starts the ranks.
+// Determines this machine's position in a job from the variables that Kubernetes jobs set: those of
+// Kubeflow's trainer, or a PyTorchJob with several processes per pod. Such jobs start one process
+// per machine (pod), and this process starts the ranks.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@
 
 namespace am::launch {
 
-// This machine's position in a job, read from variables that are named after torchrun's options
-// (PET_*). am-run starts the machine's ranks.
+// This machine's position in a job. The variables have the names of torchrun's options with the
+// prefix PET_. am-run starts the machine's ranks.
 struct NodeEnvironment {
   int64_t num_nodes = 1;
   int64_t node_rank = 0;
@@ -21,11 +22,12 @@ struct NodeEnvironment {
 };
 
 // Reads PET_NNODES, PET_NPROC_PER_NODE, PET_NODE_RANK, and the address in PET_RDZV_ENDPOINT or in
-// PET_MASTER_ADDR and PET_MASTER_PORT. If PET's variables are missing, the address is read from
-// MASTER_ADDR and MASTER_PORT, and the node rank from a PyTorchJob's RANK; the number of nodes is
-// computed from its WORLD_SIZE (the number of all ranks). Returns nothing, without an error, if the
-// variables describe no machine or the process is already a rank (LOCAL_RANK). Reports errors as
-// detect_environment does.
+// PET_MASTER_ADDR and PET_MASTER_PORT. Other variables replace missing ones: MASTER_ADDR and
+// MASTER_PORT the address, a PyTorchJob's RANK the node rank. Without PET_NNODES, the number of
+// nodes is a PyTorchJob's WORLD_SIZE (the number of all ranks) divided by PET_NPROC_PER_NODE.
+//
+// Returns nothing, without an error, if the variables describe no machine or the process is already
+// a rank (LOCAL_RANK is set). Reports errors in `found`, as detect_environment() does.
 std::optional<NodeEnvironment> detect_node(const EnvironmentLookup& lookup, Diagnostics& found);
 
 }  // namespace am::launch

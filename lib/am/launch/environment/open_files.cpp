@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t kUnlimited = std::numeric_limits<int64_t>::max();
 
-// The soft limit before this process raised it; 0 if it was not raised.
+// The soft limit before raise_open_files() first raised it; 0 if it was never raised.
 std::atomic<rlim_t> g_first_soft = 0;
 
 int64_t number(rlim_t limit) {

@@ -31,8 +31,8 @@ int free_port() {
   return ntohs(address.sin_port);
 }
 
-// Binds with SO_REUSEADDR, as a server does, so that a port counts as free if only lingering
-// connections of a previous server use it.
+// Binds with SO_REUSEADDR, as servers do. A port with nothing but closed connections of a previous
+// server (state TIME_WAIT) then counts as free.
 std::string port_problem(int port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
   if (fd < 0) return std::strerror(errno);

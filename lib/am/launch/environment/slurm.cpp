@@ -8,7 +8,7 @@
 namespace am::launch {
 namespace {
 
-// Maximum number of nodes in a valid list; more than the largest clusters have.
+// Largest number of nodes in a valid list. The largest clusters have fewer nodes.
 constexpr int64_t kMostNodes = 1 << 20;
 
 std::optional<int64_t> positive(std::string_view text) {

@@ -1,4 +1,4 @@
-// Reads a launcher's variables as numbers, with a diagnostic for each invalid one.
+// Reads a launcher's environment variables, and reports an error for each invalid value.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace am::launch {
 
 class Variables {
  public:
-  // Upper limit of a number: far above any id or size of a job, and so low that sums and rounding
-  // up do not overflow int64.
+  // Largest legal number. No id or size of a job is larger, and sums of legal numbers do not
+  // overflow int64.
   static constexpr int64_t kMost = int64_t{1} << 40;
 
   Variables(const EnvironmentLookup& lookup, Diagnostics& found) : lookup_(lookup), found_(found) {}
@@ -30,8 +30,8 @@ class Variables {
     return value;
   }
 
-  // Returns a variable's value; nothing if it is unset. Reports an error and returns nothing if the
-  // value is not an integer from `least` to kMost.
+  // Returns a variable's value; nothing if the variable is unset. Reports an error and returns
+  // nothing if the value is not an integer from `least` to kMost.
   std::optional<int64_t> number(const std::string& name, int64_t least) const {
     const std::optional<std::string> value = text(name);
     if (!value) return std::nullopt;
@@ -47,8 +47,8 @@ class Variables {
     return result;
   }
 
-  // Reads a variable that must be set if the variable `because` is set. If it is missing or
-  // invalid, reports an error and returns `least`.
+  // Returns the value of the variable `name`, which must be set because the variable `because` is
+  // set. If `name` is missing or invalid, reports an error and returns `least`.
   int64_t required(const std::string& name, int64_t least, const std::string& because) const {
     if (!has(name)) {
       error(cat(because, " is set, but ", name, " is not"),
@@ -70,8 +70,8 @@ class Variables {
   Diagnostics& found_;
 };
 
-// Removes the brackets of an IPv6 address, for example "[fd00::1]" -> "fd00::1". Brackets are
-// needed only before a port.
+// Returns an address without the brackets of an IPv6 address, for example "fd00::1" for
+// "[fd00::1]". Brackets are needed only if a port follows.
 inline std::string without_brackets(const std::string& host) {
   const bool brackets = host.size() > 2 && host.front() == '[' && host.back() == ']';
   return brackets ? host.substr(1, host.size() - 2) : host;

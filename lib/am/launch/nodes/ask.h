@@ -1,4 +1,4 @@
-// Polls until another process has answered.
+// Polls until another process has answered or a time limit has passed.
 #pragma once
 
 #include <chrono>
@@ -6,8 +6,8 @@
 
 namespace am::launch {
 
-// Calls `question` 20 times a second until it returns a true value or `limit` has passed. Returns
-// the last result.
+// Calls `question` every 50 ms until the result is true or `limit` has passed. Returns the last
+// result.
 template <typename Question>
 auto ask(Question question, std::chrono::milliseconds limit) {
   const auto deadline = std::chrono::steady_clock::now() + limit;

@@ -15,6 +15,7 @@
 namespace am::launch {
 namespace {
 
+// Time in which the destructor lets the thread complete pending requests.
 constexpr auto kFarewell = std::chrono::seconds(2);
 
 }  // namespace
@@ -26,36 +27,37 @@ struct BackgroundStore::Shared {
   };
 
   std::shared_ptr<KeyValueStore> store;
-  Clock::duration ask_again = {};  // minimum time between two requests of a key without a value
+  Clock::duration ask_again = {};  // minimum time between two requests of a key that has no value
   std::mutex mutex;                // guards the following members
   std::condition_variable changed;
   std::deque<Request> requests;
-  std::set<std::string> asked;  // keys of pending gets, each queued once
-  // Time of the last request of each key without a value.
+  // Keys whose values are being requested. A key in this set is not queued again.
+  std::set<std::string> asked;
+  // Time of the last request for each key whose value has not arrived yet.
   std::map<std::string, Clock::time_point> asked_at;
-  // Values that have arrived and that get() has not returned yet.
+  // Values, by key, that have arrived and that get() has not returned yet.
   std::map<std::string, std::string> answers;
   std::string lost;      // why the store is lost; empty: it is not lost
-  int64_t calls = 0;     // number of calls of the store that have begun
-  bool calling = false;  // whether a call of the store is in progress
-  bool ending = false;
-  bool ended = false;
+  int64_t calls = 0;     // number of calls of `store` that have begun
+  bool calling = false;  // whether a call of `store` is in progress
+  bool ending = false;   // whether the BackgroundStore is being destroyed
+  bool ended = false;    // whether the thread has left its loop
 
   void serve(const std::string& heartbeat_key, Clock::duration beat_interval);
   void call(Request request, std::unique_lock<std::mutex>& lock);
 };
 
-// Runs the thread's loop, until the store is lost, or the BackgroundStore is destroyed and all
-// values are written.
+// Runs the thread's loop. The loop ends if the store is lost, or if the BackgroundStore is being
+// destroyed and no request is pending.
 void BackgroundStore::Shared::serve(const std::string& heartbeat_key,
                                     Clock::duration beat_interval) {
   int64_t heartbeat = 0;
   Clock::time_point next_beat = Clock::now();
   std::unique_lock lock(mutex);
   while (lost.empty()) {
-    // Heartbeats are combined with requests to send fewer messages: a heartbeat is sent up to half
-    // an interval early if requests are pending, and otherwise waits up to a quarter of an interval
-    // longer for a request.
+    // A heartbeat and the next request travel in one message if they follow each other at once. If
+    // requests are pending, a heartbeat is therefore sent up to half an interval early. Otherwise
+    // it waits for a request up to a quarter of an interval longer.
     const auto latest = next_beat + beat_interval / 4;
     changed.wait_until(lock, latest, [this] { return ending || !requests.empty(); });
     const auto due = requests.empty() ? latest : next_beat - beat_interval / 2;
@@ -154,11 +156,11 @@ std::optional<std::string> BackgroundStore::get(const std::string& key) {
   return std::nullopt;
 }
 
-// Throws if the store is lost or the call in progress takes too long. The caller must hold the
-// mutex.
+// Throws Error(kPeer) if the store is lost or the call in progress takes longer than patience_. The
+// caller must hold the mutex.
 void BackgroundStore::check() {
-  // The time for which this process was suspended must not count as the server's silence, so each
-  // check adds at most 1 s.
+  // While this process is suspended, it cannot see the server's answer. A check therefore adds at
+  // most 1 s to waited_, however long ago the last check was.
   constexpr Clock::duration kLongestStep = std::chrono::seconds(1);
   const auto now = Clock::now();
   const bool same_call = shared_->calling && shared_->calls == watched_call_;

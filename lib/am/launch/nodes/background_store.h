@@ -1,12 +1,13 @@
-// A store whose calls return immediately: a background thread does the waiting.
+// A store whose calls return immediately. A background thread calls the real store and waits for
+// its answers.
 //
 //   BackgroundStore store(remote_store, heartbeat_key("none", node_rank));
 //   store.set("a", "1");      // written soon, after all earlier calls
 //   store.get("b");           // the value if it has arrived; otherwise requests it
 //
-// The process that serves a store may be stopped or unreachable, and a call then waits
-// indefinitely. A launcher must still react to the user's signals, and notice after a while that
-// the store does not answer.
+// The process that serves the real store may be stopped or unreachable. A call of the real store
+// then waits indefinitely, but a launcher must still react to the user's signals and notice after a
+// while that the store does not answer.
 #pragma once
 
 #include <chrono>
@@ -24,21 +25,23 @@ class BackgroundStore : public KeyValueStore {
  public:
   using Clock = std::chrono::steady_clock;
 
-  // The thread also writes a rising number to `heartbeat_key` about every `beat_interval`, before
-  // any pending requests, to show that this process is alive while its other threads wait.
+  // Starts the thread. About every `beat_interval`, the thread also writes a rising number to
+  // `heartbeat_key`, before any pending requests. The number shows that this process is alive while
+  // its other threads wait. `patience`: see set().
   BackgroundStore(std::shared_ptr<KeyValueStore> store, std::string heartbeat_key,
                   Clock::duration patience = std::chrono::seconds(10),
                   Clock::duration beat_interval = std::chrono::milliseconds(500));
-  // Waits up to 2 s for pending values to be written. A call that does not return is abandoned,
-  // with its thread and its reference to the store.
+  // Waits up to 2 s until the thread has completed all pending requests. If a call of the real
+  // store does not return in this time, abandons the thread, which keeps its reference to the real
+  // store.
   ~BackgroundStore() override;
 
   // set() and get() throw Error(kPeer) if the store is lost. The store is lost permanently once a
-  // call fails or does not return within `patience`.
+  // call of the real store fails or does not return within `patience`.
   void set(const std::string& key, const std::string& value) override;
-  // Returns the value that has arrived for the key, once; the next call requests the key's value
-  // again. Returns nothing if the key has no value, or if no value has arrived yet. A key without a
-  // value is requested again after 1/5 of `beat_interval`.
+  // Returns the key's value if the value has arrived, and otherwise requests it and returns
+  // nothing. A value is returned only once: the next call requests the key's value again. If the
+  // key had no value, get() repeats the request at the earliest after 1/5 of `beat_interval`.
   std::optional<std::string> get(const std::string& key) override;
 
  private:
@@ -46,10 +49,10 @@ class BackgroundStore : public KeyValueStore {
 
   void check();
 
-  std::shared_ptr<Shared> shared_;  // state that the background thread shares
+  std::shared_ptr<Shared> shared_;  // state that this object and the thread share
   Clock::duration patience_;
-  // State of check(): the number of the call at the last check, the time of the last check, and the
-  // time for which the call has been in progress.
+  // State of check(): the number of the call in progress at the last check, the time of the last
+  // check, and the time for which this call has been in progress.
   int64_t watched_call_ = 0;
   Clock::time_point watched_at_ = Clock::now();
   Clock::duration waited_ = {};

@@ -10,7 +10,7 @@
 namespace am::launch {
 namespace {
 
-// Returns the other nodes whose launchers may still read the store.
+// Returns the nodes other than 0 whose launchers may still read the store.
 std::set<int64_t> present_nodes(const JobSpec& spec, const JobResult& last) {
   std::set<int64_t> nodes;
   for (int64_t node = 1; node < spec.num_nodes; ++node) nodes.insert(node);
@@ -35,14 +35,14 @@ void leave(const JobSpec& spec, const JobResult& last) {
       std::erase_if(present, [&](int64_t node) { return rendezvous.has_left(node); });
       return present.empty();
     };
-    // Waits again as long as nodes keep leaving, because the remaining ones may just be slow.
+    // Waits again as long as nodes keep leaving, because the remaining nodes may only be slow.
     for (int times = 0; times < kMostTimes && !present.empty(); ++times) {
       const size_t before = present.size();
       ask(all_left, kPatience);
       if (present.size() == before) break;
     }
   } catch (const Error&) {
-    // The store is lost, so no node can wait for this node.
+    // The store is lost, so no other node waits for this node.
   }
 }
 

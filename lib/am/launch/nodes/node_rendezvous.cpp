@@ -13,9 +13,9 @@ namespace {
 
 constexpr std::string_view kStep = "step ";
 
-// Throws the error for a value that no launcher has written. Any process that reaches the store can
-// write to it, so values are checked before they are used as a port, the name of a checkpoint or a
-// number of ranks.
+// Throws Error(kPeer) for a value that no launcher has written. Any process that reaches the store
+// can write to it. Values are therefore checked before they are used as a port, a checkpoint's step
+// or a number of ranks. `what` is the message and `text` its value.
 [[noreturn]] void unexpected(const std::string& what, const std::string& text) {
   throw Error(ErrorKind::kPeer, cat("the launchers' store: `", what, "` holds \"",
                                     text.substr(0, 80), "\", which no launcher has written"));
@@ -99,8 +99,8 @@ std::optional<int> NodeRendezvous::port() {
 }
 
 void NodeRendezvous::decide(const NextAttempt& next) {
-  // The decision as text: "stop", "start" (a restart without a checkpoint) or, for example, "step
-  // 200".
+  // Texts of a decision: "stop", "start" (a restart without a checkpoint), or "step 200" (a restart
+  // from the checkpoint of step 200).
   store_.set(key("next"), !next.restart ? "stop" : next.step ? cat(kStep, *next.step) : "start");
 }
 

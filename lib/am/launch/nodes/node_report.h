@@ -1,4 +1,4 @@
-// The report on how the ranks of one node ended, serialized for the launchers' store.
+// One launcher's report of how its node's ranks ended, serialized for the launchers' store.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,20 @@ namespace am::launch {
 
 struct NodeReport {
   std::vector<RankExit> ranks;
-  // Whether the user's signal ended the ranks; no node restarts its ranks then.
+  // Whether the user sent a signal to end the job. No node restarts its ranks then.
   bool ended_by_user = false;
-  // Why the launcher gave up without starting its ranks. RankError::rank is not used.
+  // Why the launcher gave up, for example before it started its ranks. RankError::rank is not used.
   std::optional<RankError> launcher_error;
 };
 
-// Returns the report as one JSON object. For each rank, the object contains the last lines of
+// Returns the report as one JSON object. RankExit::tail is cut to those last lines of a rank's
 // output that fit into 8 KiB.
 std::string to_text(const NodeReport& report);
 // Parses a report. Returns nothing for an invalid text.
 std::optional<NodeReport> node_report_from(std::string_view text);
 
-// Convert one rank's part of a report to JSON and back.
+// Convert one rank's part of a report to JSON and back. to_json() cuts RankExit::tail as to_text()
+// does.
 Json to_json(const RankExit& rank);
 RankExit rank_exit_from(const Json& json);  // throws Json::exception
 

@@ -11,11 +11,12 @@
 namespace am::launch {
 namespace {
 
-// Delay from requesting messages until their answers are read.
+// Time between requesting messages from the store and reading the answers.
 constexpr auto kGlanceAfter = std::chrono::milliseconds(25);
+// Longest time for which a node waits for the port that node 0 chooses.
 constexpr auto kPortWait = std::chrono::minutes(2);
-// Number of consecutive polls with an unchanged heartbeat after which a launcher may have ended;
-// node 0 then reads that launcher's report.
+// Number of consecutive polls with an unchanged heartbeat after which a launcher may have ended.
+// Node 0 then reads this launcher's report.
 constexpr int64_t kSuspicious = 4;
 
 }  // namespace
@@ -24,7 +25,8 @@ PeerNodes::PeerNodes(const JobSpec& spec)
     : spec_(spec),
       rendezvous_(*spec.store, spec.run_id, spec.restart_count, spec.node_rank, spec.num_nodes) {}
 
-// Calls `call` unless the store is lost. If the call throws, the store counts as lost from then on.
+// Calls `call` unless the store is lost. If `call` throws an Error, the store counts as lost from
+// then on.
 void PeerNodes::attempt(const std::function<void()>& call) {
   if (!lost_.empty()) return;
   try {
@@ -71,8 +73,9 @@ void PeerNodes::hear_verdict() {
   if (!verdict_) verdict_ = rendezvous_.verdict(spec_.nproc);
 }
 
-// Checks whether a node has aborted the attempt. If so, node 0's launcher may exit soon, and the
-// store with it, so this node reads the verdict now if it is published.
+// Checks whether a node has aborted the attempt. After an abort, node 0's launcher, which serves
+// the store, may exit soon. This node therefore reads the verdict as soon as node 0 has published
+// it.
 void PeerNodes::hear_abort() {
   if (!aborted_) aborted_ = rendezvous_.aborting_node().has_value();
   if (aborted_ && spec_.node_rank != 0) hear_verdict();
@@ -94,9 +97,10 @@ void PeerNodes::watch_heartbeats() {
   }
 }
 
-// Whether a launcher counts as gone. Counts polls instead of seconds, because this process itself
-// may have been suspended. A launcher that has sent no heartbeat yet may still be started, so it
-// counts as gone only after a failure.
+// Returns whether a launcher counts as gone: its heartbeat has not changed for silence_seconds
+// (JobSpec), or for half of this time after a failure. Counts polls instead of seconds, because
+// this process may have been suspended in between. A launcher without any heartbeat may not have
+// been started yet, so it counts as gone only after a failure.
 bool PeerNodes::is_silent(const Heartbeat& heartbeat) const {
   const std::chrono::duration<double> between = look_interval(spec_.num_nodes);
   const auto looks = static_cast<int64_t>(spec_.silence_seconds / between.count());
@@ -183,7 +187,7 @@ void tell_failure(const JobSpec& spec, const Error& error) {
     }
     rendezvous.raise_abort();
   } catch (const Error&) {
-    // The store is lost, which the other nodes notice by themselves.
+    // The store is lost. The other nodes notice this by themselves.
   }
 }
 

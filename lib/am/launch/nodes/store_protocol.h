@@ -1,6 +1,6 @@
-// The wire protocol between c10d's TCPStore and its clients
-// (torch/csrc/distributed/c10d/TCPStoreBackend.hpp): numbers in the host's byte order, texts
-// prefixed with their length.
+// The wire protocol between the server of c10d's TCPStore and its clients
+// (torch/csrc/distributed/c10d/TCPStoreBackend.hpp). Numbers are in the host's byte order. The
+// length of a text precedes the text as a uint64.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,10 @@
 
 namespace am::launch::store {
 
+// Number that a client sends in its first request, kValidate.
 inline constexpr uint32_t kMagic = 0x3C85F7CE;
 
+// The first byte of a request.
 enum class Query : uint8_t {
   kValidate,
   kSet,
@@ -33,8 +35,8 @@ enum class Query : uint8_t {
 enum class CheckAnswer : uint8_t { kReady, kNotReady };
 enum class WaitAnswer : uint8_t { kReady, kCancelled };
 
-// Largest length of a text and number of keys in a request, as in c10d's server. They bound the
-// memory that an unknown client can occupy.
+// Largest length of a text in bytes, and largest number of keys in a request, as in c10d's server.
+// These limits bound the memory that an unknown client can occupy.
 inline constexpr uint64_t kLongestText = 8 << 20;
 inline constexpr uint64_t kMostKeys = 128 << 10;
 
@@ -50,8 +52,8 @@ inline void append_text(std::string& message, std::string_view text) {
   message.append(text);
 }
 
-// Parses a message from its beginning. number() and text() return nothing if the bytes end too
-// early.
+// Parses a message from its beginning. number() and text() return nothing if `bytes` ends before
+// the number or text does.
 class Reader {
  public:
   explicit Reader(std::string_view bytes) : bytes_(bytes) {}
@@ -66,7 +68,8 @@ class Reader {
     position_ += sizeof(value);
     return value;
   }
-  // Returns the next text; nothing if it is incomplete, or longer than kLongestText (too_long()).
+  // Returns the next text. Returns nothing if the text is incomplete or longer than kLongestText;
+  // in the second case, too_long() returns true from then on.
   std::optional<std::string> text() {
     const auto size = number<uint64_t>();
     if (!size) return std::nullopt;

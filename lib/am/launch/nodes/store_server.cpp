@@ -27,22 +27,22 @@ namespace am::launch {
 
 namespace {
 
-// Number of connections that the kernel queues before they are accepted; large, because thousands
-// of ranks connect at the same moment.
+// Largest number of connections that the kernel queues until the server accepts them. The number is
+// large because thousands of ranks may connect at the same moment.
 constexpr int kBacklog = 4096;
-// Milliseconds until the server tries again to accept clients, after accept() failed for lack of
+// Milliseconds after which the server calls accept() again, if accept() failed for lack of
 // resources.
 constexpr int kCrowdedLook = 200;
 
-// Whether accept() failed for lack of resources; it then fails again until some resources are
-// freed.
+// Returns whether accept() failed for lack of resources. accept() then fails again until resources
+// are freed. `problem`: errno of accept().
 bool is_exhaustion(int problem) {
   return problem == EMFILE || problem == ENFILE || problem == ENOBUFS || problem == ENOMEM;
 }
 
 struct Listener {
   int fd = -1;
-  int problem = 0;  // errno of the call that failed; 0: none failed
+  int problem = 0;  // errno of the call that failed; 0: no call failed
 };
 
 Listener listen_on(int family, const sockaddr* address, socklen_t size) {
@@ -72,7 +72,8 @@ Listener listen_v4(int port, in_addr_t host) {
   return listen_on(AF_INET, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
 }
 
-// Listens on IPv6 and IPv4, or on IPv4 alone if the machine has no IPv6.
+// Listens on all IPv6 and IPv4 addresses. If this fails although the port is free, listens on all
+// IPv4 addresses only.
 Listener listen_on_network(int port) {
   sockaddr_in6 address = {};
   address.sin6_family = AF_INET6;
@@ -211,9 +212,9 @@ class StoreServer::Loop {
     }
   }
 
-  // Stops polling the listener if accept() failed for lack of resources (`problem`: its errno),
-  // because epoll would report the waiting clients without pause. Polls the listener again if
-  // `problem` is 0.
+  // Stops polling the listening socket if accept() failed for lack of resources, because epoll
+  // would report the waiting clients again and again. Polls the socket again if `problem` is 0.
+  // `problem`: errno of accept(); 0: accept() did not lack resources.
   void crowd(int problem) {
     const bool crowded = problem != 0;
     if (crowded == crowded_) return;
@@ -228,8 +229,8 @@ class StoreServer::Loop {
     }
   }
 
-  // Reads a client's bytes and serves its requests. Returns false if the client is gone or does not
-  // follow the protocol.
+  // Reads bytes from a client and serves its complete requests. Returns false if the client has
+  // closed the connection or does not follow the protocol.
   bool receive(int fd) {
     Client& client = clients_.at(fd);
     std::array<char, 1 << 16> bytes;
@@ -274,8 +275,8 @@ class StoreServer::Loop {
     table_.forget(fd);
     clients_.erase(fd);
     std::erase(woken_, fd);
-    // Without this call, epoll would report the socket as long as a process that is being started
-    // has a copy of it.
+    // A new child process has a copy of the socket until its exec. Without this call, epoll would
+    // report the socket as long as the copy exists.
     watch(fd, 0, EPOLL_CTL_DEL);
     ::close(fd);
   }
@@ -283,12 +284,12 @@ class StoreServer::Loop {
   const StoreTrouble trouble_;
   std::mutex mutex_;
   bool stop_ = false;
-  bool crowded_ = false;  // accept() lacks resources, so the listener is not polled
-  std::string words_;     // message for trouble_, which is called without the lock
+  bool crowded_ = false;  // whether accept() lacks resources, so that the listener is not polled
+  std::string words_;     // next message for trouble_, which run() calls without the lock
   int64_t bytes_sent_ = 0;
-  std::vector<int> woken_;  // clients whose awaited keys now exist
+  std::vector<int> woken_;  // sockets of clients for which all awaited keys now exist
   store::Table table_{[this](int client) { woken_.push_back(client); }};
-  std::unordered_map<int, Client> clients_;  // the clients, by socket
+  std::unordered_map<int, Client> clients_;  // by socket
   int listener_ = -1;
   int poll_ = -1;
   int wake_ = -1;

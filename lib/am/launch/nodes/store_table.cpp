@@ -131,7 +131,9 @@ Table::Step Table::set_one(Reader& reader) {
   return Step::kDone;
 }
 
-// Serves a compare_set request. A key that does not exist is set only if `expected` is empty.
+// Serves a compare_set request. Sets the key if its value equals `expected`; a missing key is set
+// if `expected` is empty. The answer is the resulting value or, for a key still missing,
+// `expected`.
 Table::Step Table::compare_set(Reader& reader, std::string& answers) {
   const auto key = reader.text();
   const auto expected = key ? reader.text() : std::nullopt;
@@ -144,8 +146,8 @@ Table::Step Table::compare_set(Reader& reader, std::string& answers) {
   return Step::kDone;
 }
 
-// Serves an add request. The sum is stored as decimal digits, because clients may also get the
-// key's value.
+// Serves an add request. The sum is stored as decimal digits, as in c10d's server, because clients
+// may also read the sum with a get request.
 Table::Step Table::add(Reader& reader, std::string& answers) {
   const auto key = reader.text();
   const auto amount = key ? reader.number<int64_t>() : std::nullopt;
@@ -184,8 +186,8 @@ Table::Step Table::multi_set(Reader& reader) {
   return Step::kDone;
 }
 
-// Serves a get request. A missing key makes the request invalid, because clients wait for keys
-// before they get them.
+// Serves a request for the values of keys. A missing key makes the request invalid, because clients
+// wait or check for a key before they request its value.
 Table::Step Table::get(const std::vector<std::string>& keys, std::string& answers) const {
   for (const std::string& key : keys) {
     const std::string* value = find(key);

@@ -1,4 +1,4 @@
-// The keys of a store and the requests of its clients, independent of sockets.
+// The keys of a store, and the functions that serve its clients' requests. Independent of sockets.
 //
 //   Table table([](int waiting) { .. });   // wakes a client whose keys exist now
 //   std::string answers;
@@ -22,20 +22,22 @@ namespace am::launch::store {
 
 class Table {
  public:
-  // `wake(client)` is called when all keys that the client waits for exist; the server must then
-  // send WaitAnswer::kReady to the client.
+  // The table calls `wake(client)` once all keys for which the client waits exist. The server must
+  // then send WaitAnswer::kReady to the client. `client` is any number that identifies a
+  // connection.
   explicit Table(std::function<void(int client)> wake) : wake_(std::move(wake)) {}
 
-  // Appends to `answers` the answers to all complete messages at the beginning of `bytes`. Returns
-  // the number of bytes of these messages; nothing if one is invalid, so that the connection must
-  // be closed.
+  // Serves all complete requests at the beginning of `bytes`, and appends the answers to `answers`.
+  // Returns the number of bytes of these requests. Returns nothing if a request is invalid; the
+  // caller must then close the connection.
   std::optional<size_t> serve(int client, std::string_view bytes, std::string& answers);
   // Removes a client whose connection was closed.
   void forget(int client);
 
+  // Returns the key's value; null if the key does not exist.
   const std::string* find(const std::string& key) const;
   void set(const std::string& key, std::string value);
-  // Number of messages served.
+  // Returns the number of requests served.
   int64_t served() const { return served_; }
 
  private:
@@ -54,11 +56,12 @@ class Table {
 
   std::function<void(int client)> wake_;
   std::unordered_map<std::string, std::string> values_;
-  // Clients that wait for a key which does not exist yet, by key.
+  // The clients that wait for a key, by key. Contains only keys that do not exist yet.
   std::unordered_map<std::string, std::set<int>> waiters_;
-  std::map<int, std::set<std::string>> missing_;  // the missing keys that each client waits for
+  // The keys that do not exist yet and for which a client waits, by client.
+  std::map<int, std::set<std::string>> missing_;
   int64_t served_ = 0;
-  std::unordered_set<int> known_;  // clients that have sent the protocol's kMagic
+  std::unordered_set<int> known_;  // clients that have sent kMagic (store_protocol.h)
 };
 
 }  // namespace am::launch::store

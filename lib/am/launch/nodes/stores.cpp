@@ -24,7 +24,8 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// Limits how long a call on the socket blocks; 0: no limit.
+// Limits the time for which a call of connect(), send() or recv() on the socket blocks; 0: no
+// limit.
 void limit_calls(int fd, std::chrono::milliseconds limit) {
   timeval time = {};
   time.tv_sec = limit.count() / 1000;
@@ -34,8 +35,9 @@ void limit_calls(int fd, std::chrono::milliseconds limit) {
 }
 
 struct Addresses {
-  std::shared_ptr<const addrinfo> first;  // list of the host's addresses; null if there is none
-  std::string problem;
+  // List of the host's addresses; null if the name cannot be resolved.
+  std::shared_ptr<const addrinfo> first;
+  std::string problem;  // why the name cannot be resolved
 };
 
 Addresses addresses_of(const std::string& host, int port) {
@@ -47,8 +49,8 @@ Addresses addresses_of(const std::string& host, int port) {
   return {{found, &::freeaddrinfo}, {}};
 }
 
-// Resolves a host name in a detached thread, because an unresponsive name service may block for
-// more than 10 s.
+// Resolves a host name in a detached thread, because getaddrinfo() may block for more than 10 s if
+// the name service does not respond.
 std::future<Addresses> ask_for_addresses(const std::string& host, int port) {
   auto task = std::make_shared<std::packaged_task<Addresses()>>(
       [host, port] { return addresses_of(host, port); });
@@ -57,8 +59,9 @@ std::future<Addresses> ask_for_addresses(const std::string& host, int port) {
   return answer;
 }
 
-// Tries each address once, until a connection succeeds. Returns the connected socket, or -1 with
-// the reason in `problem`.
+// Tries each address once, until a connection succeeds. Returns the connected socket. If no
+// connection succeeds, returns -1 and sets `problem` to the reason. `limit`: time limit per
+// address.
 int connect_once(const Addresses& addresses, std::chrono::milliseconds limit,
                  std::string& problem) {
   if (!addresses.first) problem = addresses.problem;
@@ -103,7 +106,8 @@ void receive_all(int fd, void* out, size_t size) {
   }
 }
 
-// Whether the program at the other end is a store: only a store echoes the number of a ping.
+// Returns whether the program at the other end is a store. Only a store answers a ping request with
+// the request's number.
 bool is_store(int fd) {
   constexpr uint32_t kNumber = 7;
   uint32_t answer = 0;
@@ -129,10 +133,11 @@ std::string setting(const std::string& key, const std::string& value) {
   return message;
 }
 
-// Time limit of connecting, and of the answer that is_store() waits for. A running store answers
-// within this time.
+// Longest time to connect to an address, and to wait in is_store() for each part of the answer. A
+// running store answers sooner.
 constexpr auto kLongestGreeting = std::chrono::milliseconds(5000);
-// Time without a connection after which `waiting` is called.
+// Time without a connection after which connect_to_store() calls `waiting`. Also the longest time
+// for which an attempt to connect waits for the name service.
 constexpr auto kSilence = std::chrono::seconds(3);
 
 }  // namespace

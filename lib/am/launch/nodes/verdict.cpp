@@ -22,8 +22,8 @@ constexpr size_t kMostFull = 2;  // the end of the rank that caused the failure,
 // Largest number of ranks in a parsed verdict, so that an invalid text cannot exhaust memory.
 constexpr size_t kMostRanks = 1 << 20;
 
-// How a rank ended that neither caused the failure nor witnessed it. Ranks for which these fields
-// are equal share one entry of the verdict.
+// How a rank ended that is neither the cause nor the witness of the failure. Ranks for which these
+// fields are equal share one entry of the verdict.
 struct KindOfEnd {
   int exit_status = 0;
   int signal = 0;
@@ -35,10 +35,10 @@ struct KindOfEnd {
   auto operator<=>(const KindOfEnd&) const = default;
 };
 
-// The ranks of one KindOfEnd.
+// The ranks with equal KindOfEnd.
 struct Alike {
   std::vector<int64_t> ranks;
-  double last = 0.0;  // when the last of these ranks ended
+  double last = 0.0;  // when the last of these ranks ended, in seconds since the epoch
 };
 
 std::string shortened(const std::string& text) {
@@ -63,8 +63,8 @@ std::optional<RankError> error_from(Json json) {
   return error;
 }
 
-// Returns all fields of the rank. The missing ranks in its error become ranges, and long texts are
-// shortened.
+// Returns all fields of the rank as JSON. Writes the list RankError::missing as runs (rank_runs.h),
+// and shortens a long message or hint.
 Json full_json(RankExit rank) {
   const auto error = std::exchange(rank.error, std::nullopt);
   Json json = launch::to_json(rank);
@@ -138,17 +138,18 @@ std::optional<size_t> place_of(const std::vector<RankExit>& ranks, int64_t rank)
   return static_cast<size_t>(found - ranks.begin());
 }
 
-// Sorts indices and then moves each rank once, in place. Copying to a second list would take longer
-// than parsing the verdict: a RankExit has half a kilobyte, and a job may have thousands of ranks.
+// Sorts the indices of `ranks` and then moves the elements in place. A RankExit takes about 400
+// bytes and a job may have thousands of ranks, so sorting the elements themselves or copying them
+// to a second list would be slower.
 void sort_by_rank(std::vector<RankExit>& ranks) {
-  // order[i]: index of the rank that must be moved to index i.
+  // order[i]: index of the element that must be moved to index i.
   std::vector<size_t> order(ranks.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::stable_sort(order.begin(), order.end(),
                    [&](size_t a, size_t b) { return ranks[a].rank < ranks[b].rank; });
   for (size_t start = 0; start < order.size(); ++start) {
     if (order[start] == start) continue;
-    RankExit first = std::move(ranks[start]);  // the first rank of a cycle of the permutation
+    RankExit first = std::move(ranks[start]);  // first element of a cycle of the permutation
     size_t place = start;
     for (size_t from = order[place]; from != start; from = order[place]) {
       ranks[place] = std::move(ranks[from]);
@@ -160,20 +161,21 @@ void sort_by_rank(std::vector<RankExit>& ranks) {
   }
 }
 
-// A FirstCause whose indices `end` and `witness` are also stored as rank numbers, because only rank
-// numbers remain valid when the ranks are sorted.
+// A FirstCause with the ranks to which its indices `end` and `witness` refer. Sorting the list of
+// ranks makes the indices invalid, but not the ranks.
 struct NamedCause {
   std::optional<FirstCause> cause;
   std::optional<int64_t> end, witness;
 
+  // Sets the indices in `cause` to the positions of the ranks in the list `ranks`. Resets `cause`
+  // if neither index can be set.
   void find_in(const std::vector<RankExit>& ranks) {
     if (!cause) return;
     cause->end = end ? place_of(ranks, *end) : std::nullopt;
     cause->witness = witness ? place_of(ranks, *witness) : std::nullopt;
-    // A witness without an error is useless, because the error names the collective that the
-    // hanging rank did not reach.
+    // A witness without an error is useless, because the description of a hang quotes the error.
     if (cause->witness && !ranks[*cause->witness].error) cause->witness.reset();
-    // A valid verdict has the end of the rank that caused the failure, a witness, or both.
+    // A valid verdict contains the rank that caused the failure, a witness, or both.
     if (!cause->end && !cause->witness) cause.reset();
   }
 };
@@ -207,7 +209,8 @@ std::string to_text(const Verdict& verdict) {
     if (cause.witness) json["cause"]["witness"] = *cause.witness;
   }
   for (const size_t i : told_in_full(verdict)) json["full"].push_back(full_json(verdict.ranks[i]));
-  // Number of ranks and JSON text for each way in which ranks ended, the most common first.
+  // For each KindOfEnd, the number of ranks and the JSON text. Sorted: the most common kind is
+  // first.
   std::vector<std::pair<size_t, std::string>> ends;
   for (const auto& [end, alike] : by_kind(verdict)) {
     ends.emplace_back(alike.ranks.size(), dump_json(end_json(end, alike), -1));

@@ -1,5 +1,7 @@
-// Node 0's verdict on an attempt, serialized for the launchers of all other nodes: all facts of the
-// cause, and for every other rank only how it ended and its last collective.
+// Node 0's verdict on one attempt, serialized for the launchers of all other nodes. An attempt is
+// one run of all ranks; each restart of the job begins a new attempt. The text contains all facts
+// about the rank that caused the failure. For every other rank, the text contains only how the rank
+// ended and the rank's last collective.
 //
 //   store.set("verdict", to_text(verdict));                    // on node 0
 //   add(*verdict_from(text, ranks_per_node), result);          // on the other nodes
@@ -15,11 +17,12 @@
 
 namespace am::launch {
 
-// Facts about an attempt that a launcher cannot know from its own ranks.
+// Facts about an attempt that a launcher cannot derive from its own ranks.
 struct Verdict {
   std::optional<FirstCause> cause;  // contains indices into `ranks`
-  // How the ranks ended, sorted by rank. All fields are set for the rank that caused the failure
-  // and for its witness; for other ranks only how they ended and their last collective.
+  // How the ranks ended, sorted by rank. In a parsed verdict, all fields are set only for the rank
+  // that caused the failure and for the witness (FirstCause::witness). For every other rank, only
+  // the fields about the rank's end and last collective are set.
   std::vector<RankExit> ranks;
   bool ended_by_user = false;
   std::vector<int64_t> silent_nodes;
@@ -27,9 +30,10 @@ struct Verdict {
   std::vector<int64_t> unheard_nodes;  // nodes whose reports the user did not wait for
 };
 
-// Returns the verdict as one JSON object of about 64 KiB at most, for any number of ranks: ranks
-// that ended alike share one entry, long messages and hints are shortened, and only four failed
-// launchers are listed. If the object is still too large, ends that few ranks share are left out.
+// Returns the verdict as one JSON object, which is small for any number of ranks: ranks that ended
+// alike share one entry, long messages and hints are shortened, and only the first four failed
+// launchers are listed. Entries that would enlarge the object beyond 64 KiB are left out; entries
+// that many ranks share are added first.
 std::string to_text(const Verdict& verdict);
 // Parses a verdict. `ranks_per_node` determines each rank's node. Returns nothing for an invalid
 // text.

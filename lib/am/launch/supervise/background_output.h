@@ -5,8 +5,9 @@
 //   err.flush(std::chrono::seconds(5));          // at the end
 //
 // A terminal paused with Ctrl-S, a waiting pager or a stuck log shipper blocks only the thread of
-// this object. Output that does not fit into the buffer meanwhile is dropped; a message reports the
-// gap once the reader continues. A closed reader is not an error and raises no SIGPIPE.
+// this object. Meanwhile, text that does not fit into the buffer is dropped. The next text that
+// fits is preceded by a line with the number of dropped bytes. A closed reader is not an error and
+// raises no SIGPIPE.
 #pragma once
 
 #include <chrono>
@@ -30,11 +31,11 @@ class BackgroundOutput {
   // Writes the text entirely or drops it. Thread-safe. Control characters other than newlines, tabs
   // and the sequences of Style::paint() are written as '?'.
   void write(std::string_view text);
-  // Writes the bytes of another program, control characters included.
+  // Works like write(), but leaves control characters unchanged: for the output of other programs.
   void pass_on(std::string_view bytes);
 
-  // Waits until everything is written or the reader has closed; at most `patience`. Returns false
-  // if bytes are still pending.
+  // Waits until all text is written or a write has failed, at most for `patience`. Returns false if
+  // bytes are still pending.
   bool flush(std::chrono::milliseconds patience);
 
  private:

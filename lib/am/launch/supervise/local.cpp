@@ -28,9 +28,9 @@ using Clock = std::chrono::steady_clock;
 
 // Time between two checks for suspended ranks.
 constexpr auto kLookInterval = std::chrono::seconds(1);
-// Time in which ranks write the stacks of their interpreters before they are stopped.
+// Time in which interpreters write their stacks before the launcher stops the ranks.
 constexpr auto kStackPatience = std::chrono::milliseconds(200);
-constexpr int kStackLines = 400;  // number of lines of a rank's log that are searched for a stack
+constexpr int kStackLines = 400;  // number of last lines of a log that are searched for a stack
 
 Clock::time_point after(double seconds) {
   return Clock::now() + std::chrono::duration_cast<Clock::duration>(
@@ -120,8 +120,8 @@ class Supervisor {
   std::set<int64_t> told_suspended_;  // suspended ranks that were already announced
 };
 
-// Returns the port of rank 0's store: the spec's, otherwise a free port that node 0 chooses and
-// publishes. Returns nothing if the job ends before the port is known.
+// Returns the port of the ranks' store: JobSpec::master_port or, if that is 0, a free port that
+// node 0 chooses and publishes. Returns nothing if the job ends before the port is known.
 std::optional<int> Supervisor::master_port() {
   if (spec_.master_port != 0) return spec_.master_port;
   if (!peers_) return free_port();
@@ -176,7 +176,7 @@ void Supervisor::on_end(RankChild& child) {
   // the stop.
   const bool own_error = exit.error && (stopped_at_ == 0.0 || was_before(*exit.error, stopped_at_));
   exit.stopped = (by_our_signal || told_to_end) && !own_error;
-  if (own_error && by_our_signal) {  // the rank was already exiting when SIGTERM arrived
+  if (own_error && by_our_signal) {  // the rank was already exiting when the signal arrived
     exit.signal = 0;
     exit.exit_status = exit.error->exit_status;
   }
@@ -215,8 +215,9 @@ void Supervisor::on_user_signal(int signal) {
   }
 }
 
-// Returns whether a signal belongs to the user's first request: timeout(1) signals its child and
-// then its own process group, within microseconds. A second Ctrl-C is always a second request.
+// Returns whether a signal belongs to the user's first request. timeout(1) sends one request as two
+// signals within microseconds: first to its child, then to its own process group. A second Ctrl-C
+// is always a second request.
 bool Supervisor::is_same_request(int signal) const {
   constexpr auto kSameRequest = std::chrono::seconds(1);
   const bool twice_ctrl_c = signal == SIGINT && stop_signal_ == SIGINT;
@@ -238,8 +239,8 @@ void Supervisor::check_deadlines() {
   }
 }
 
-// Announces suspended ranks, because all other ranks wait for them, and the user would otherwise
-// learn of them only when a collective times out.
+// Announces suspended ranks. All other ranks wait for a suspended rank, and without an announcement
+// the user would notice only when a collective times out.
 void Supervisor::look_for_suspended() {
   if (Clock::now() < next_look_ || failed_ || killed_) return;
   next_look_ = Clock::now() + kLookInterval;
@@ -284,8 +285,9 @@ void Supervisor::kill_all(int signal) {
   children_.signal(SIGKILL);
 }
 
-// Publishes how this node's ranks ended, and waits for the other nodes' reports while their
-// launchers are alive. The user's signal ends the waiting.
+// Publishes how this node's ranks ended. Node 0 then waits for the reports of all nodes whose
+// launchers are alive, and the other nodes wait for node 0's verdict. The user's signal ends the
+// wait. Does not wait if the user killed the ranks, or stopped the job before the ranks started.
 void Supervisor::hear_the_others() {
   const bool user_waits = killed_by_user_ || (!started() && stop_signal_ != 0);
   if (failed_ || user_waits) peers_->abort_all();

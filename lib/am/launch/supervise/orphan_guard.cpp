@@ -19,10 +19,10 @@
 namespace am::launch {
 namespace {
 
-// Runs the guard process, with all signals blocked. The guard was forked from a process that may
-// have threads, so it only makes system calls. It has its own session, so that no signal to the
-// launcher's group ends it, and keeps no descriptor except the socket, because other processes wait
-// for the launcher's output to close.
+// Runs the guard process, with all signals blocked. The launcher may have threads at the fork, so
+// the guard makes only system calls and allocates no memory. The guard leads its own session, so
+// that no signal to the launcher's group ends the guard. The guard keeps no descriptor except the
+// socket, because other processes wait for the launcher's output to close.
 [[noreturn]] void guard(int socket) {
   ::setsid();
   ::prctl(PR_SET_NAME, "am-run-guard");

@@ -1,15 +1,16 @@
-// Kills process groups whose launcher was killed.
+// Kills the ranks' process groups after their launcher has died.
 //
 //   OrphanGuard guard;
-//   pid_t pid = spawn({.argv = command, .birth_fd = guard.birth_fd()});   // watched from birth
+//   // The guard watches the new process from its start.
+//   pid_t pid = spawn({.argv = command, .output_fd = log, .birth_fd = guard.birth_fd()});
 //   ...
-//   guard.forget(pid);     // after it was reaped: the number may be reused
+//   guard.forget(pid);     // after `pid` was reaped: the number may be reused
 //
 // The kernel kills a rank when its launcher dies (PR_SET_PDEATHSIG), but not the processes that the
 // rank started: Python below a shell script, a data loader's workers. The guard, a small child
-// process of the launcher, kills them: it sleeps on a socket that closes when the launcher dies for
-// any reason, and then sends SIGKILL to every group still watched. The guard cannot reach a process
-// that has left its rank's group (setsid, a daemon).
+// process of the launcher, kills these processes. The guard reads from a socket, which closes when
+// the launcher dies for any reason, and then sends SIGKILL to every watched group. The guard cannot
+// reach a process that has left its rank's group (setsid, a daemon).
 #pragma once
 
 #include <sys/types.h>
@@ -18,7 +19,8 @@ namespace am::launch {
 
 class OrphanGuard {
  public:
-  // Throws Error(kRuntime) if the process cannot be created.
+  // Starts the guard process. Throws Error(kRuntime) if the process or its socket cannot be
+  // created.
   OrphanGuard();
   OrphanGuard(const OrphanGuard&) = delete;
   OrphanGuard& operator=(const OrphanGuard&) = delete;
@@ -28,7 +30,8 @@ class OrphanGuard {
   // The socket for ProcessSpec::birth_fd, through which the child registers its group before it can
   // start processes that would survive the launcher's death.
   int birth_fd() const { return fd_; }
-  // Stops watching a process group; called once its processes have ended or been killed.
+  // Stops watching a process group. Called once all processes of the group have ended or been
+  // killed.
   void forget(pid_t group) const { tell(-group); }
 
  private:

@@ -59,15 +59,16 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return result;
 }
 
-// Sends a process id to the socket `fd`. Ignores errors, because the program runs even if the other
-// end is closed.
+// Sends a process id to the socket `fd`, negative for a process that has ended. Does nothing if
+// `fd` is -1. Ignores errors, because the program runs even if the other end is closed.
 void tell(int fd, pid_t message) {
   if (fd >= 0 && ::send(fd, &message, sizeof(message), MSG_NOSIGNAL) < 0) errno = 0;
 }
 
 // Runs the program, in the child. Makes only system calls, because another thread of the parent may
 // have held a lock during the fork. First duplicates `error_fd` and the output descriptor to
-// numbers above 2, because they may be 0 to 2 if the parent's standard descriptors are closed.
+// numbers above 2: if the parent has closed its standard descriptors, the two originals may have
+// the numbers 0 to 2, which dup2() overwrites.
 [[noreturn]] void become(const char* program, char** argv, char** envp, const ProcessSpec& spec,
                          int error_fd, pid_t parent) {
   error_fd = ::fcntl(error_fd, F_DUPFD_CLOEXEC, 3);
@@ -84,8 +85,8 @@ void tell(int fd, pid_t message) {
   if (spec.kept_fd >= 0) ::fcntl(spec.kept_fd, F_SETFD, 0);
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
   // Restores the low limit of open files: with a high limit, programs that call select() fail at
-  // descriptors above 1,023, and programs that close all possible descriptors take long. Programs
-  // that need more raise the limit themselves, as am-run-rank does.
+  // descriptors above 1,023, and programs that close all possible descriptors start slowly.
+  // Programs that need more descriptors raise the limit themselves, as am-run-rank does.
   restore_open_files();
   sigset_t none;
   sigemptyset(&none);

@@ -17,19 +17,19 @@ namespace am::launch {
 
 struct ProcessSpec {
   std::vector<std::string> argv;  // program (looked up in PATH if it has no slash) and arguments
-  // Variables that are added to this process's environment, or replace its variables of the same
-  // name.
+  // Variables that are added to the environment that the child inherits. A variable of this list
+  // replaces an inherited variable of the same name.
   std::vector<std::pair<std::string, std::string>> environment;
   int output_fd = -1;  // descriptor for stdout and stderr; stays open in this process
-  // A socket that receives the child's process id, as a pid_t, before the program runs: the
-  // socket's reader knows of the child before the child can start any process.
+  // Socket that receives the child's process id, as a pid_t, before the child can start any
+  // process. If the program cannot be run, the negative process id follows. -1: none.
   int birth_fd = -1;
   // Descriptor that the child inherits under the same number, which must be above 2; -1: none.
   int kept_fd = -1;
 };
 
-// Starts the process and returns its id. Throws Error(kIo) if the program cannot be run,
-// Error(kRuntime) if no process can be created.
+// Starts the process and returns its id. Throws Error(kIo) if the program cannot be run, and
+// Error(kRuntime) if the process or a pipe cannot be created.
 pid_t spawn(const ProcessSpec& spec);
 
 }  // namespace am::launch

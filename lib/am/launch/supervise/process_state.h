@@ -1,4 +1,4 @@
-// Reads from /proc the state of a process that does not respond.
+// Reads the states of processes from /proc, for example of a rank that does not respond.
 #pragma once
 
 #include <sys/types.h>
@@ -21,10 +21,11 @@ struct ProcessStat {
   pid_t group = 0;
 };
 
-// Reads a process's state from its folder in /proc. The state is 'Z' if the process does not exist.
+// Reads the fields from a process's folder, /proc/PID. The state is 'Z' if the process does not
+// exist.
 ProcessStat process_stat(const std::filesystem::path& process);
 
-// Returns the state of a process of this machine; kEnded if it does not exist.
+// Returns the state of a process of this machine; kEnded if the process does not exist.
 ProcessState process_state(pid_t pid);
 // Returns whether the process has a handler for the signal.
 bool handles_signal(pid_t pid, int signal);

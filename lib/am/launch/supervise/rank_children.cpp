@@ -143,7 +143,7 @@ void RankChildren::start(int master_port) {
     for (int64_t local_rank = 0; local_rank < spec_.nproc; ++local_rank) {
       const int64_t rank = spec_.node_rank * spec_.nproc + local_rank;
       std::error_code ignored;
-      // An earlier run may have left an error file.
+      // An earlier attempt or run may have left an error file.
       std::filesystem::remove(folder_.error_file(rank), ignored);
       RankChild child{0, 0, RankLog(folder_.log(rank), attempt_line(spec_)), {}, {}, {}};
       child.exit.rank = rank;
@@ -170,8 +170,7 @@ int64_t RankChildren::lingering() const {
                        [](const RankChild& child) { return child.group != 0; });
 }
 
-// Passes on rank 0's output. Reads a bounded amount, so that a rank that writes without pause
-// cannot block the launcher.
+// Reads at most 1 MiB per call, so that a rank that writes without pause cannot block the launcher.
 void RankChildren::pump(bool echoes) {
   std::array<char, 16384> bytes;
   for (int round = 0; round < 64 && pipe_ >= 0; ++round) {
@@ -196,9 +195,9 @@ std::vector<RankChild*> RankChildren::reap(bool patient) {
     if (child.group != 0 && is_empty(child.group)) forget_group(child);
     if (child.pid == 0) continue;
     siginfo_t info = {};
-    // Waits with WNOWAIT and reaps afterwards: until the rank's process is reaped, the id of its
-    // process group cannot be reused, and the processes that the rank left running can be killed
-    // safely.
+    // Detects the end with WNOWAIT and reaps later. Until the rank's process is reaped, the kernel
+    // does not reuse the id of its process group, so a signal to the group reaches only processes
+    // that the rank left running.
     if (::waitid(P_PID, static_cast<id_t>(child.pid), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
         info.si_pid == 0) {
       continue;

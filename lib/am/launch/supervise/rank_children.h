@@ -1,4 +1,4 @@
-// The processes of one node's ranks: starts, watches, signals and reaps them, without any policy.
+// Starts, watches, signals and reaps the processes of one node's ranks. The caller decides when.
 //
 //   RankChildren children(spec, output);
 //   children.start(port);
@@ -8,7 +8,8 @@
 //     for (RankChild* ended : children.reap(false)) judge(ended->exit);
 //   }
 //
-// Each rank leads a process group; the processes that it starts are signalled and killed with it.
+// Each rank leads a process group, so that the processes that a rank starts are signalled and
+// killed with the rank.
 #pragma once
 
 #include <sys/types.h>
@@ -62,8 +63,9 @@ struct RankChild {
 
 class RankChildren {
  public:
-  // `output` receives rank 0's bytes. The spec must outlive this object. Throws Error(kIo) for the
-  // log folder, Error(kRuntime) for the process of the OrphanGuard.
+  // `output` receives the bytes that rank 0 writes to stdout and stderr. The spec must outlive this
+  // object. Throws Error(kIo) if the log folder cannot be created, and Error(kRuntime) if the
+  // process of the OrphanGuard cannot be created.
   RankChildren(const JobSpec& spec, std::function<void(std::string_view)> output);
   RankChildren(const RankChildren&) = delete;
   RankChildren& operator=(const RankChildren&) = delete;
@@ -75,8 +77,9 @@ class RankChildren {
 
   int64_t running() const;    // number of ranks that have not ended
   int64_t lingering() const;  // number of ended ranks that left processes running
-  // Returns a descriptor that is readable if rank 0 has written; -1 if rank 0 closed its output or
-  // is on another node.
+  // Returns a descriptor that is readable if rank 0 has written or closed its output. Returns -1
+  // once pump() has reached the end of the output; if rank 0 is on another node, the first pump()
+  // reaches the end.
   int output_fd() const { return pipe_; }
   // Passes rank 0's new output to its log and, if `echoes`, to `output`. Does not block.
   void pump(bool echoes = true);
@@ -92,8 +95,8 @@ class RankChildren {
   // Sends the signal to the Unix process group of each rank that runs or left processes running.
   void signal(int number);
 
-  // Sends the signal to each running rank that has a handler for it, and to no other process.
-  // Returns whether there was such a rank.
+  // Sends the signal to each running rank with a handler for the signal, and to no other process.
+  // Returns whether any rank was signalled.
   bool signal_handlers(int number) const;
 
   const std::vector<RankChild>& all() const { return children_; }

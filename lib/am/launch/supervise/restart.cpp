@@ -25,8 +25,8 @@ NextAttempt decide(const JobResult& failed, const RestartPolicy& policy) {
   return next;
 }
 
-// Publishes, for the next attempt, that this node does not take part. Called when the user ended
-// this launcher, because node 0 may already have decided to restart.
+// Publishes, for the next attempt, that this node does not take part. Called if this launcher has
+// received the user's stop signal, because node 0 may already have decided to restart.
 void refuse_next_attempt(const JobSpec& spec, int64_t attempt) {
   NodeReport report;
   report.ended_by_user = true;

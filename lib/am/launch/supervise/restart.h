@@ -32,7 +32,8 @@ struct RestartPolicy {
   // Returns the step of the newest checkpoint to resume from; nothing if none was written yet.
   // Called on node 0 after a failed attempt.
   std::function<std::optional<int64_t>()> newest_step;
-  // Makes the next attempt start from `step` by changing a copy of the first attempt's spec.
+  // Changes `spec`, a copy of the first attempt's spec, so that the next attempt resumes from
+  // `step`. Without a step, the next attempt starts as the first attempt did.
   std::function<void(JobSpec& spec, std::optional<int64_t> step)> resume;
   // Called after an attempt failed and before the next one starts, for a message to the user;
   // `restart`: number of the next restart, from 1.
@@ -40,11 +41,11 @@ struct RestartPolicy {
       announce;
 };
 
-// Returns whether another attempt may succeed. False if the job succeeded, after the user's signal,
-// if the store is lost, and if a node's launcher is gone or could not start its ranks. Unless
-// `any_failure`, also false if the user's input is wrong (error kinds usage, plan, format; exit
-// status 2 without a step in the rank's report) or values are not finite (numeric), because the
-// next attempt would fail in the same way.
+// Returns whether another attempt may succeed. Returns false if the job succeeded, if the user
+// stopped the job, if the store is lost, or if a node's launcher is gone or could not start its
+// ranks. Unless `any_failure`, also returns false for errors that the next attempt would repeat:
+// wrong input (error kinds usage, plan and format, or exit status 2 without a step in the rank's
+// report) and values that are not finite (error kind numeric).
 bool worth_restarting(const JobResult& result, bool any_failure);
 
 // Runs the job, restarts it as `policy` allows, and returns the last attempt's result. Throws the

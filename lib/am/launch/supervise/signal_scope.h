@@ -5,8 +5,8 @@
 //   poll(&wait, 1, -1);
 //   for (int signal : signals.take()) ...
 //
-// Uses a self-pipe: the handler only writes the signal's number to a pipe, so that no signal is
-// lost between a check and the poll, and neither a thread nor a blocked signal mask is needed.
+// Uses a self-pipe: the handler only writes the signal's number to a pipe. No signal is lost
+// between a check and the poll, and neither a thread nor a blocked signal mask is needed.
 #pragma once
 
 #include <csignal>
@@ -16,9 +16,9 @@
 
 namespace am::launch {
 
-// Installs the handlers and restores the old ones on destruction. An ignored signal (nohup's
-// SIGHUP) stays ignored, except SIGCHLD. Only one scope may exist in a process at a time: a second
-// throws Error(kInternal).
+// Installs the handlers; the destructor restores the old handlers. An ignored signal (nohup's
+// SIGHUP) stays ignored, except SIGCHLD. A process may have only one SignalScope at a time: the
+// constructor of a second scope throws Error(kInternal).
 class SignalScope {
  public:
   explicit SignalScope(std::initializer_list<int> signals);

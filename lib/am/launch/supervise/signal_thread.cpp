@@ -17,14 +17,15 @@
 //
 // The kernel writes a handler's frame, about 3 KiB with AVX-512's registers, below the stack
 // pointer of the interrupted thread. Generated code may use the stack pointer's register for other
-// values while it computes: oneDNN's float32 matmuls (jit_avx512_common_gemm_f32 and its AVX2
-// counterpart, in torch 2.11's version) point it into the heap, so that the frame overwrites heap
-// memory, even if the handler does nothing. Two defences:
+// values while it computes. In torch 2.11, oneDNN's float32 matmuls (jit_avx512_common_gemm_f32 and
+// the AVX2 counterpart) point this register into the heap. The frame then overwrites heap memory,
+// even if the handler does nothing. Two defences:
 //
-//   1. Asynchronous signals are blocked in every thread except one that only handles signals. This
-//      covers handlers of other libraries too, without their cooperation.
-//   2. Handlers of automesh use an alternate stack (SA_ONSTACK), which the program's first thread
-//      has. This covers signals that cannot be blocked because the thread raises them itself.
+//   1. Asynchronous signals are blocked in every thread except one that only handles signals. The
+//      block also covers handlers of other libraries, without their cooperation.
+//   2. Handlers of automesh run on an alternate stack (SA_ONSTACK), which SignalThread creates for
+//      the program's first thread. The alternate stack covers signals that this thread raises
+//      itself and that therefore cannot be blocked.
 //
 // A signal with its default action writes no frame, and ends or stops the process as usual.
 

@@ -1,4 +1,5 @@
-// Handles signals on one thread of the process; the threads that compute are never interrupted.
+// Handles asynchronous signals on one thread of the process, so that they do not interrupt the
+// threads that compute.
 //
 //   int main() {
 //     const launch::SignalThread signals;   // first: threads created later inherit the mask
@@ -7,8 +8,9 @@
 //   }
 //
 // See Note [No handler on a computing thread] in signal_thread.cpp. A program that embeds automesh
-// and handles signals, or loads a library that does, should create a SignalThread as well, before
-// its first tensor operation starts libtorch's threads: existing threads keep their mask.
+// should also create a SignalThread if the program or one of its libraries handles signals. The
+// SignalThread must exist before the first tensor operation, which starts libtorch's threads:
+// existing threads keep their mask.
 #pragma once
 
 #include <csignal>
@@ -19,8 +21,9 @@
 
 namespace am::launch {
 
-// An alternate stack (sigaltstack) for handlers that run on the calling thread, created unless the
-// thread already has one. Must be destroyed on the same thread.
+// An alternate stack (sigaltstack) for handlers that run on the calling thread. If the thread
+// already has an alternate stack, the constructor creates none. Must be destroyed on the thread
+// that created it.
 class AlternateStack {
  public:
   AlternateStack();
@@ -32,15 +35,15 @@ class AlternateStack {
   std::unique_ptr<std::byte[]> memory_;  // null: the thread already had a stack
 };
 
-// Blocks every asynchronous signal in the calling thread, and hence in threads that it creates
-// later, and starts a thread that blocks none: the kernel delivers signals to that thread,
-// regardless of their action. Signals that a thread raises itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL,
-// SIGTRAP, SIGSYS, SIGABRT, SIGPIPE) and those of the terminal's job control (SIGTSTP, SIGTTIN,
-// SIGTTOU) are not blocked.
+// Blocks every asynchronous signal in the calling thread, and hence in all threads that the calling
+// thread creates later. Starts a signal thread that does not block these signals. The kernel
+// therefore delivers them to the signal thread, whatever their action is. Signals that a thread
+// raises itself (SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGSYS, SIGABRT, SIGPIPE) and those of
+// the terminal's job control (SIGTSTP, SIGTTIN, SIGTTOU) are not blocked.
 //
-// The destructor restores the mask and must run on the same thread. A second object has no effect
-// while another exists. raise() targets the calling thread, where the signal stays pending: use
-// kill(getpid(), ..) instead.
+// The destructor restores the signal mask and must run on the thread of the constructor. A second
+// SignalThread blocks no signals and starts no thread while another exists. raise() targets the
+// calling thread, where the signal stays pending: use kill(getpid(), ..) instead.
 class SignalThread {
  public:
   // Throws Error(kRuntime) if the thread cannot be started.

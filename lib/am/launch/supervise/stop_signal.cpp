@@ -43,9 +43,9 @@ extern "C" void am_stop_signal_handler(int signal) {
 
 extern "C" void am_save_signal_handler(int) { g_save = true; }
 
-// Waits until signals that arrived before the destructor are handled: the signal thread may not
-// have run yet, and with the old actions the signals would kill the process. The wait is bounded,
-// because possibly no thread handles the signals.
+// Waits until pending signals are handled. The signal thread may not have handled them yet, and the
+// old actions, which the destructor then restores, could kill the process. The wait ends after
+// about 1 s, because possibly no thread handles the signals.
 void wait_for_pending(const std::vector<std::pair<int, struct sigaction>>& handled) {
   const auto any_pending = [&] {
     sigset_t pending;
@@ -70,10 +70,11 @@ StopSignal::StopSignal(double same_request_seconds) {
   const auto install = [this](int signal, void (*handler)(int)) {
     struct sigaction old = {};
     ::sigaction(signal, nullptr, &old);
-    // An ignored signal stays ignored, for example SIGINT in a job that a shell started with `&`.
+    // An ignored signal other than SIGTERM stays ignored, for example SIGINT in a job that a shell
+    // started with `&`.
     if (old.sa_handler == SIG_IGN && signal != SIGTERM) return;
-    // Blocks SIGTERM and SIGINT in the handler, so that one of these handlers never interrupts
-    // another.
+    // Blocks SIGTERM and SIGINT while a handler runs, so that the stop handler interrupts neither
+    // itself nor the save handler.
     old_.emplace_back(signal, set_signal_handler(signal, handler, {SIGTERM, SIGINT}));
   };
   install(SIGTERM, am_stop_signal_handler);

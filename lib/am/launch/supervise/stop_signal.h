@@ -8,9 +8,10 @@
 //   }
 //   save();
 //
-// A second SIGTERM or SIGINT has its default action and kills the process, unless it arrives within
-// a second of the first: a terminal's Ctrl-C reaches a rank both directly and through a launcher
-// such as torchrun, and timeout(1) signals both its child and its own process group.
+// A second SIGTERM or SIGINT has its default action and kills the process. However, a signal within
+// `same_request_seconds` of the first is ignored: a terminal's Ctrl-C reaches a rank both directly
+// and through a launcher such as torchrun, and timeout(1) signals both its child and its own
+// process group.
 #pragma once
 
 #include <csignal>
@@ -21,9 +22,10 @@
 
 namespace am::launch {
 
-// Installs the handlers and restores the old ones on destruction. At most one may exist in a
-// process at a time; destroy it on the thread that created it. Creates a SignalThread if the
-// program has none; signal_thread.h describes the effect on existing threads.
+// Installs the handlers; the destructor restores the old handlers. SIGINT, SIGUSR1 and SIGUSR2 stay
+// ignored if the process ignores them. A process may have at most one StopSignal at a time, to be
+// destroyed on the thread that created it. Creates a SignalThread if the program has none;
+// signal_thread.h describes the effect on existing threads.
 class StopSignal {
  public:
   explicit StopSignal(double same_request_seconds = 1.0);
@@ -32,9 +34,9 @@ class StopSignal {
   ~StopSignal();
 
   bool requested() const;
-  // Returns the signal that requested the stop; 0 if there was none or if request() was called.
+  // Returns the first SIGTERM or SIGINT; 0 if none has arrived.
   int signal() const;
-  // Requests a stop from within the program, e.g. on a command from outside.
+  // Requests a stop from within the program, for example if the rank receives a stop command.
   void request();
 
   // Returns whether a checkpoint was requested since the last call.

@@ -1,5 +1,5 @@
-// Clocks: the wall-clock time, which is comparable between processes, and approximately between
-// nodes; and the monotonic clock, for durations.
+// Two clocks. Wall-clock times can be compared between the processes of a node, and approximately
+// between nodes. The monotonic clock measures durations.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,5 @@
 // Arcee Trinity (AFMoE): norms before and after attention and MLP, a gate of attention's output, a
-// sliding window with RoPE in most layers, and experts that are chosen by sigmoid scores.
+// sliding window with RoPE in three of four layers, and experts that are chosen by sigmoid scores.
 #include <cmath>
 
 #include "am/model/families/blocks.h"

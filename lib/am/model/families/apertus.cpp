@@ -1,5 +1,5 @@
-// Apertus: the Llama decoder with norms over query and key heads, and a plain MLP whose activation
-// (xIELU) has two trained numbers.
+// Apertus: the Llama decoder with norms over query and key heads, and an MLP without a gate, whose
+// activation (xIELU) has two trained numbers.
 #include "am/base/text.h"
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
@@ -7,7 +7,8 @@
 namespace am::model {
 namespace {
 
-// Returns the rotary embedding that applies if the config has no keys for it.
+// Returns the rotary embedding that applies if the config has neither rope_scaling nor
+// rope_parameters.
 RopeConfig default_rope() {
   RopeConfig rope;
   rope.type = "llama3";

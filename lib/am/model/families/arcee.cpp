@@ -1,4 +1,4 @@
-// Arcee: the Llama decoder with a plain MLP and the square of ReLU.
+// Arcee: the Llama decoder with an MLP without a gate, whose activation is the square of ReLU.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

@@ -1,5 +1,5 @@
-// Aria's text part: the Llama decoder with experts in every layer, stored as one tensor [experts,
-// in, out] per projection, and shared experts.
+// Aria's text part: the Llama decoder with routed and shared experts in every layer. One tensor
+// [experts, in, out] per projection stores the routed experts.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

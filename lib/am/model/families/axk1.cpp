@@ -1,4 +1,4 @@
-// A.X K1: DeepSeek V3 with a norm of the output of each layer's experts.
+// A.X K1: DeepSeek V3 with a norm after the experts in each layer that has experts.
 #include "am/model/families/blocks.h"
 #include "am/model/families/deepseek.h"
 #include "am/model/families/families.h"
@@ -6,8 +6,8 @@
 namespace am::model {
 namespace {
 
-// Reads which layers have experts if the config has no mlp_layer_types: those after the dense first
-// layers whose index is a multiple of `moe_layer_freq`.
+// Reads which layers have experts if the config has no mlp_layer_types. After the dense first
+// layers, a layer has experts if its index is a multiple of `moe_layer_freq`.
 void read_expert_layers(ConfigReader& reader, ModelConfig& config) {
   const int64_t step = reader.integer("moe_layer_freq", 1, kMostLayers).value_or(1);
   if (!config.moe.has_value()) return;

@@ -1,5 +1,5 @@
-// Bamba and Falcon-H1: Mamba 2 in most layers and attention in the others (bamba), or both side by
-// side in every layer (falcon_h1).
+// Bamba and Falcon-H1. Bamba (bamba) has Mamba 2 in most layers and attention in the others. Every
+// layer of Falcon-H1 (falcon_h1) has both, side by side.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 #include "am/model/families/mixers.h"
@@ -12,7 +12,7 @@ void read_biases(ConfigReader& reader, ModelConfig& config) {
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
 }
 
-// Reads attn_layer_indices, the layers with attention.
+// Reads the keys of Bamba. attn_layer_indices lists the layers with attention.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_biases(reader, config);
   config.rope.rotated_part = 0.5;
@@ -21,8 +21,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.mixer->layers.flip();
 }
 
-// Reads the keys of Falcon-H1. mamba_d_ssm is the number of Mamba's channels; if it is null, the
-// number is computed from mamba_expand.
+// Reads the keys of Falcon-H1. mamba_d_ssm is the number of Mamba's channels. If this key is null,
+// the number is mamba_expand * hidden_size.
 void read_parallel(ConfigReader& reader, ModelConfig& config) {
   constexpr int64_t kChannels = 1024;
   read_biases(reader, config);

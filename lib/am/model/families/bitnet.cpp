@@ -1,5 +1,5 @@
-// BitNet b1.58: the Llama decoder with a norm before each output projection. Weights are planned as
-// they are trained, in the plan's dtype, not as ternary values.
+// BitNet b1.58: the Llama decoder with a norm before o_proj and before down_proj. Weights are
+// planned as they are trained, in the plan's dtype, not as ternary values.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

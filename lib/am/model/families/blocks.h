@@ -28,11 +28,12 @@ namespace am::model {
 
 // Largest legal values of keys, far above those of any real model.
 inline constexpr int64_t kMaxWidth = int64_t{1} << 22;    // width of a feed-forward
-inline constexpr int64_t kMostLayers = int64_t{1} << 20;  // layers, their indices and periods
+inline constexpr int64_t kMostLayers = int64_t{1} << 20;  // layer indices and periods of layers
 inline constexpr int64_t kMaxShared = int64_t{1} << 10;   // shared experts
 
-// Returns for each layer whether the list of layer indices under `key` has it; indices of layers
-// that the model does not have are ignored. A missing key is an empty list.
+// Returns, for each layer, whether the list under `key` contains the layer's index. Indices of
+// num_hidden_layers or more are ignored. A missing key is an empty list. Adds an error if the value
+// is not a list of indices.
 std::vector<bool> read_layer_indices(ConfigReader& reader, const ModelConfig& config,
                                      std::string_view key);
 
@@ -45,15 +46,16 @@ void read_window(ConfigReader& reader, ModelConfig& config, int64_t fallback);
 // Sets which layers have the sliding window: the layers whose entry in `layer_types` is
 // "sliding_attention" or, without this key, all layers except every `period`-th.
 void read_window_layers(ConfigReader& reader, ModelConfig& config, int64_t period);
-// Reads Qwen's sliding window by read_late_window(), if `use_sliding_window` is true.
+// Reads Qwen's sliding window by read_late_window() if `use_sliding_window` is true; otherwise no
+// layer has a window.
 void read_qwen_window(ConfigReader& reader, ModelConfig& config);
-// Reads sliding_window, whose default is `window`. The window applies to the layers that
-// `layer_types` marks or, without this key, to all layers from `max_window_layers` on, whose
-// default is `first_layer`.
+// Reads sliding_window, whose default is `window`. If the config has layer_types, the window
+// applies to the layers that this key marks "sliding_attention". Otherwise it applies to all layers
+// from index max_window_layers on; the default of this key is `first_layer`.
 void read_late_window(ConfigReader& reader, ModelConfig& config, int64_t window,
                       int64_t first_layer);
-// Sets which layers have the sliding window. Uses config.window_first_layer if that can express the
-// pattern, otherwise config.window_layers.
+// Sets which layers have the sliding window. If all layers after the first one with the window have
+// the window too, config.window_first_layer stores the pattern, otherwise config.window_layers.
 void set_window_layers(ModelConfig& config, std::vector<bool> windowed);
 
 // Sets the fraction of each head that RoPE rotates to `part`, unless the config states
@@ -62,23 +64,24 @@ void set_rotated_part(ConfigReader& reader, ModelConfig& config, double part);
 // Returns rotary_dim, the number of elements of each head that RoPE rotates, which must be even.
 std::optional<int64_t> read_rotary_dim(ConfigReader& reader, const ModelConfig& config);
 
-// Enables RoPE only in the layers with the sliding window.
+// Enables RoPE only in the layers with the sliding window, which must have been read before.
 void rotate_windowed_layers(ModelConfig& config);
-// Turns RoPE off in all layers, for families with learned positions or ALiBi.
+// Turns RoPE off in all layers, for example for learned positions or ALiBi.
 void rotate_no_layer(ModelConfig& config);
-// Adds an error if the key is present with a value other than `only`. Other values cannot be
-// planned.
+// Adds an error with the text `message` if the key has a value other than `only`. Other values
+// cannot be planned. A key that is missing or null is legal.
 void require_boolean(ConfigReader& reader, std::string_view key, bool only,
                      const std::string& message);
 
-// Names of a family's config keys for experts, and the defaults of missing keys. Each list has
-// alternative spellings of one key; the first spelling that the config has is read.
+// Names of a family's config keys for experts, and the values of missing keys; a default of 0 means
+// that the key is required. Each list has alternative spellings of one key; the first spelling that
+// the config has is read.
 struct MoeKeys {
   std::initializer_list<std::string_view> experts;
   int64_t default_experts;
   std::initializer_list<std::string_view> experts_per_token;
-  int64_t default_experts_per_token;  // value of a missing key; 0: the key is required
-  std::string_view width;             // name of the key for one expert's intermediate size
+  int64_t default_experts_per_token;
+  std::string_view width;  // name of the key for one expert's intermediate size
   int64_t default_width;
 };
 // Reads the keys into config.moe, with experts in all layers. The caller then changes
@@ -102,8 +105,8 @@ void set_dense_layers(ModelConfig& config, int64_t dense);
 // key, all layers except the first `dense` ones.
 void read_mlp_layer_types(ConfigReader& reader, ModelConfig& config, int64_t dense);
 
-// Returns the value of the key, which must be a number above 0. Returns nothing if the key is null,
-// and `fallback` if the key is missing.
+// Returns the value of the key, which must be a number from 1e-9 to 1e9. Returns nothing if the key
+// is null, and `fallback` if the key is missing.
 std::optional<double> read_switchable(ConfigReader& reader, std::string_view key,
                                       std::optional<double> fallback);
 
@@ -111,8 +114,8 @@ std::optional<double> read_switchable(ConfigReader& reader, std::string_view key
 // feed-forward, and the logits. A missing factor is 1.
 void read_granite_factors(ConfigReader& reader, ModelConfig& config);
 
-// Functions that make modules. They derive a module's kind, input space, output space and
-// initialisation from its role.
+// Functions that make modules. A module's role determines its kind, input space and output space
+// (ModuleKind and Space in spec.h).
 
 // Returns the module of a matrix [out, in].
 ModuleSpec matrix(Role role, std::string_view name, int64_t out, int64_t in, bool bias = false);
@@ -124,7 +127,8 @@ ModuleSpec vector(Role role, std::string_view name, std::string_view leaf, int64
 // Returns a module with a tensor [experts, out, in], the matrices of all experts.
 ModuleSpec stacked_experts(const ModelConfig& config, Role role, std::string_view name, int64_t out,
                            int64_t in);
-// Return a matrix or a vector of role kOther, which only am-plan knows.
+// Return a matrix or a vector of role kOther, a part that am-plan counts and am-run does not
+// support.
 ModuleSpec other(std::string_view name, int64_t out, int64_t in, bool bias = false);
 ModuleSpec other_vector(std::string_view name, int64_t size, std::string_view leaf = "weight");
 // Adds a depthwise convolution along the sequence, with a kernel of `width` positions, as a module
@@ -134,13 +138,16 @@ void add_convolution(LayerSpec& layer, std::string_view name, int64_t channels, 
 // Returns a norm with the formula of the config's family (a kind of RMSNorm or LayerNorm).
 ModuleSpec norm(const ModelConfig& config, Role role, std::string_view name, int64_t size);
 
+// modules_before_layers() returns the embedding and, if `names` contains their names, the learned
+// positions and the norm of the embeddings. modules_after_layers() returns the final norm, if
+// `names` contains its name, and the head.
 std::vector<ModuleSpec> modules_before_layers(const ModelConfig& config, const ModuleNames& names);
 std::vector<ModuleSpec> modules_after_layers(const ModelConfig& config, const ModuleNames& names);
 
 // Functions that make layers.
 
-// Returns a layer without modules, with the config's heads, rotary embedding, window, activation
-// and router.
+// Returns a layer without modules. Sets the properties that follow from the config: heads, rotary
+// embedding, window, activation, residual scale and router.
 LayerSpec start_layer(const ModelConfig& config, int64_t layer);
 
 struct AttentionNames {
@@ -154,8 +161,8 @@ struct AttentionNames {
 // Adds the projections of queries, keys and values and the output projection, for the heads of
 // layer.attention. Also adds norms over queries and keys if the config has them.
 void add_attention(const ModelConfig& config, LayerSpec& layer, const AttentionNames& names = {});
-// Returns the module of one fused matrix for queries, keys and values. `fused` is the arrangement
-// of the matrix's rows, which is also set in `layer`.
+// Returns the module of one fused matrix for queries, keys and values. Also sets `fused`, the
+// arrangement of the matrix's rows, in layer.attention.
 ModuleSpec fused_attention(const ModelConfig& config, std::string_view name,
                            AttentionSpec::Fused fused, LayerSpec& layer);
 // Adds multi-head latent attention (DeepSeek). config.o_bias also applies to q_a_proj and
@@ -178,8 +185,7 @@ struct GatedNames {
 void add_gated_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view name = "mlp",
                    const GatedNames& names = {});
 // add_router() adds the router. add_experts() adds routed experts with separate gate, up and down
-// matrices, for example "mlp.experts.7.gate_proj" if `name` is "mlp.experts". Without
-// config.gated_mlp they have no gate.
+// matrices and without biases, for example "mlp.experts.7.gate_proj" if `name` is "mlp.experts".
 void add_router(const ModelConfig& config, LayerSpec& layer, std::string_view name,
                 bool bias = false);
 void add_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name,
@@ -212,16 +218,16 @@ inline constexpr std::array<NamedNorm, 4> kSandwichNorms = {
      {Role::kPostFeedForwardNorm, "post_feedforward_layernorm"}}};
 void add_norms(const ModelConfig& config, LayerSpec& layer, std::span<const NamedNorm> norms);
 
-// llama_layer() returns a layer of Llama with all modules. plain_layer() has an up and a down
-// projection instead of the gated MLP. In parallel_layer(), attention and MLP both read the output
-// of a single norm. post_norm_layer() returns a layer of OLMo 2, whose norms follow attention and
-// MLP, and sandwich_layer() a layer of Gemma 2, which has four norms.
+// llama_layer() returns a layer of Llama with all modules. plain_layer() replaces the gated MLP by
+// an up and a down projection. In parallel_layer(), attention and MLP both read the output of a
+// single norm. post_norm_layer() returns a layer of OLMo 2, whose norms follow attention and MLP,
+// and sandwich_layer() a layer of Gemma 2, which has four norms.
 LayerSpec llama_layer(const ModelConfig& config, int64_t layer);
 LayerSpec plain_layer(const ModelConfig& config, int64_t layer);
 LayerSpec parallel_layer(const ModelConfig& config, int64_t layer);
 LayerSpec post_norm_layer(const ModelConfig& config, int64_t layer);
 LayerSpec sandwich_layer(const ModelConfig& config, int64_t layer);
-// Returns a layer of OPT: attention and a plain MLP, each after a norm.
+// Returns a layer of OPT: a norm before attention, and a norm before an MLP without a gate.
 LayerSpec opt_layer(const ModelConfig& config, int64_t layer);
 // Returns a layer of Qwen3-MoE: Llama's attention and norms, with "mlp.gate" and "mlp.experts" if
 // the layer has experts.

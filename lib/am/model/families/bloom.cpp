@@ -1,5 +1,6 @@
 // BLOOM: position biases of attention scores (ALiBi), a norm of the embeddings, LayerNorm, one
-// matrix for queries, keys and values, and a plain MLP; all modules have biases.
+// matrix for queries, keys and values, and an MLP without a gate. All projections and norms in the
+// layers have biases.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

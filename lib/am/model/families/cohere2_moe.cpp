@@ -12,9 +12,9 @@ constexpr int64_t kWindow = 4096;
 constexpr int64_t kPattern = 4;
 constexpr double kLogitScale = 0.0625;
 
-// Reads which layers have the sliding window. Without layer_types, all layers except every n-th
-// have it, where n is prefix_dense_sliding_window_pattern for the dense first layers and
-// sliding_window_pattern, counted after these, for all others.
+// Reads which layers have the sliding window. Without layer_types, every n-th of the dense first
+// layers and every m-th of the later layers has full attention; all others have the window. n is
+// prefix_dense_sliding_window_pattern, and m is sliding_window_pattern.
 void read_windows(ConfigReader& reader, ModelConfig& config, int64_t dense) {
   read_window(reader, config, kWindow);
   const int64_t first =
@@ -31,8 +31,9 @@ void read_windows(ConfigReader& reader, ModelConfig& config, int64_t dense) {
   set_window_layers(config, std::move(windowed));
 }
 
-// Reads the keys of Cohere2 MoE. prefix_dense_intermediate_size, the MLP's width in the dense first
-// layers, replaces config.intermediate_size; the widths of all experts are in config.moe.
+// Reads the keys of Cohere2 MoE. intermediate_size is the width of an expert.
+// prefix_dense_intermediate_size is the MLP's width in the dense first layers, and replaces
+// config.intermediate_size.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.parallel_block = true;

@@ -13,15 +13,15 @@ constexpr int64_t kMaxGroups = int64_t{1} << 14;
 constexpr int64_t kMaxMtpLayers = 100;
 constexpr double kNormaliseEps = 1e-20;
 
-// Returns the value of a key that configures a feature. Returns 0 if the key is null, which
-// disables the feature, and `fallback` if the key is missing.
+// Returns the value of the key. Returns 0 if the key is null, which disables the feature that the
+// key configures, and `fallback` if the key is missing.
 int64_t read_nullable(ConfigReader& reader, std::string_view key, int64_t high, int64_t fallback) {
   if (!reader.has(key)) return fallback;
   return reader.integer(key, 1, high).value_or(0);
 }
 
 // Reads the sizes of latent attention. `rotated` is the width of the part of each head that RoPE
-// rotates; transformers' configuration class calls it head_dim.
+// rotates.
 MlaConfig read_mla(ConfigReader& reader, int64_t rotated, const MlaDefaults& defaults) {
   MlaConfig mla;
   mla.qk_rope_head_dim = rotated;

@@ -1,5 +1,5 @@
-// Functions for DeepSeek V2 and V3, and for families with V3's experts: latent attention, dense
-// first layers, routed and shared experts.
+// Functions for DeepSeek V2 and V3, and for families with latent attention (MLA) or with V3's
+// experts: dense first layers, routed and shared experts.
 #pragma once
 
 #include <string_view>
@@ -39,7 +39,9 @@ struct MlaDefaults {
   int64_t plain_width = 128;
   int64_t value_width = 128;
 };
-// Reads the sizes of latent attention into config.mla and config.head_dim, and attention_bias.
+// Reads attention_bias, and the sizes of latent attention into config.mla. Before the call,
+// config.head_dim must be the rotated width of a head (qk_rope_head_dim). The function sets
+// config.head_dim to the full width of a query or key head.
 void read_latent_attention(ConfigReader& reader, ModelConfig& config,
                            const MlaDefaults& defaults = {});
 // Reads the keys of routed and shared experts, their groups and the dense first layers into
@@ -52,13 +54,13 @@ void read_deepseek(ConfigReader& reader, ModelConfig& config, const DeepseekDefa
 // Reads num_nextn_predict_layers. If the key is missing, its value is `fallback`.
 void read_mtp_layers(ConfigReader& reader, ModelConfig& config, int64_t fallback = 1);
 
-// Router of a layer. V3's router computes sigmoid scores, chooses groups by the sum of their two
-// best scores, and adds 1e-20 to the sum of weights in normalisation. It also has
-// e_score_correction_bias, one number per expert, which balances the load. This bias is stored in
-// checkpoints and counted among the parameters, as on the hub.
+// Router of a layer. V2's router computes softmax scores. V3's router computes sigmoid scores,
+// chooses groups by the sum of their two best scores, and adds 1e-20 to the sum of weights in
+// normalisation. To balance the load, V3's router also has e_score_correction_bias, one number per
+// expert. Checkpoints store this bias, and automesh counts it as a parameter.
 enum class DeepseekRouter { kV2, kV3 };
-// Names of the modules of V3's experts. The correction is a vector `correction_leaf` of the module
-// `correction`.
+// Names of the modules of V3's experts. `correction_leaf` is the name of the correction bias within
+// the module `correction`.
 struct V3ExpertNames {
   std::string_view router = "mlp.gate";
   std::string_view correction = "mlp.gate";

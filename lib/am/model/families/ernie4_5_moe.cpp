@@ -10,8 +10,8 @@ constexpr int64_t kMaxLayer = int64_t{1} << 20;
 constexpr int64_t kShared = 2;
 constexpr double kMostNormMin = 1e-6;
 
-// Reads which layers have experts: every `moe_layer_interval`-th layer of the model, as far as it
-// is in the range from moe_layer_start_index to moe_layer_end_index.
+// Reads which layers have experts: every `moe_layer_interval`-th layer of the model, but none
+// before moe_layer_start_index or after moe_layer_end_index. An end index of -1 is the last layer.
 void read_expert_layers(ConfigReader& reader, ModelConfig& config) {
   const int64_t interval = reader.integer("moe_layer_interval", 1, kMaxLayer).value_or(1);
   const int64_t first = reader.integer("moe_layer_start_index", 0, kMaxLayer).value_or(1);
@@ -24,8 +24,9 @@ void read_expert_layers(ConfigReader& reader, ModelConfig& config) {
   }
 }
 
-// Reads the keys of ERNIE 4.5 MoE. moe_norm_min is a lower bound of the sum by which normalisation
-// divides. Values above kMostNormMin could have an effect, and are an error.
+// Reads the keys of ERNIE 4.5 MoE. Normalisation divides by the sum of a token's routing weights,
+// but at least by moe_norm_min. Values of moe_norm_min above kMostNormMin could have an effect, and
+// are an error.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   const bool bias = reader.boolean("use_bias").value_or(false);
   config.qkv_bias = config.o_bias = config.mlp_bias = config.head_bias = bias;

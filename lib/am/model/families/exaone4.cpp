@@ -1,5 +1,5 @@
-// EXAONE 4: norms after attention and MLP, and over each query and key head. If there is a sliding
-// window, three of four layers have it, and the layers without it have no rotary embedding.
+// EXAONE 4: norms after attention and MLP, and over each query and key head. If the config has a
+// sliding window, three of four layers use the window and RoPE, and the others use neither.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -9,8 +9,8 @@ namespace {
 constexpr int64_t kWindow = 4096;
 constexpr int64_t kPattern = 4;
 
-// Reads the keys of EXAONE 4. sliding_window_pattern is read only without layer_types: in configs
-// that have both keys, it may be a string such as "LLLG".
+// Reads the keys of EXAONE 4. sliding_window_pattern is read only if the config has no layer_types.
+// In configs with both keys, the pattern may be a string, for example "LLLG".
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qk_norm = true;
   read_window(reader, config, kWindow);

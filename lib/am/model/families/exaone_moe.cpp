@@ -1,4 +1,4 @@
-// K-EXAONE: EXAONE 4's attention between Llama's norms, and DeepSeek V3's experts.
+// K-EXAONE: EXAONE 4's attention, Llama's norms, and DeepSeek V3's experts.
 #include "am/model/families/blocks.h"
 #include "am/model/families/deepseek.h"
 #include "am/model/families/families.h"
@@ -9,7 +9,8 @@ namespace {
 constexpr int64_t kWindow = 4096;
 constexpr int64_t kPattern = 4;
 
-// Reads the keys of K-EXAONE. Layers without the sliding window have no rotary embedding.
+// Reads the keys of K-EXAONE. If the config has a sliding window, the layers without this window
+// have no rotary embedding.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qk_norm = true;
   read_window(reader, config, kWindow);

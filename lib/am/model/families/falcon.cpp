@@ -1,13 +1,13 @@
-// Falcon (7B, 40B, 180B, RW): queries, keys and values in one matrix, usually with attention and a
-// plain MLP in parallel.
+// Falcon (7B, 40B, 180B, RW): queries, keys and values in one matrix, and an MLP without a gate,
+// usually in parallel with attention.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
 namespace am::model {
 namespace {
 
-// Reads the keys of Falcon. The key for the number of key/value heads applies only to the new
-// architecture. In the old architecture, there is one key/value head, or one per query head.
+// Reads the keys of Falcon. num_kv_heads applies only with new_decoder_architecture. Otherwise
+// there is one key/value head (multi_query) or one per query head.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   const bool bias = reader.boolean("bias").value_or(false);
   config.qkv_bias = config.o_bias = config.mlp_bias = bias;

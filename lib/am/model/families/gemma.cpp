@@ -8,8 +8,8 @@ namespace {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
-  // The configs of the first releases have "gelu", but transformers computes the tanh approximation
-  // for them.
+  // The first releases' configs state "gelu", but transformers computes the tanh approximation for
+  // this value.
   if (config.hidden_act == "gelu") config.hidden_act = "gelu_pytorch_tanh";
 }
 

@@ -1,4 +1,4 @@
-// GLM-4 (9B) and GLM-4-0414: partly rotated attention, and gate and up in one matrix.
+// GLM-4 (9B) and GLM-4-0414: RoPE over a part of each head, and one matrix for gate and up.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

@@ -1,4 +1,4 @@
-// GLM-4.5 to 4.7: attention with partial rotation, and DeepSeek V3's experts.
+// GLM-4.5 to 4.7: RoPE over a part of each head, and DeepSeek V3's experts.
 #include "am/model/families/blocks.h"
 #include "am/model/families/deepseek.h"
 #include "am/model/families/families.h"

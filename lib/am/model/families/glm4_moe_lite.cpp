@@ -1,4 +1,4 @@
-// GLM-4.7-Flash: DeepSeek's latent attention, and V3's experts.
+// GLM-4.7-Flash: DeepSeek's latent attention, and DeepSeek V3's experts.
 #include "am/model/families/blocks.h"
 #include "am/model/families/deepseek.h"
 #include "am/model/families/families.h"

@@ -1,4 +1,4 @@
-// Names that decoders of the GPT line have in common.
+// Names of modules and of config keys that decoders of the GPT line have in common.
 #pragma once
 
 #include <string_view>
@@ -13,8 +13,9 @@ inline constexpr ModuleNames kGptNames = {.embedding = "transformer.wte",
                                           .layers = "transformer.h",
                                           .norm = "transformer.ln_f"};
 
-// Returns the names of GPT-2's config keys. The keys of hidden size, heads and layers may also have
-// Llama's names. `width` is the name of the key for the MLP's width, and may be empty.
+// Returns the names of GPT-2's config keys. Llama's names of the keys for hidden size, heads and
+// layers are accepted too. `width` is the name of the key for the MLP's width; it is empty if
+// configs have no such key.
 constexpr ConfigKeys gpt_keys(std::string_view width = "n_inner",
                               std::string_view activation = "activation_function") {
   return {.hidden_size = "n_embd",

@@ -1,4 +1,4 @@
-// GPT-2: learned positions, LayerNorm, a plain MLP, and weights stored [in, out].
+// GPT-2: learned positions, LayerNorm, an MLP without a gate, and weights stored [in, out].
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 #include "am/model/families/gpt.h"

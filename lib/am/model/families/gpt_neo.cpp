@@ -1,5 +1,5 @@
-// GPT-Neo: learned positions, unscaled attention with a sliding window in every second layer,
-// LayerNorm, and a plain MLP.
+// GPT-Neo: learned positions, unscaled attention scores, a sliding window in every second layer,
+// LayerNorm, and an MLP without a gate.
 #include <utility>
 
 #include "am/base/json.h"
@@ -14,8 +14,9 @@ namespace {
 constexpr int64_t kWindow = 256;
 constexpr int64_t kMaxRepeats = int64_t{1} << 20;
 
-// Appends to `windowed` the layers of one entry of attention_types: [list, count], a list of
-// "global" and "local" that is repeated `count` times. Returns false for any other entry.
+// Appends the layers that one entry of attention_types describes to `windowed`. An entry is a pair
+// [list, count]; the list contains "global" or "local" for each layer, and is repeated `count`
+// times. Returns false for any other entry.
 bool append_types(const Json& entry, size_t layers, std::vector<bool>& windowed) {
   const bool fits = entry.is_array() && entry.size() == 2 && entry[0].is_array() &&
                     entry[1].is_number_integer() && entry[1] >= 0 && entry[1] <= kMaxRepeats;
@@ -29,7 +30,7 @@ bool append_types(const Json& entry, size_t layers, std::vector<bool>& windowed)
   return true;
 }
 
-// Reads which layers have the sliding window, which are those of type "local".
+// Reads which layers have the sliding window: those of type "local" in attention_types.
 void read_attention_types(ConfigReader& reader, ModelConfig& config) {
   constexpr std::string_view kKey = "attention_types";
   const auto layers = static_cast<size_t>(config.num_hidden_layers);

@@ -1,5 +1,5 @@
-// GPT-NeoX (20B, Pythia): one matrix for queries, keys and values, partly rotated attention, and a
-// plain MLP, usually beside attention.
+// GPT-NeoX (20B, Pythia): one matrix for queries, keys and values, RoPE over a part of each head,
+// and an MLP without a gate, usually in parallel with attention.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 #include "am/model/rope_config.h"

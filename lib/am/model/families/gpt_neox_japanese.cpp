@@ -1,5 +1,6 @@
-// GPT-NeoX-Japanese: GPT-NeoX's matrix for queries, keys and values, without biases except for
-// attention's output in the last layer.
+// GPT-NeoX-Japanese: GPT-NeoX's matrix for queries, keys and values, and an MLP without a gate
+// after attention. Norms have biases. The only projection with a bias is attention's output in the
+// last layer.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

@@ -10,7 +10,8 @@ constexpr int64_t kDefaultWindow = 128;
 constexpr double kDefaultAlpha = 1.702;
 constexpr double kDefaultLimit = 7.0;
 
-// Returns the rotary embedding that applies if the config has no keys for it.
+// Returns the rotary embedding, with the given theta, that applies if the config has neither
+// rope_scaling nor rope_parameters.
 RopeConfig default_rope(double theta) {
   RopeConfig rope;
   rope.type = "yarn";
@@ -21,8 +22,8 @@ RopeConfig default_rope(double theta) {
   return rope;
 }
 
-// Reads the keys of gpt-oss. intermediate_size is the width of an expert. Every projection and
-// every expert has a bias.
+// Reads the keys of gpt-oss. intermediate_size is the width of an expert. The router and the
+// experts always have biases, attention's projections by default.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config, /*fallback=*/true);
   const bool says_rope =
@@ -41,8 +42,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
             .default_width = 2880});
 }
 
-// Returns a module with a tensor [experts, in, out], the matrices of all experts, and a tensor with
-// the biases of all experts.
+// Returns a module with two tensors: the matrices of all experts, [experts, in, out], and their
+// biases, [experts, out].
 ModuleSpec stacked(Role role, std::string_view leaf, int64_t out, int64_t in, int64_t experts) {
   ModuleSpec module = matrix(role, "mlp.experts", out, in, /*bias=*/true);
   module.leaf = leaf;

@@ -1,5 +1,5 @@
-// GPT-J and CodeGen: partly rotated attention without biases and a plain MLP with biases, in
-// parallel after one LayerNorm.
+// GPT-J and CodeGen: attention and an MLP without a gate, in parallel after one LayerNorm. RoPE
+// rotates a part of each head. The MLP has biases, attention has none.
 #include <algorithm>
 
 #include "am/base/text.h"
@@ -13,7 +13,8 @@ namespace {
 constexpr int64_t kRotated = 64;
 constexpr int64_t kGroups = 4;
 
-// Reads the keys of GPT-J.
+// Reads the keys of GPT-J. rotary_dim is the rotated width of a head: from 2 to head_dim; null
+// means the whole head.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.mlp_bias = config.norm_bias = config.head_bias = true;
   config.gated_mlp = false;
@@ -56,8 +57,8 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
   return spec;
 }
 
-// Describes a layer of CodeGen. Each group of its fused matrix has the queries, values and keys of
-// the group's heads.
+// Describes a layer of CodeGen. Each group of rows in the fused matrix contains the queries, then
+// the values, then the keys of the group's heads.
 LayerSpec describe_codegen(const ModelConfig& config, int64_t layer) {
   LayerSpec spec = start(config, layer);
   spec.modules.push_back(

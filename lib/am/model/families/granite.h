@@ -9,14 +9,15 @@
 namespace am::model {
 
 // Reads the keys of Granite's routed and shared experts into config.moe. intermediate_size is the
-// width of a routed expert, and `shared` the default width of the shared ones. If `shared` is above
-// 0, the model may have no routed experts: the shared ones are then a dense MLP, whose width
-// replaces config.intermediate_size.
+// width of one routed expert. `shared` is the default total width of the shared experts. If
+// `shared` is above 0, the model may have no routed experts. The shared experts are then a dense
+// MLP, whose width replaces config.intermediate_size.
 void read_granite_experts(ConfigReader& reader, ModelConfig& config, int64_t shared = 0);
 
-// Names of the modules of Granite's experts, and of the tensors of the routed ones. The defaults
-// are those of the files on the hub, where the rows of an expert's gate precede those of its up
-// projection. transformers has other names in memory, but saves these.
+// Names of the modules of Granite's router and routed experts, and of the experts' tensors
+// (`leaf_...`). The defaults are the names in the files on the hub. There, the rows of an expert's
+// gate precede those of its up projection. transformers uses other names in memory, but saves
+// tensors under the hub's names.
 struct GraniteExpertNames {
   std::string_view router = "block_sparse_moe.router.layer";
   std::string_view leaf_gate_up = "weight";

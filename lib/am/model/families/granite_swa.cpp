@@ -1,5 +1,5 @@
-// Granite with attention sinks and a sliding window in three of four layers, dense (granite_swa)
-// and with experts (granitemoe_swa).
+// Granite with attention sinks and a sliding window in three of four layers. granite_swa is dense,
+// granitemoe_swa has experts.
 #include <utility>
 
 #include "am/model/families/blocks.h"
@@ -12,8 +12,8 @@ namespace {
 constexpr int64_t kWindow = 128;
 constexpr int64_t kPattern = 4;
 
-// Reads the keys of attention and Granite's factors. Without layer_types, every fourth layer from
-// the first has full attention.
+// Reads the keys of attention and Granite's factors. Without layer_types, layers 0, 4, 8, ... have
+// full attention.
 void read_attention(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   read_granite_factors(reader, config);

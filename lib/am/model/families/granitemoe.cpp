@@ -1,5 +1,5 @@
 // Granite 3 MoE: Granite's decoder with experts in every layer, stored as one tensor per
-// projection, without (granitemoe) and with (granitemoeshared) shared experts.
+// projection. granitemoe has no shared experts, granitemoeshared has them.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 #include "am/model/families/granite.h"
@@ -12,7 +12,6 @@ void read_attention(ConfigReader& reader, ModelConfig& config) {
   read_granite_factors(reader, config);
 }
 
-// Reads the keys of the routed experts.
 void read_routed_experts(ConfigReader& reader, ModelConfig& config, bool may_be_dense) {
   read_moe(reader, config,
            {.experts = {"num_local_experts"},

@@ -1,5 +1,5 @@
-// Granite 4: Mamba 2 in most layers, attention in the others, Granite's shared experts in every
-// layer and, in the models with experts, routed ones.
+// Granite 4: Mamba 2 in most layers, and attention in the others. Every layer has Granite's shared
+// experts and, in the models with experts, also routed experts.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 #include "am/model/families/granite.h"
@@ -8,7 +8,7 @@
 namespace am::model {
 namespace {
 
-// Reads the keys of Granite 4. The shared experts are the MLP of a model without routed experts.
+// Reads the keys of Granite 4. In a model without routed experts, the shared experts are the MLP.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   read_granite_factors(reader, config);

@@ -1,5 +1,5 @@
-// Hunyuan: the Llama decoder with norms over each rotated query and key head. The MoE models have
-// routed experts and one shared expert in every layer.
+// Hunyuan: the Llama decoder with norms over each query and key head, applied after RoPE. The MoE
+// models have routed experts and one shared expert in every layer.
 #include <algorithm>
 #include <cmath>
 
@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kMostTaken = int64_t{1} << 14;
 
-// Reads the keys of Hunyuan. Its "dynamic" rotary embedding with a key alpha has a fixed, larger
-// theta (NTK-aware scaling).
+// Reads the keys of Hunyuan. A rotary embedding of type "dynamic" with a key alpha is NTK-aware
+// scaling with a fixed factor: theta is multiplied by alpha^(d / (d - 2)), where d is head_dim.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.qk_norm = config.qk_norm_follows_rope = true;
@@ -24,9 +24,9 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.rope.theta *= std::pow(*alpha, width / (width - 2.0));
 }
 
-// Returns the number of experts per token from the list moe_topk, which must have the same number
-// for every layer. Adds an error if the numbers differ, or if the list is shorter than the number
-// of layers.
+// Returns the number of experts per token from the list moe_topk, which must contain the same
+// number for every layer. Adds an error if the numbers differ, or if the list is shorter than the
+// number of layers.
 int64_t read_taken_list(ConfigReader& reader, const ModelConfig& config) {
   constexpr std::string_view kKey = "moe_topk";
   const Json& all = reader.raw(kKey);
@@ -41,8 +41,8 @@ int64_t read_taken_list(ConfigReader& reader, const ModelConfig& config) {
   return 1;
 }
 
-// Reads the keys of Hunyuan's MoE models. intermediate_size is the width of each expert, and of the
-// shared one.
+// Reads the keys of Hunyuan's MoE models. intermediate_size is the width of a routed expert, and
+// also of the shared expert.
 void read_moe_config(ConfigReader& reader, ModelConfig& config) {
   read_config(reader, config);
   // If moe_topk is a list, the number in the list is the default of num_experts_per_tok.

@@ -1,4 +1,5 @@
-// Jais 2: the Llama decoder with LayerNorm and a plain MLP; all modules have biases.
+// Jais 2: the Llama decoder with LayerNorm and an MLP without a gate. By default, all projections
+// in the layers have biases.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

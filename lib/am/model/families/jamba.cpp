@@ -10,7 +10,9 @@
 namespace am::model {
 namespace {
 
-// Reads a period and an offset: the layers whose index modulo the period is the offset.
+// Reads a period and an offset, for example attn_layer_period and attn_layer_offset if `what` is
+// "attn". `period` and `offset` are the defaults. Returns, for each layer, whether its index modulo
+// the period is the offset.
 std::vector<bool> read_period(ConfigReader& reader, const ModelConfig& config,
                               std::string_view what, int64_t period, int64_t offset) {
   period = reader.integer(cat(what, "_layer_period"), 1, kMostLayers).value_or(period);
@@ -35,7 +37,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   mixer.layers.flip();
   config.mixer = std::move(mixer);
   std::vector<bool> sparse = read_period(reader, config, "expert", 2, 1);
-  // With one expert all layers have a dense MLP, whatever num_experts_per_tok is.
+  // With one expert, all layers have a dense MLP, and num_experts_per_tok is ignored.
   const bool named = !reader.raw("num_experts").is_null();
   if (reader.raw(named ? "num_experts" : "num_local_experts") == 1) return;
   read_moe(reader, config,

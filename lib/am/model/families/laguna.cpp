@@ -1,5 +1,5 @@
-// Laguna: Qwen3's attention with a gate of its output, and DeepSeek V3's experts with one shared
-// expert.
+// Laguna: Qwen3's attention with a gate of attention's output, and DeepSeek V3's experts with one
+// shared expert.
 #include <algorithm>
 
 #include "am/base/json.h"
@@ -26,8 +26,8 @@ void check_heads(ConfigReader& reader, const ModelConfig& config) {
                "give num_attention_heads for all layers");
 }
 
-// Reads `gating`: one gate for each head if the key is missing, null, true or "per-head", otherwise
-// one for each element of the heads.
+// Reads the key gating. If the key is missing, null, true or "per-head", one gate scales each head;
+// otherwise each element of a head has a gate.
 void read_gating(ConfigReader& reader, ModelConfig& config) {
   const Json& gating = reader.raw("gating");
   config.gates_heads = gating.is_null() || gating == true || gating == "per-head";

@@ -1,5 +1,5 @@
-// LFM2 and LFM3: gated short convolutions in most layers, attention with norms over query and key
-// heads in the others, and a dense MLP (lfm2, lfm3) or experts after the first layers (lfm2_moe).
+// LFM2: gated short convolutions in most layers, and attention with norms over query and key heads
+// in the others. lfm2 has a dense MLP; lfm2_moe has experts after the dense first layers.
 #include <utility>
 
 #include "am/base/text.h"
@@ -39,8 +39,8 @@ void read_attention_layers(ConfigReader& reader, ModelConfig& config) {
   config.mixer->layers.flip();
 }
 
-// Returns the MLP's width: `width`, the stated one, if block_auto_adjust_ff_dim is false; otherwise
-// two thirds of it, multiplied by block_ffn_dim_multiplier and rounded up to a multiple of
+// Returns the MLP's width: `width` itself if block_auto_adjust_ff_dim is false; otherwise two
+// thirds of `width`, multiplied by block_ffn_dim_multiplier and rounded up to a multiple of
 // block_multiple_of.
 int64_t adjusted_width(ConfigReader& reader, int64_t width) {
   const double scale = reader.number("block_ffn_dim_multiplier", 1e-9, 1e6).value_or(1.0);

@@ -1,5 +1,5 @@
 // Llama 4's text part: chunked attention in most layers, and routed experts beside a shared one in
-// every `interleave_moe_layer_step`-th layer. Attention is planned as if it were not chunked.
+// every `interleave_moe_layer_step`-th layer. Plans assume full attention in all layers.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -8,8 +8,8 @@ namespace {
 
 constexpr int64_t kDenseWidth = 16384;
 
-// Reads which layers have experts: those in moe_layers or, without this key, the last of every
-// `interleave_moe_layer_step` layers.
+// Reads which layers have experts: those in moe_layers or, without this key, every
+// `interleave_moe_layer_step`-th layer.
 void read_expert_layers(ConfigReader& reader, ModelConfig& config) {
   const int64_t step = reader.integer("interleave_moe_layer_step", 1, kMostLayers).value_or(1);
   std::vector<bool>& sparse = config.moe->layers;
@@ -22,7 +22,8 @@ void read_expert_layers(ConfigReader& reader, ModelConfig& config) {
   }
 }
 
-// Reads the keys of Llama 4. intermediate_size is the width of each expert, and of the shared one.
+// Reads the keys of Llama 4. intermediate_size is the width of a routed expert, and also of the
+// shared expert.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.rope_interleaved = true;

@@ -1,4 +1,4 @@
-// Mamba, Falcon-Mamba and Mamba 2: decoders whose layers are one norm and one mixer, without
+// Mamba, Falcon-Mamba and Mamba 2: decoders whose layers consist of one norm and one mixer, without
 // attention and without a feed-forward.
 #include <utility>
 
@@ -23,7 +23,8 @@ MixerConfig read_mixer(ConfigReader& reader, const ModelConfig& config, int64_t 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.hidden_norms = 1;
   MixerConfig mixer = read_mixer(reader, config, 16);
-  // A stated number of channels overrides the multiple of hidden_size; Mamba 2 ignores the key.
+  // intermediate_size, if present, is the number of channels instead of expand * hidden_size. Mamba
+  // 2 ignores this key.
   mixer.inner = reader.integer("intermediate_size", 1, kMaxMixerSize).value_or(mixer.inner);
   mixer.rank = read_mamba_rank(reader, config, "time_step_rank");
   config.mixer = std::move(mixer);
@@ -59,7 +60,7 @@ constexpr ConfigKeys kKeys = {.intermediate_size = "",
                               .positions = "",
                               .norm_eps = "layer_norm_epsilon"};
 
-// Returns a family whose layers are the mixers of the first Mamba.
+// Returns a family whose layers have the mixer of Mamba 1.
 constexpr Family first_generation(std::string_view model_type, std::string_view description,
                                   std::string_view layer_class) {
   return {.model_type = model_type,

@@ -14,8 +14,8 @@ constexpr double kEmbeddingScale = 12.0;
 constexpr double kDepthScale = 1.4;
 constexpr double kBaseWidth = 256.0;
 
-// Reads the keys of MiniCPM3. The width of values is a head's part of the hidden size if the config
-// has no v_head_dim.
+// Reads the keys of MiniCPM3. Without v_head_dim, the width of a head's values is hidden_size /
+// heads.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   const int64_t heads = std::max<int64_t>(config.num_attention_heads, 1);
   read_latent_attention(reader, config,

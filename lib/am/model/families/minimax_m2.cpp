@@ -1,12 +1,13 @@
-// MiniMax-M2: partly rotated attention with norms over all heads, and in every layer experts that
-// are chosen by sigmoid scores and a correction bias.
+// MiniMax-M2: RoPE over a part of each head, norms over all query and all key heads together, and
+// experts in every layer. Sigmoid scores and a correction bias choose the experts.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
 namespace am::model {
 namespace {
 
-// Reads the keys of MiniMax-M2. The configs on the hub state the rotated part as rotary_dim.
+// Reads the keys of MiniMax-M2. In the configs on the hub, rotary_dim is the rotated width of a
+// head.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qk_norm = true;
   config.qk_norm_spans_heads = true;

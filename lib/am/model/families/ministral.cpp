@@ -1,4 +1,5 @@
-// Ministral (8B): Mistral's decoder with a sliding window in the layers that layer_types marks.
+// Ministral (8B): Mistral's decoder with a sliding window in the layers that layer_types marks or,
+// without this key, in all layers.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

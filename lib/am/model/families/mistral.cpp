@@ -1,5 +1,5 @@
-// Mistral 7B and similar models: the Llama decoder without biases, with a sliding window in all
-// layers.
+// Mistral 7B and similar models: the Llama decoder without biases, with an optional sliding window
+// in all layers.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

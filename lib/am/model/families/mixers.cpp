@@ -76,7 +76,7 @@ void read_mamba2(ConfigReader& reader, ModelConfig& config) {
   mixer.state = size_or(reader, "mamba_d_state", 256);
   mixer.kernel = size_or(reader, "mamba_d_conv", 4);
   mixer.inner = size_or(reader, "mamba_expand", 2) * config.hidden_size;
-  // null is a Boolean false in transformers' class.
+  // transformers' class treats null as false, and a missing key as true.
   constexpr std::string_view kConvBias = "mamba_conv_bias";
   mixer.conv_bias = reader.boolean(kConvBias).value_or(!reader.has(kConvBias));
   mixer.bias_in = mixer.bias_out = reader.boolean("mamba_proj_bias").value_or(false);
@@ -86,8 +86,7 @@ void read_mamba2(ConfigReader& reader, ModelConfig& config) {
 
 LayerSpec start_mixer_layer(const ModelConfig& config, int64_t layer) {
   LayerSpec spec = start_layer(config, layer);
-  // Sets a head's widths even without heads, because numbers of heads are computed by dividing by
-  // the widths.
+  // Sets a head's widths although the layer has no heads, because other code divides by the widths.
   spec.attention = {.qk_width = config.head_dim, .v_width = config.head_dim, .rope = -1};
   return spec;
 }

@@ -1,5 +1,5 @@
-// Functions for families whose layers mix tokens by linear attention, a convolution or Mamba. Only
-// am-plan knows these mixers, so that their modules have the role kOther.
+// Functions for families whose layers mix tokens by linear attention, a convolution or Mamba.
+// am-plan counts these mixers and am-run does not support them; their modules have the role kOther.
 #pragma once
 
 #include <cstdint>
@@ -41,7 +41,7 @@ void read_delta_net(ConfigReader& reader, ModelConfig& config,
 // Reads the rank of the projection to Mamba's time steps. A missing key, null and "auto" mean a
 // sixteenth of hidden_size, rounded up.
 int64_t read_mamba_rank(ConfigReader& reader, const ModelConfig& config, std::string_view key);
-// Reads the keys `mamba_*` of Mamba 2 into config.mixer.
+// Reads the keys `mamba_*` of Mamba 2 into config.mixer, except which layers have Mamba.
 void read_mamba2(ConfigReader& reader, ModelConfig& config);
 
 // Returns a layer without modules and without attention.

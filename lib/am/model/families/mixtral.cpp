@@ -12,9 +12,9 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 
 }  // namespace
 
-// mixtral_layer() has the parameter names of the files on the hub, which store one tensor per
-// expert. transformers stores all experts in one tensor in memory, but saves them under these
-// names.
+// mixtral_layer() uses the parameter names of the files on the hub, which store one tensor per
+// expert and projection. transformers keeps all experts of a projection in one tensor in memory,
+// but saves them under the hub's names.
 const Family kMixtral = {
     .model_type = "mixtral",
     .description = "Mixtral decoder: Mistral's with routed experts",

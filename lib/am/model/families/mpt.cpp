@@ -1,5 +1,5 @@
 // MPT: position biases of attention scores (ALiBi), LayerNorm, one matrix for queries, keys and
-// values, and a plain MLP; no module has a bias.
+// values, and an MLP without a gate. No module has a bias.
 #include <utility>
 
 #include "am/base/text.h"
@@ -9,8 +9,8 @@
 namespace am::model {
 namespace {
 
-// transformers' class always computes ALiBi with this exponent, and MLPs of this multiple of the
-// hidden size; it ignores other values in the config.
+// The only values of alibi_bias_max and of expansion_ratio (the MLP's width divided by the hidden
+// size) that transformers' class uses. The class ignores other values in the config.
 constexpr int64_t kLastExponent = 8;
 constexpr int64_t kExpansion = 4;
 

@@ -1,5 +1,5 @@
-// nanochat: the Llama decoder with a plain MLP, a softcap of the logits, and norms without weights.
-// Query and key heads are normed too, after the rotation.
+// nanochat: the Llama decoder with an MLP without a gate, a softcap of the logits, and norms
+// without weights. Further norms normalise each query and key head after RoPE.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

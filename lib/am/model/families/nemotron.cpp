@@ -1,5 +1,5 @@
-// Nemotron-4 and Minitron: LayerNorm with 1 + weight, partly rotated attention, and a plain MLP
-// with the square of ReLU.
+// Nemotron-4 and Minitron: LayerNorm that multiplies by 1 + weight, RoPE over a part of each head,
+// and an MLP without a gate, whose activation is the square of ReLU.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

@@ -1,5 +1,5 @@
-// OLMo 3: OLMo 2 with a sliding window in three of four layers, and a rotary embedding for each
-// kind of layer.
+// OLMo 3: OLMo 2 with a sliding window in three of four layers. Layers with and without the window
+// have separate rotary embeddings.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 #include "am/model/rope_config.h"

@@ -1,4 +1,5 @@
-// OLMoE: experts in every layer, and norms over all query and all key heads together.
+// OLMoE: the Llama decoder with experts in every layer, and norms over all query and all key heads
+// together.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -26,7 +27,7 @@ const Family kOlmoe = {
     .model_type = "olmoe",
     .description = "OLMoE decoder: routed experts, q_norm and k_norm over all heads",
     .layer_class = "transformers.models.olmoe.modeling_olmoe.OlmoeDecoderLayer",
-    .keys = {.head_dim = ""},  // transformers norms hidden_size query values, whatever head_dim is
+    .keys = {.head_dim = ""},  // not read: q_norm always has hidden_size weights
     .defaults = {.max_position_embeddings = 4096, .norm_eps = 1e-5, .pad_token_id = 1},
     .read_config = read_config,
     .describe_layer = expert_layer,

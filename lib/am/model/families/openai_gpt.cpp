@@ -1,5 +1,5 @@
-// GPT (2018): GPT-2's attention and MLP, with norms after the residual sums and none after the
-// layers.
+// GPT (2018): GPT-2's attention and MLP, with norms after the residual sums and without a norm
+// after the last layer.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 #include "am/model/families/gpt.h"

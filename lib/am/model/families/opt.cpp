@@ -1,4 +1,5 @@
-// OPT: learned positions, LayerNorm, and a plain MLP with ReLU; all modules have biases.
+// OPT: learned positions, LayerNorm, and an MLP without a gate, with ReLU. All projections and
+// norms in the layers have biases.
 #include <utility>
 
 #include "am/base/text.h"

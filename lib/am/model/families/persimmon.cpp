@@ -1,5 +1,6 @@
-// Persimmon: one matrix for queries, keys and values, norms over query and key heads, partly
-// rotated attention, LayerNorm, and a plain MLP; all modules have biases.
+// Persimmon: one matrix for queries, keys and values, norms over each query and key head, RoPE over
+// a part of each head, LayerNorm, and an MLP without a gate. All projections and norms in the
+// layers have biases.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

@@ -1,5 +1,5 @@
 // Phi-1, 1.5 and 2: attention and an MLP without a gate, in parallel after one LayerNorm. All
-// modules have biases.
+// projections, the norms and the head have biases.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

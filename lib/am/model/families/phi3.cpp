@@ -1,5 +1,5 @@
-// Phi-3 and Phi-4: the Llama decoder with one matrix for queries, keys and values, and one for gate
-// and up.
+// Phi-3 and Phi-4: the Llama decoder with one matrix for queries, keys and values, and one matrix
+// for gate and up.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

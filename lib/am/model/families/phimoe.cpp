@@ -1,5 +1,5 @@
-// Phi-3.5-MoE: the Llama decoder with LayerNorm and experts in every layer, which the router
-// chooses one after the other (SparseMixer).
+// Phi-3.5-MoE: the Llama decoder with LayerNorm and experts in every layer. The router chooses a
+// token's experts one after the other (SparseMixer).
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

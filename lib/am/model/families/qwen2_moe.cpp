@@ -10,8 +10,8 @@ constexpr int64_t kSharedWidth = 5632;
 constexpr int64_t kDefaultWindow = 4096;
 constexpr int64_t kMaxWindowLayers = 28;
 
-// Reads the sliding window and which layers have it. Without layer_types, every second of the first
-// `max_window_layers` layers has the window.
+// Reads the sliding window, and which layers have the window. Without layer_types, every second of
+// the first `max_window_layers` layers has the window, beginning with layer 0.
 void read_moe_window(ConfigReader& reader, ModelConfig& config) {
   if (!reader.boolean("use_sliding_window").value_or(false)) return;
   read_window(reader, config, kDefaultWindow);

@@ -6,7 +6,7 @@
 namespace am::model {
 namespace {
 
-// Legal values of factors.
+// Range of legal factors.
 constexpr double kLeast = 1e-9;
 constexpr double kMost = 1e9;
 

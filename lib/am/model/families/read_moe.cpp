@@ -1,4 +1,5 @@
-// Reads the config keys of experts: their number and width, and the layers with experts.
+// Reads the config keys of experts (their number and width, and the layers with experts), lists of
+// layer indices, and attention_bias.
 #include <algorithm>
 
 #include "am/base/text.h"
@@ -10,8 +11,8 @@ namespace {
 constexpr int64_t kMaxExperts = int64_t{1} << 14;
 constexpr int64_t kMaxExpertWidth = int64_t{1} << 22;
 
-// Returns the first of the alternative spellings of a key that the config has. If the config has
-// none, returns the first spelling.
+// Returns the first of the alternative spellings of a key under which the config has a value other
+// than null. If there is none, returns the first spelling.
 std::string_view present_key(const ConfigReader& reader,
                              std::initializer_list<std::string_view> spellings) {
   const auto* const found =

@@ -1,5 +1,6 @@
-// Reads sliding windows. Mistral's configs have one key for the window. Qwen's configs have a
-// switch and the first layer with a window, and those of Gemma and gpt-oss a pattern of layers.
+// Reads sliding windows. Mistral's configs have one key for the window. Qwen's configs also have a
+// switch and the first layer with the window. Configs of Gemma and gpt-oss have a pattern of
+// layers.
 #include <utility>
 
 #include "am/base/text.h"
@@ -12,8 +13,8 @@ constexpr int64_t kMaxWindow = int64_t{1} << 40;
 constexpr int64_t kQwenWindow = 4096;
 constexpr int64_t kQwenMaxWindowLayers = 28;
 
-// Returns, for each layer, whether it has the sliding window according to layer_types. Returns
-// nothing if this key is absent, and also, after adding an error, if it is invalid.
+// Returns, for each layer, whether layer_types marks it "sliding_attention". Returns nothing if the
+// key is absent, and adds an error and returns nothing if the key is invalid.
 std::optional<std::vector<bool>> read_layer_types(ConfigReader& reader, const ModelConfig& config) {
   const Json& types = reader.raw("layer_types");
   if (types.is_null()) return std::nullopt;

@@ -1,5 +1,5 @@
-// Sarvam: DeepSeek V3 with other defaults (sarvam_mla), or V3's experts after attention that has
-// one matrix for queries, keys and values (sarvam_moe).
+// Sarvam. sarvam_mla is DeepSeek V3 with other defaults. sarvam_moe has one matrix for queries,
+// keys and values, and DeepSeek V3's experts.
 #include "am/model/families/blocks.h"
 #include "am/model/families/deepseek.h"
 #include "am/model/families/families.h"

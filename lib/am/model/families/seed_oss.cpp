@@ -7,7 +7,7 @@ namespace {
 
 constexpr double kDropout = 0.1;
 
-// Reads the keys of Seed-OSS. Its class has dropout unless the config sets it to 0.
+// Reads the keys of Seed-OSS. A dropout key that is missing has the class's default, kDropout.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = reader.boolean("attention_bias").value_or(true);
   config.o_bias = reader.boolean("attention_out_bias").value_or(false);

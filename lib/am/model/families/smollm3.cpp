@@ -8,8 +8,9 @@ namespace {
 
 constexpr int64_t kNoRopeInterval = 4;
 
-// Reads which layers use RoPE from no_rope_layers. This key has one entry per layer: despite its
-// name, 1 means that the layer uses RoPE. Entries beyond the number of layers are ignored.
+// Reads which layers use RoPE from no_rope_layers, a list with one entry per layer. Despite the
+// key's name, 1 means that the layer uses RoPE. Entries beyond the number of layers are ignored.
+// Without the key, every `interval`-th layer has no RoPE.
 void read_rotated_layers(ConfigReader& reader, int64_t interval, ModelConfig& config) {
   const Json& listed = reader.raw("no_rope_layers");
   const auto layers = static_cast<size_t>(config.num_hidden_layers);

@@ -6,7 +6,7 @@
 namespace am::model {
 namespace {
 
-// Reads the keys of Solar Open. o_proj has no bias.
+// Reads the keys of Solar Open. attention_bias does not apply to o_proj, which never has a bias.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = reader.boolean("attention_bias").value_or(false);
   read_deepseek_experts(reader, config,

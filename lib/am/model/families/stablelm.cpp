@@ -1,5 +1,5 @@
-// StableLM (3B, 2, Zephyr): LayerNorm, partly rotated attention, and a gated MLP after attention or
-// beside it.
+// StableLM (3B, 2, Zephyr): LayerNorm, RoPE over a part of each head, and a gated MLP, either after
+// attention or in parallel with it.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

@@ -1,4 +1,4 @@
-// StarCoder 2: LayerNorm, a plain MLP, and biases.
+// StarCoder 2: LayerNorm, an MLP without a gate, and biases on projections and norms.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

@@ -2,6 +2,8 @@
 // sharded over several ranks.
 //
 //   const at::Tensor out_BHTV = attention({q_BHTK, k_BGTK, v_BGTV}, {.scale = 0.125});
+//
+// Legend: B batch, H query heads, G key heads, T sequence, K and V widths of keys and values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,14 +16,14 @@
 
 namespace am::nn {
 
-// Computes attention by at::scaled_dot_product_attention if it supports the arguments, otherwise
-// one block of queries at a time (blocked.h). The output is laid out as [B, T, H, V] in memory.
-// `sinks_H` is described at attend().
+// Returns the output of attention [B, H, T, V]. Calls at::scaled_dot_product_attention if it
+// supports the arguments, and otherwise blocked_attention(). Flash kernels and blocked_attention()
+// store the output as [B, T, H, V] in memory. `sinks_H` is described at attend().
 at::Tensor attention(const Qkv& heads, const AttentionParams& params,
                      const std::optional<at::Tensor>& sinks_H = std::nullopt);
 
-// Function that computes attention for the queries of this rank's positions.
-// AttentionParams::window counts positions of whole sequences, and document_BT covers whole
+// Function that computes attention for the queries of this rank's positions. The arguments
+// AttentionParams::window and AttentionParams::document_BT refer to positions of the whole
 // sequences, padding included.
 using AttentionCore = std::function<at::Tensor(const Qkv& heads, const AttentionParams& params,
                                                const std::optional<at::Tensor>& sinks_H)>;

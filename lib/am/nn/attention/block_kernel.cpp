@@ -18,15 +18,15 @@ constexpr double kHidden = -std::numeric_limits<double>::infinity();
 // Replaces a maximum or log-sum-exp of -inf before a subtraction, because -inf - -inf is NaN.
 constexpr double kLowest = std::numeric_limits<float>::lowest();
 
-// The queries [row, row + rows), and the range of keys [first, first + keys) that they may see.
-// `keys` is 0 if the queries see no key.
+// The local queries [row, row + rows), and the range of local keys [first, first + keys) that these
+// queries may see. `keys` is 0 if the queries see no key.
 struct Block {
   int64_t row, rows;
   int64_t first, keys;
 };
 
-// Returns x_BHtK as [B * G, H / G * t, K] in `dtype`: concatenates the queries of all heads that
-// read one key head.
+// Returns x_BHtK as [B * G, H / G * t, K] in `dtype`, where G is `key_heads`: concatenates the
+// queries of all heads that read one key head.
 at::Tensor grouped(const at::Tensor& x_BHtK, int64_t key_heads, at::ScalarType dtype) {
   const int64_t batch = x_BHtK.size(0), width = x_BHtK.size(3);
   return x_BHtK.to(dtype).reshape({batch * key_heads, -1, width});

@@ -1,13 +1,13 @@
 // Causal attention of a range of queries to a range of keys, one block of queries at a time.
 // Attention over whole sequences (blocked.h) and over sequences on several ranks is built on these
-// functions. Builds no autograd graph.
+// functions. The functions build no autograd graph.
 //
 //   attend({q_BHtK, k_BGsK, v_BGsV}, params, {.query = 64, .key = 0}, {out_BtHV, lse_BHt});
 //
 // A block of queries reads only the keys within its window. Scores and sums are float32 (float64
-// for float64). On GPUs flash attention runs instead where it supports the call (flash.h). Legend:
-// B batch, H query heads, G key heads, T positions of the sequence, t local queries, s local keys,
-// K and V widths of keys and values.
+// for float64 inputs). On GPUs, attend() and attend_backward() call fused kernels instead if the
+// kernels support the arguments (flash.h). Legend: B batch, H query heads, G key heads, T positions
+// of the sequence, t local queries, s local keys, K and V widths of keys and values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -29,13 +29,13 @@ struct AttentionParams {
   // Document index of each position, int64. A query sees only keys of its own document. Undefined
   // if each sequence is one document.
   at::Tensor document_BT = at::Tensor();
-  // Rows of [B * T] at which documents begin, including the first row of each sequence. In host
-  // memory. Null if the row numbers are not known on the host.
+  // Indices b * T + position at which documents begin, including the first position of each
+  // sequence b. Null if the indices are not known on the host.
   std::shared_ptr<const std::vector<int64_t>> document_starts = nullptr;
 };
 
-// Queries, keys and values, for grouped-query attention: G divides H, and query head h reads key
-// head h / (H / G).
+// Queries, keys and values of grouped-query attention: G divides H, and query head h reads key head
+// h / (H / G).
 struct Qkv {
   at::Tensor q_BHtK, k_BGsK, v_BGsV;
 };
@@ -52,9 +52,9 @@ struct Attended {
   at::Tensor out_BtHV, lse_BHt;
 };
 
-// Writes attention's result to `attended`, whose tensors may be views. `sinks_H` is, per head, the
-// score of an extra key that every query sees and whose value is 0 (attention sinks, Xiao et al.,
-// 2023). With sinks, all keys that the queries see must be local.
+// Writes attention's result to `attended`, whose tensors may be views. `sinks_H` contains, per
+// query head, the score of an extra key that every query sees and whose value vector is 0
+// (attention sinks, Xiao et al., 2023). With sinks, all keys that the queries see must be local.
 void attend(const Qkv& heads, const AttentionParams& params, const Firsts& firsts,
             const Attended& attended, const std::optional<at::Tensor>& sinks_H = std::nullopt);
 
@@ -63,16 +63,16 @@ struct AttendedGradient {
   at::Tensor of_out_BHtV;
   at::Tensor lse_BHt;  // log-sum-exp over all keys that the queries see, on all ranks
   // For each query, the dot product dO . O of the output's gradient and the output, in the dtype of
-  // the scores. Undefined if all keys that the queries see are local: attend_backward then computes
-  // the product from the keys' probabilities, so that a query with a single key has a gradient of
-  // exactly 0.
+  // the scores. Undefined if all keys that the queries see are local: attend_backward() then
+  // computes the dot product from the keys' probabilities, and the gradient of a query with a
+  // single key is exactly 0.
   at::Tensor along_BHt = at::Tensor();
   at::Tensor out_BtHV = at::Tensor();  // output over all keys; only flash attention reads it
 };
 
-// Tensors to which attend_backward adds the gradients. The gradients of keys, values and sinks have
-// the dtype of the scores. sinks_H is undefined if there are no sinks or another rank computes
-// their gradient.
+// Tensors to which attend_backward() adds the gradients. The gradients of keys, values and sinks
+// have the dtype of the scores. sinks_H is undefined if there are no sinks, or if another rank
+// computes the sinks' gradient.
 struct HeadGradients {
   at::Tensor q_BHtK, k_BGsK, v_BGsV, sinks_H = at::Tensor();
 };

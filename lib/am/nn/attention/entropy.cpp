@@ -9,7 +9,8 @@
 namespace am::nn {
 namespace {
 
-// Largest number of scores that are in memory at once.
+// Number of scores that are computed at a time, for a range of query positions in all sequences and
+// heads. A range contains at least one position, even if that position has more scores.
 constexpr int64_t kScores = int64_t{1} << 24;
 
 // Returns a mask [t, T], or [B, 1, t, T] with documents, where t is `count` and T is `length`.
@@ -57,7 +58,8 @@ at::Tensor attention_entropy(const Qkv& heads, const AttentionParams& params,
       scores_BHtT = at::cat({scores_BHtT, sinks.expand({batch, count, own, 1})}, -1);
     }
     const at::Tensor logs = scores_BHtT.log_softmax(-1);
-    // A key that is not seen has the logarithm -inf and the probability 0.
+    // A key that the query does not see has probability 0 and the logarithm -inf, which
+    // nan_to_num() replaces by 0: the key adds 0 to the sum.
     parts.push_back(
         (logs.exp() * logs.nan_to_num(std::numeric_limits<double>::quiet_NaN(), 0.0, 0.0))
             .sum(-1)

@@ -12,10 +12,10 @@
 
 namespace am::nn {
 
-// Returns the entropy of each query in nats [B, H, T], in the dtype of the scores: 0 if the query
-// reads one key, log(n) if it reads n keys equally. The arguments are those of attention(); a sink
-// counts as a key. Computes the scores of some queries at a time, with products in float32 (float64
-// for float64). Builds no autograd graph.
+// Returns the entropy of each query's probabilities in nats: 0 if the query reads one key, log(n)
+// if the query reads n keys equally. The result [B, H, T] (batch, query heads, positions) is
+// float32, or float64 for float64 inputs. The arguments are those of attention(); a sink counts as
+// a key. Computes the scores of a range of queries at a time. Builds no autograd graph.
 at::Tensor attention_entropy(const Qkv& heads, const AttentionParams& params,
                              const std::optional<at::Tensor>& sinks_H = std::nullopt);
 

@@ -27,19 +27,23 @@ using flash::Sizes;
 
 constexpr double kUnseen = -std::numeric_limits<double>::infinity();
 
-// One call of the kernels. Queries and keys are ranges of positions in the sequence. Every query
-// sees at least one key.
+// Arguments of one call of the kernels: ranges of positions in the sequence, and the window. Every
+// query of a span sees at least one key of the span.
 struct Span {
   mesh::Extent queries, keys;
   Reach reach;
 };
 
-// Note [Spans]: queries after the last key need no causal mask. The kernels measure windows from a
-// diagonal that ends at the last query and the last key. If the last query is d positions after the
-// last key, the window passed to the kernels is shorter by d. The kernels also clamp windows to the
-// number of keys, which is wrong if there are more queries than keys. Queries whose window contains
-// all keys therefore form a span of their own, without a window. The span after it never has more
-// queries than keys.
+// Note [Spans]: the queries are divided into up to three spans.
+// - First span: queries at positions of the local keys need the causal mask and the window.
+// - Middle span: queries after the last key whose window contains all keys need no mask.
+// - Last span: all later queries need the window, but no causal mask.
+//
+// The kernels measure windows from a diagonal that ends at the last query and the last key. In the
+// last span, the last query is d positions after the last key, and the window passed to the kernels
+// is shorter by d. The kernels also clamp windows to the number of keys, which would be wrong for
+// more queries than keys. The last span never has more queries than keys, because the queries of
+// the middle span are separate.
 std::vector<Span> spans_of(const mesh::Extent& queries, const mesh::Extent& keys, int64_t window) {
   std::vector<Span> spans;
   const auto first_key = [&](int64_t query) {
@@ -63,8 +67,8 @@ std::vector<Span> spans_of(const mesh::Extent& queries, const mesh::Extent& keys
   return spans;
 }
 
-// Selects runs of indices along a tensor's dim: by a view if the runs are adjacent, otherwise by an
-// index tensor.
+// Selects runs of indices along a dim of a tensor: by a view if the runs are adjacent, otherwise by
+// an index tensor.
 class Rows {
  public:
   Rows(const std::vector<mesh::Extent>& runs, const at::Device& device) {
@@ -109,7 +113,8 @@ class Rows {
   at::Tensor index_;
 };
 
-// Cumulative lengths of concatenated sequences, from 0 on, in int32 as the kernels require.
+// Lengths of concatenated sequences: their cumulative sums, which begin with 0 and are int32 as the
+// kernels require, and the largest length.
 class Lengths {
  public:
   Lengths(const std::vector<mesh::Extent>& runs, const at::Device& device) {
@@ -136,7 +141,7 @@ at::Tensor padded(const at::Tensor& x, int64_t width) {
 
 at::Tensor dense_in_width(const at::Tensor& x) { return x.stride(-1) == 1 ? x : x.contiguous(); }
 
-// Returns x_BHtX as [B, t, H, X], with the elements of each head contiguous.
+// Returns x_BHtX as [B, t, H, X], with the X elements of each head contiguous in memory.
 at::Tensor by_position(const at::Tensor& x_BHtX) { return dense_in_width(x_BHtX.transpose(1, 2)); }
 
 class Flash {
@@ -207,13 +212,14 @@ class Flash {
 
   // ---- with a window that divides the length
   //
-  // Note [Folded windows]: cuDNN's kernels, the fastest on Hopper, have no windows. The sequence is
-  // cut into runs of the window's length. Query i of a run sees keys 0 to i of its own run, which
-  // is a causal square, and keys i + 1 to window - 1 of the run before. With queries and keys
-  // reversed, the second part is a causal square too, of window - 1 positions: a run's last query
-  // sees no key of the run before, and no query of a run sees the first key of the run before. Each
-  // square is computed for all runs in one call, and the two results are merged by their
-  // log-sum-exps.
+  // Note [Folded windows]: cuDNN's kernels, the fastest on Hopper, do not support windows. The
+  // sequence is cut into runs of the window's length. Query i of a run sees two ranges of keys:
+  // - Keys 0 to i of its own run. Their scores form a causal square.
+  // - Keys i + 1 to window - 1 of the run before. With queries and keys in reverse order, their
+  //   scores also form a causal square, of window - 1 positions: the last query of a run sees no
+  //   key of the run before, and no query sees the first key of the run before.
+  // One call computes the first squares of all runs, and another call the second squares. The two
+  // results are merged by their log-sum-exps.
 
   bool folds() const {
     constexpr int64_t kShortest = 1024;  // shorter runs do not fill cuDNN's blocks
@@ -225,8 +231,8 @@ class Flash {
   static constexpr Reach kCausal = {-1, 0};
   static Sizes square(int64_t length) { return {.longest_q = length, .longest_k = length}; }
 
-  // in_runs cuts [B, T, H, X] into [B, n, window, H, X]. `later` selects the queries that see keys
-  // of the run before theirs, and `earlier` selects these keys.
+  // in_runs() cuts [B, T, H, X] into n runs: [B, n, window, H, X]. later() selects the queries that
+  // see keys of the run before their own run, and earlier() selects these keys.
   at::Tensor in_runs(const at::Tensor& x_BTHX) const {
     return x_BTHX.unflatten(1, {-1, params_.window});
   }
@@ -238,12 +244,12 @@ class Flash {
     const at::Tensor runs = in_runs(x_BTHX);
     return runs.narrow(1, 0, runs.size(1) - 1).narrow(2, 1, params_.window - 1);
   }
-  // Returns the log-sum-exps of the queries that `later` selects: [B, n - 1, H, window - 1].
+  // Returns the log-sum-exps of the queries that later() selects: [B, n - 1, H, window - 1].
   at::Tensor later_lse(const at::Tensor& lse_BHT) const {
     const at::Tensor runs = lse_BHT.unflatten(2, {-1, params_.window}).transpose(1, 2);
     return runs.narrow(1, 1, runs.size(1) - 1).narrow(3, 0, params_.window - 1);
   }
-  // as_batch makes each run a sequence of a batch; `reversed` also reverses the run's positions.
+  // as_batch() makes each run a sequence of a batch; reversed() also reverses the run's positions.
   static at::Tensor as_batch(const at::Tensor& runs) { return runs.flatten(0, 1); }
   static at::Tensor reversed(const at::Tensor& runs) { return as_batch(runs).flip(1); }
 
@@ -296,8 +302,9 @@ class Flash {
     earlier(sums.v_BGsV.transpose(1, 2)).add_(unfolded(before.v).narrow(-1, 0, values_));
   }
 
-  // ---- with documents: rows of all sequences, concatenated
+  // ---- with documents: the rows of all sequences, concatenated (N rows)
 
+  // Arguments of one call of the kernels, for parts of several documents.
   struct Packed {
     Rows queries, keys;
     Lengths query_lengths, key_lengths;
@@ -309,6 +316,7 @@ class Flash {
     Inputs of(const Inputs& in) const { return {queries.of(in.q), keys.of(in.k), keys.of(in.v)}; }
   };
 
+  // Returns the arguments of one call for each distinct Reach among the documents' spans.
   std::vector<Packed> packed() const {
     struct Runs {
       std::vector<mesh::Extent> queries, keys;

@@ -49,7 +49,7 @@ Outputs forward(const Inputs& in, const Sizes& sizes, const Reach& reach, double
   return {std::move(out), std::move(lse)};
 }
 
-// Computes the gradients. Copies log-sum-exps that are not contiguous, as the kernels require.
+// The kernels require contiguous log-sum-exps, so `made.lse` is copied if it is not contiguous.
 Inputs backward(const at::Tensor& of_out, const Inputs& in, const Outputs& made, const Sizes& sizes,
                 const Reach& reach, double scale) {
   if (cudnn_takes(in, sizes, reach)) {

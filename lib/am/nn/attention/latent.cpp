@@ -5,7 +5,8 @@
 namespace am::nn {
 namespace {
 
-// Returns x_BTHR rotated.
+// Returns x_BTHR after the rotation. If `interleaved`, pairs_to_halves() reorders the elements
+// first.
 at::Tensor turned(const at::Tensor& x_BTHR, bool interleaved, const Rotation& rotation) {
   const at::Tensor x = interleaved ? pairs_to_halves(x_BTHR, x_BTHR.size(-1)) : x_BTHR;
   return rotate(x.transpose(1, 2), rotation).transpose(1, 2);
@@ -29,7 +30,8 @@ LatentHeads::Qkv LatentHeads::make(const at::Tensor& query_BTX, const at::Tensor
       turned(apply_transform(key_input, key_BTR).unsqueeze(2), interleaved, rotation)
           .expand({-1, -1, key_value_BTHX.size(2), -1});
   const at::Tensor k_BTHK = at::cat({of_key_value[0], shared_BTHR}, -1);
-  // Copies the values: they are kept until backward, and a view would keep the keys alive too.
+  // Copies the values. They are kept until backward, and a view would keep the keys' elements in
+  // key_value_BTHX alive too.
   const at::Tensor v_BTHV = of_key_value[1].contiguous();
   return {q_BTHK.transpose(1, 2), k_BTHK.transpose(1, 2), v_BTHV.transpose(1, 2)};
 }

@@ -1,9 +1,9 @@
-// Multi-head latent attention (DeepSeek-V2, 2024): queries, keys and values of all heads are
-// projected from low-rank vectors, one or two per token, and a part of each key is rotated and
-// shared by all heads.
+// Multi-head latent attention (DeepSeek-V2, 2024). Keys and values of all heads are projected from
+// one low-rank vector per token. Queries are projected from another low-rank vector or from the
+// hidden state. All heads share the rotated part of the key.
 //
-// Legend: B batch, T sequence, H heads, K = N + R width of queries and keys, of which R are
-// rotated, V width of values, L widths of the low-rank vectors.
+// Legend: B batch, T sequence, H heads, K = N + R width of queries and keys (N elements are not
+// rotated, R elements are), V width of values, L width of the low-rank vector of keys and values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,8 @@ namespace am::nn {
 
 struct LatentHeads {
   Norm query_norm, key_value_norm;
-  // Projects the queries' low-rank vector to H * K elements; empty: queries are projected from the
-  // hidden state.
+  // Projects the queries' low-rank vector to H * K elements; empty: queries are projected directly
+  // from the hidden state.
   std::optional<Linear> query_up;
   // Projects the low-rank vector of keys and values to H * (N + V) elements: the N elements of each
   // head's key that are not rotated, and its value.
@@ -32,9 +32,10 @@ struct LatentHeads {
   struct Qkv {
     at::Tensor q_BHTK, k_BHTK, v_BHTV;
   };
-  // Returns the heads' queries, keys and values. query_BTX is the queries' low-rank vector, or has
-  // H * K columns if `query_up` is empty. The head count follows from the projections' sizes.
-  // `head_width` is K.
+  // Returns the heads' queries, keys and values. query_BTX contains the queries' low-rank vectors
+  // or, if `query_up` is empty, the queries (X = H * K). key_value_BTL contains the low-rank
+  // vectors of keys and values, and key_BTR the shared part of the keys before the rotation.
+  // `head_width` is K. H follows from the projections' sizes.
   Qkv make(const at::Tensor& query_BTX, const at::Tensor& key_value_BTL, const at::Tensor& key_BTR,
            int64_t head_width, const Rotation& rotation) const;
 };

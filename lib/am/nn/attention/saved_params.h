@@ -1,5 +1,5 @@
-// Functions that store AttentionParams in a node's autograd context in forward, and read them in
-// backward. They do not store document_BT: the caller must pass it to save_for_backward().
+// Functions that store AttentionParams in a node's autograd context in forward, and return them in
+// backward. document_BT is not stored: the caller must pass it to save_for_backward().
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>

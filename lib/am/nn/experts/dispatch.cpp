@@ -22,7 +22,7 @@ using fused::Vector;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Sets y to the sum of `count` rows, which are added in order; the sum is rounded once.
+// Sets y to the sum of `count` rows. The rows are added in order, and the sum is rounded once.
 template <typename Scalar>
 struct AddRows {
   template <int kBytes>
@@ -48,8 +48,8 @@ std::vector<const Scalar*> starts_of(at::TensorList tensors, int64_t rows) {
   return starts;
 }
 
-// Returns the rows of several tensors as one tensor: a view, without a copy, if they are adjacent
-// in one storage.
+// Returns the rows of several tensors as one tensor. The result is a view if the tensors are
+// adjacent in one storage, otherwise a copy.
 at::Tensor joined(at::TensorList rows) {
   const int64_t width = rows[0].size(1);
   const at::Tensor* first = nullptr;
@@ -128,7 +128,7 @@ variable_list parts_of(const at::Tensor& rows, const std::vector<int64_t>& count
   return rows.split_with_sizes(counts);
 }
 
-// Replaces undefined gradients by zeros.
+// Replaces undefined gradients by zeros. `row` is the shape of one row.
 variable_list filled(const variable_list& gradients, at::IntArrayRef counts, at::IntArrayRef row,
                      const at::TensorOptions& options) {
   variable_list all;

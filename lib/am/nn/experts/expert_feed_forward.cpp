@@ -14,7 +14,8 @@ namespace am::nn {
 
 namespace {
 
-// Returns the output of one expert for rows_RD, each row multiplied by its routing weight.
+// Returns the output of one expert for rows_RD. Each row is multiplied by its weight if weight_R is
+// defined.
 at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Tensor& weight_R,
                   model::Activation activation, bool keeps_gate, bool unread,
                   RecomputeTape& products) {
@@ -29,7 +30,8 @@ at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Ten
   return weighed_down(gate_RF, up_RF, weight_R, expert.down_proj.weight->value, activation, unread);
 }
 
-// Casts to the autocast dtype if autocast is on, once for all products that read the rows.
+// Returns x in the autocast dtype if autocast is on. One cast serves all products that read the
+// rows.
 at::Tensor narrowed(const at::Tensor& x_ND) {
   const auto dtype = current_autocast(x_ND.device().type()).dtype;
   return dtype ? x_ND.to(*dtype) : x_ND;
@@ -49,8 +51,8 @@ std::vector<int64_t> ExpertFeedForward::counts_of_padding(const at::Tensor& ids_
   return place_by_expert(behind_Btk.flatten(0, 1), count()).counts;
 }
 
-// Chooses each token's experts and their weights. Recomputation reuses the choice of the first run,
-// and does not count the tokens once more.
+// Chooses each token's experts and their weights. A recomputation reuses the choice of the first
+// run, and does not count the tokens again.
 ExpertFeedForward::Chosen ExpertFeedForward::choose(const at::Tensor& x_ND, int64_t sequences,
                                                     RecomputeTape& products) const {
   Chosen chosen;

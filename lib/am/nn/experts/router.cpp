@@ -67,7 +67,8 @@ at::Tensor of_taken(const at::Tensor& gradient_Nk, const at::Tensor& taken_Nk,
   }
   if (!spec.normalise) return of_Nk;
   const at::Tensor sum_N1 = taken_Nk.sum(-1, /*keepdim=*/true) + spec.normalise_eps;
-  // Divides before multiplying: for k = 1, taken / sum is exactly 1, and the gradient exactly 0.
+  // Divides before multiplying: for k = 1 (without an epsilon), taken / sum is exactly 1 and the
+  // gradient exactly 0.
   const at::Tensor along_N1 = (of_Nk * (taken_Nk / sum_N1)).sum(-1, /*keepdim=*/true);
   return (of_Nk - along_N1) / sum_N1;
 }
@@ -102,8 +103,9 @@ at::Tensor chosen_ids(const at::Tensor& scores_NE, const at::Tensor& correction_
   return std::get<1>(scores.topk(spec.top_k, -1));
 }
 
-// Further arguments of choose(), and `made`, its result. choose() sets the fields of `made` that
-// are undefined; all other fields come from an earlier call, and choose() reuses them.
+// Further arguments of choose(), and its result `made`. If ids_Nk and sequence_weights_BE of `made`
+// are already defined, they come from an earlier call, and choose() reuses them. choose() does not
+// set weights_Nk, and sets sequence_weights_BE and balance only if the auxiliary loss is on.
 struct Choice {
   at::Tensor correction_E;
   bool in_turn;
@@ -128,8 +130,8 @@ void choose(const at::Tensor& scores_NE, const RouterSpec& spec, Choice& choice)
   made.balance = sequence_loss(scores_NE, made.sequence_weights_BE, spec.score, balanced.padding);
 }
 
-// Autograd node of the router. Saves x in its own dtype, the scores and the choice; not the float32
-// copies of x and the weight.
+// Autograd node of the router. Saves x and the weight in their own dtypes, the scores and the
+// choice, but not the float32 copies of x and of the weight.
 struct Route : torch::autograd::Function<Route> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x_ND,
                             const at::Tensor& weight_ED, const std::optional<at::Tensor>& bias_E,

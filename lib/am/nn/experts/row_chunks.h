@@ -1,7 +1,8 @@
-// Splits expert rows into parts, so that a rank to which more tokens are routed than to others
-// needs little more memory. With `even` rows per rank under perfect balance, rows beyond 2 * `even`
-// run in parts of `even` rows. Each of these parts is a checkpointed segment that keeps only its
-// input rows: backward recomputes gate and up one part at a time.
+// Splits the rows of a rank's experts into parts, so that a rank to which more tokens are routed
+// than to others needs little more memory. `even` is the number of rows per rank under perfect
+// balance. The first 2 * `even` rows form one part, and the further rows form parts of up to
+// `even` rows. Each further part is a checkpointed segment that keeps only its input rows and their
+// weights: backward recomputes gate and up one part at a time.
 #pragma once
 
 #include <cstdint>

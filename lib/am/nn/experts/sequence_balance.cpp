@@ -9,13 +9,14 @@ namespace {
 
 using Score = model::RouterSpec::Score;
 
-// Returns of_NE as [B, t, E], without the padding at the end of each sequence.
+// Returns of_NE as [B, t, E], with t tokens per sequence, without the padding at the end of each
+// sequence.
 at::Tensor by_sequence(const at::Tensor& of_NE, int64_t sequences, int64_t padding = 0) {
   const at::Tensor of_BtE = of_NE.view({sequences, -1, of_NE.size(1)});
   return of_BtE.narrow(1, 0, of_BtE.size(1) - padding);
 }
 
-// Returns the gradient of the scores, from that of the shares (shares_of_scores).
+// Returns the gradient of the scores, computed from the gradient of the shares (shares_of_scores).
 at::Tensor of_scores(const at::Tensor& of_shares_NE, const at::Tensor& scores_NE, Score score) {
   if (score == Score::kSoftmax) return of_shares_NE;
   const at::Tensor shares_NE = shares_of_scores(scores_NE, score);
@@ -47,7 +48,7 @@ at::Tensor counts_of_sequences(const at::Tensor& ids_Nk, int64_t sequences, int6
       .scatter_add_(1, ids_Bx, at::ones({1, 1}, options).expand(ids_Bx.sizes()));
 }
 
-// choices_B1 is k T, because each of a sequence's T tokens counts for k experts.
+// Each of a sequence's T tokens counts for k experts, so choices_B1 is k T.
 at::Tensor sequence_weights(const at::Tensor& counts_BE, int64_t top_k) {
   const at::Tensor choices_B1 = counts_BE.sum(1, /*keepdim=*/true);
   const auto experts = static_cast<double>(counts_BE.size(1));

@@ -22,8 +22,8 @@ at::TensorList range_of(const variable_list& all, size_t first, size_t count) {
   return at::TensorList(all).slice(first, count);
 }
 
-// Location of a matrix in a stack [E, I, O] or, without `in_out`, [E, O, I]: columns [first, first
-// + length) of expert e's matrix [I, O].
+// Location of a matrix in a stack [E, I, O] or, without `in_out`, [E, O, I], with E experts, I
+// inputs and O outputs: columns [first, first + length) of the matrix [I, O] of expert e.
 struct Place {
   int64_t e = 0;
   int64_t first = 0;
@@ -57,8 +57,8 @@ class StackGradients {
     if (of_bias) of_bias_EO = at::empty({shape[0], columns_of(shape, in_out)}, options);
   }
 
-  // Sets the gradients of the matrix at `place` and of its bias: x_RI^T of_y_RO, and the sum of
-  // of_y's rows.
+  // Sets the gradients of the matrix at `place` and of its bias from the input x_RI and the
+  // gradient of_y_RO of the output: x_RI^T of_y_RO, and the sum of the rows of of_y_RO.
   void set(const Place& place, const at::Tensor& x_RI, const at::Tensor& of_y_RO) {
     if (of_stack.defined()) {
       const at::Tensor of_IO = matrix_at(of_stack, place);
@@ -78,8 +78,8 @@ class StackGradients {
 };
 
 // Returns a function that computes the gradient of a stack later, from x_RI of every expert and
-// of_y_RO of every matrix; each expert has of_y.size() / x.size() matrices. It captures only the
-// stack's shape, because the stack's values may be freed by then.
+// of_y_RO of every matrix; each expert has of_y.size() / x.size() matrices. The function does not
+// capture the stack itself, because the stack's values may be freed before the call.
 WeightPass::Product stack_product(const at::Tensor& stack, bool in_out, variable_list x,
                                   variable_list of_y) {
   for (at::Tensor& rows : x) rows = rows.detach();
@@ -103,7 +103,7 @@ struct WidenWays {
 };
 
 // Multiplies each expert's rows with its gate-and-up matrix. Returns `parts` products per expert:
-// one with pairs of gate and up, or gate followed by up.
+// one product in which gate and up are interleaved, or one for gate followed by one for up.
 struct StackWiden : torch::autograd::Function<StackWiden> {
   static variable_list forward(AutogradContext* context, at::TensorList rows,
                                const at::Tensor& stack, const std::optional<at::Tensor>& bias_EW,
@@ -169,7 +169,7 @@ struct StackWays {
   bool in_out = true;
   bool unread = false;
 
-  // Returns the number of tensors that hold an expert's gate and up.
+  // Returns the number of tensors per expert that hold gate and up.
   size_t parts() const { return activation == model::Activation::kClampedSilu ? 1 : 2; }
   // Returns the activation of expert e, whose gate and up are among `wide`.
   at::Tensor active(at::TensorList wide, size_t e) const {
@@ -234,7 +234,7 @@ struct StackDown : torch::autograd::Function<StackDown> {
       at::Tensor active_RF = ways.active(wide, i);
       at::Tensor of_active_RF = fused::product(gradients[i], matrix_at(down, place).t());
       const at::Tensor weight_R1 = weights[i].unsqueeze(1);
-      if (of_weight) {  // its gradient is <of y, active down + bias>
+      if (of_weight) {  // the weight's gradient: <gradient of the output, active down + bias>
         const at::ScalarType dtype = weights[i].scalar_type();
         all[wides + i] = at::mul(of_active_RF, active_RF).sum(-1, false, dtype);
         if (bias_ED.defined()) all[wides + i].add_(gradients[i].mv(bias_ED.select(0, place.e)));
@@ -251,7 +251,8 @@ struct StackDown : torch::autograd::Function<StackDown> {
         }
       }
       of_active_RF.reset();
-      // The gradients of matrix and bias both read the output's gradient times the routing weight.
+      // The gradients of matrix and bias both read the output's gradient, multiplied by the routing
+      // weight.
       if (!of_down && !of_bias) continue;
       const at::Tensor of_row = gradients[i] * weight_R1.to(gradients[i].scalar_type());
       of.set(place, active_RF, of_row);
@@ -268,7 +269,7 @@ struct StackDown : torch::autograd::Function<StackDown> {
   }
 };
 
-// Returns the bias in the dtype, or nullopt if the layer has none.
+// Returns the bias in `dtype`, or nullopt if the layer has no bias.
 std::optional<at::Tensor> bias_of(const Linear& linear, at::ScalarType dtype) {
   if (!linear.bias) return std::nullopt;
   return linear.bias->value.to(dtype);

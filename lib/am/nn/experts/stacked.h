@@ -1,10 +1,11 @@
-// Experts whose matrices are stacked in one tensor per projection. gpt-oss stores [E, in, out],
-// has biases, and interleaves the elements of gate and up. Granite MoE stores [E, out, in], has no
-// biases, and the rows of gate precede those of up.
+// Experts whose matrices are stacked in one tensor per projection. In gpt-oss, there are biases,
+// the tensors are [E, in, out], and the elements of gate and up are interleaved. In Granite MoE,
+// there are no biases, the tensors are [E, out, in], and the rows of gate precede those of up.
 //
 // Forward and backward read an expert's matrix as a view of the stacked tensor, without a copy.
 // Backward writes the expert's gradient in place into the stacked gradient: zeros if no token was
-// routed to the expert.
+// routed to the expert. Legend: E experts of this rank, D hidden, F feed-forward, R_e rows of
+// expert e.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -23,13 +24,14 @@ struct StackedExperts {
   Linear gate_up;
   Linear down;
   fused::Clamp clamp;  // for kClampedSilu
-  // kClampedSilu, with interleaved elements of gate and up, or an activation of gated.h.
+  // kClampedSilu, with interleaved elements of gate and up; or an activation of gated.h, with gate
+  // before up.
   model::Activation activation = model::Activation::kClampedSilu;
 
-  // Returns each expert's output [R_e, D] for its rows [R_e, D] and their weights, [R_e] in float32
-  // or wider. Keeps rows, gate and up, and weights, like separate experts (weighed_down.h). One
-  // operator returns both gate and up, so a recomputed segment computes both again. `unread` is
-  // described in weighed_down.h.
+  // Returns each expert's output [R_e, D] for its rows [R_e, D], multiplied by the rows' routing
+  // weights, [R_e] in float32 or wider. Keeps rows, gate and up, and weights until backward, like
+  // separate experts (weighed_down.h). One operator returns both gate and up, so a recomputed
+  // segment computes both again. `unread` is described in weighed_down.h.
   std::vector<at::Tensor> products(const std::vector<at::Tensor>& rows,
                                    const std::vector<at::Tensor>& weights, bool unread) const;
 };

@@ -14,8 +14,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Gradients of B and of A x. The gradients of A and x are computed from the gradient of A x,
-// of_low_NR.
+// Gradients of A x (of_low_NR) and of B. The gradients of A and of x are computed from of_low_NR.
 struct LowRankGradients {
   at::Tensor of_low_NR, of_b_OR;
 };
@@ -35,7 +34,7 @@ LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Te
       of.of_low_NR = product(gradient_NO, rows_OR);
     }
     // Computes the transpose of B's gradient, because product() may copy its left operand, and
-    // low_NR is the narrower one.
+    // low_NR is narrower than gradient_NO.
     if (!low_NR.defined()) return;
     of.of_b_OR.narrow(0, first, length).copy_(product(low_NR.t(), gradient_NO).t()).mul_(scale);
   });
@@ -43,7 +42,7 @@ LowRankGradients low_rank_gradients(const variable_list& gradients, const at::Te
   return of;
 }
 
-// Stores the dropout's fields in a node's saved data: p as a float, all other fields as integers.
+// Stores the dropout's fields in a node's saved data: p as a double, all other fields as integers.
 void keep_dropout(AutogradContext& context, const std::optional<Dropout>& dropout) {
   context.saved_data["p"] = dropout ? dropout->p : 0.0;
   if (!dropout) return;
@@ -75,7 +74,7 @@ at::Tensor read_by_a(const at::Tensor& x, const std::optional<Dropout>& dropout)
   return dropout ? dropped(rows_of(x), *dropout) : rows_of(x);
 }
 
-// Adds the adapter's part to the gradient of x.
+// Adds the adapter's part to the gradient of x, in place.
 void add_through_a(const at::Tensor& of_x, const at::Tensor& of_low_NR, const at::Tensor& a_RI,
                    const std::optional<Dropout>& dropout) {
   at::Tensor rows_NI = rows_of(of_x);

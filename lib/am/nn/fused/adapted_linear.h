@@ -1,10 +1,10 @@
-// A linear layer with a low-rank adapter, y = W x + b + scale * B (A x), in one autograd node. If W
-// is frozen it has no gradient, and x is kept for A's gradient only. With dropout, A reads x after
-// dropout.
+// A linear layer with a low-rank adapter, y = W x + b + scale * B (A x), in one autograd node. A
+// frozen W receives no gradient; x is then kept only for the gradient of A. With dropout, A reads x
+// after dropout.
 //
-// Kept until backward: x before dropout, A x, and the matrices; the dropout mask is recomputed. The
-// adapter's term is added to the outputs in place, so that they take no more memory than without an
-// adapter.
+// Kept until backward: x before dropout, A x, and the matrices. Backward recomputes the dropout
+// mask. The adapter's term is added to the outputs in place, so the outputs need no more memory
+// than without an adapter. Legend: I inputs, O outputs, R the adapter's rank.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,14 +24,18 @@ struct LowRank {
   std::optional<Dropout> dropout = {};
 };
 
-// Works like sliced_linear, also under autocast. The rows of B are in the order of the slices.
+// Returns the outputs that sliced_linear returns for the layer without an adapter, with the
+// adapter's term added; known outputs (Slices::known) must already include this term. The rows of B
+// are in the order of the slices. All operands are cast to the autocast dtype or, without autocast,
+// to x's dtype.
 std::vector<at::Tensor> adapted_linear(const at::Tensor& x, const at::Tensor& weight,
                                        const std::optional<at::Tensor>& bias,
                                        const LowRank& adapter, const Slices& slices);
 
 // Returns the 2-norm of each row of W + scale * B A, [O], in float32 (float64 for float64), without
-// computing this matrix. Builds no autograd graph. `in_out`: the weight is stored as [I, O]. `sum`,
-// if not empty, sums a tensor over the ranks that hold the columns of W and A, in place.
+// computing this matrix. Builds no autograd graph. `in_out`: the weight is stored as [I, O]. If the
+// columns of W and A are sharded over ranks, `sum` sums a tensor over these ranks in place;
+// otherwise `sum` is empty.
 at::Tensor adapted_norms(const at::Tensor& weight, bool in_out, const LowRank& adapter,
                          const std::function<void(const at::Tensor&)>& sum = {});
 

@@ -39,8 +39,8 @@ AM_INLINE std::pair<Lanes, Lanes> together(const Lanes& even, const Lanes& odd,
 template <typename Lanes>
 using LaneNumbers = std::make_index_sequence<kCountOf<Lanes>>;
 
-// Two vectors hold 2 * part.count interleaved elements: first_of returns the lanes used in the
-// first vector, second_of those used in the second.
+// Lanes of the two vectors that together hold the interleaved gate and up elements of `part`:
+// first_of() returns the lanes used in the first vector, second_of() those used in the second.
 template <typename Scalar, int kBytes>
 AM_INLINE First<kBytes> first_of(First<kBytes> part) {
   return {std::min<int64_t>(2 * part.count, kLanes<Scalar, kBytes>)};

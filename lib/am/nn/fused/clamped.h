@@ -1,9 +1,9 @@
 // gpt-oss's gated activation in one pass, forward and backward. Elements of gate and up are
 // interleaved:
 //
-//   y = (u + 1) g sigmoid(alpha g),   g = min(gate, limit),   u = up within [-limit, limit]
+//   y = (u + 1) g sigmoid(alpha g),   g = min(gate, limit),   u = clamp(up, -limit, limit)
 //
-// Computed in float32 (float64 for float64) and rounded once.
+// Computed in float32 (float64 for float64) and rounded once. Legend: R rows, F feed-forward.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,8 +19,8 @@ struct Clamp {
 // no autograd graph.
 at::Tensor clamped(const at::Tensor& pairs_R2F, const Clamp& clamp);
 
-// Returns the gradient of pairs_R2F from gradient_RF, the gradient of the output. Builds no
-// autograd graph. Elements beyond a limit get no gradient, as with ATen's clamp.
+// Returns the gradient of pairs_R2F from gradient_RF, the gradient of y. Builds no autograd graph.
+// Elements beyond a limit receive no gradient, as with ATen's clamp.
 at::Tensor clamped_gradient(const at::Tensor& gradient_RF, const at::Tensor& pairs_R2F,
                             const Clamp& clamp);
 

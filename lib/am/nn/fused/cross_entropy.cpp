@@ -14,12 +14,12 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Note [Logits that only the loss holds]: the head keeps its input and its weight for backward,
-// not the logits. Once the caller has released the logits, their storage has one user left: the
-// detached alias that forward saved here. Backward then writes the logits' gradient, of equal size
-// and dtype, into that storage. If the caller still holds the logits when backward runs (to inspect
-// them, or for another loss), they stay unchanged. The alias shares the logits' version counter, so
-// in-place changes are detected.
+// Note [Logits that only the loss holds]: the head keeps its input and its weight for backward, not
+// the logits. Once the caller has released the logits, only one tensor uses their storage: the
+// detached alias that forward saved here. Backward then writes the logits' gradient, which has
+// equal size and dtype, into that storage. If the caller still holds the logits when backward runs
+// (to inspect them, or for another loss), the logits stay unchanged. The alias shares the logits'
+// version counter, so backward detects in-place changes.
 bool is_alone(const at::Tensor& alias) { return alias.storage().use_count() == 1; }
 
 struct CrossEntropy : torch::autograd::Function<CrossEntropy> {

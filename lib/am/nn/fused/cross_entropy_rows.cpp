@@ -36,8 +36,8 @@ struct SumRow {
   }
 };
 
-// Factors of the gradient of a row of logits, which is
-// (softmax * of_softmax - one_hot(label) * of_label - of_all) * the scale of the loss.
+// Factors of the gradient of a row of logits. The gradient is (softmax * of_softmax -
+// one_hot(label) * of_label - of_all) * the scale of the loss.
 struct Factors {
   double of_softmax = 1.0;
   double of_label = 1.0;
@@ -50,7 +50,7 @@ double of_all(const LossTerms& terms) {
              : terms.label_smoothing / static_cast<double>(terms.vocabulary);
 }
 
-// Returns the factors of a row whose logits have the log-sum `sum`.
+// Returns the factors of a row of logits. `sum` is the logarithm of the row's sum of exponentials.
 Factors factors(const LossTerms& terms, double sum) {
   return {1.0 + 2.0 * terms.z_loss * sum, 1.0 - terms.label_smoothing, of_all(terms)};
 }
@@ -85,8 +85,8 @@ void gradient_of_row(Scalar* out, const Scalar* logits, int64_t width, Wide<Scal
 
 // ---- by ATen's operators
 
-// Returns the number of logits processed at a time: few, so that float32 copies need little memory,
-// but more on a GPU, because each piece costs kernel launches.
+// Returns the number of logits processed at a time. The number is small on the host, so that
+// float32 copies need little memory, and larger on a GPU, where each piece costs kernel launches.
 int64_t elements_at_a_time(const at::Tensor& logits_Nv) {
   return on_gpu(logits_Nv) ? model::kLossElements : 4 << 20;
 }

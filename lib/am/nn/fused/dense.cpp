@@ -13,8 +13,9 @@ namespace am::nn::fused {
 
 namespace {
 
-// Copies to[m, k] = from[k, m] for `rows` values of m and all k. Reads and writes each cache line
-// once, whatever the strides are.
+// Sets to[m, k] = from[k, m] for m < rows and k < columns. Processes 16 values of m, a cache line
+// of `from`, at a time: a cache line is thus still in the cache when its remaining elements are
+// copied, whatever the strides are.
 struct CopyTransposed {
   template <int kBytes>
   AM_INLINE static void run(float* to, const float* from, int64_t from_stride, int64_t rows,

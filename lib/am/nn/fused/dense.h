@@ -5,9 +5,10 @@
 
 namespace am::nn::fused {
 
-// Returns the two-dimensional a_MK as contiguous rows of K: a_MK itself if it is contiguous,
-// otherwise a copy. Builds no autograd graph. ATen copies part of a transposed matrix element by
-// element; this function copies blocks of up to 16 x 16 for float32 on the host.
+// Returns the two-dimensional a_MK as contiguous rows of K elements: a_MK itself if it is
+// contiguous, otherwise a copy. Builds no autograd graph. ATen copies a slice of a transposed
+// matrix element by element; for float32 on the host, this function copies blocks of up to 16 x 16
+// elements.
 at::Tensor dense(const at::Tensor& a_MK);
 
 }  // namespace am::nn::fused

@@ -25,7 +25,8 @@ bool narrow_on_gpu(const at::Tensor& x) {
   return passes(x) || (x.is_cuda() && (dtype == at::kBFloat16 || dtype == at::kHalf));
 }
 
-// Copies through pinned memory, because a copy from pageable memory would synchronise.
+// Copies to a GPU through pinned memory, because the host would wait for a copy from pageable
+// memory.
 at::Tensor uploaded(const at::Tensor& x, const at::Device& device) {
   if (x.device() == device) return x;
   return device.is_cuda() ? x.pin_memory().to(device, /*non_blocking=*/true) : x.to(device);

@@ -1,4 +1,4 @@
-// Runs a kernel in the version compiled for the processor's instruction set.
+// Runs a kernel on the host, in the version compiled for the processor's instruction set.
 //
 //   struct Double {
 //     template <int kBytes>   // register width
@@ -7,9 +7,9 @@
 //
 //   run_kernel<Double>(out, in, count);
 //
-// The levels equal those of ATen's kernels: AVX-512, AVX2 with fused multiply-add, or the baseline.
-// The environment variable ATEN_CPU_CAPABILITY (default, avx2, avx512) lowers the level of ATen and
-// of these kernels.
+// There are three instruction-set levels, as for ATen's kernels: AVX-512, AVX2 with fused
+// multiply-add, and the baseline. The environment variable ATEN_CPU_CAPABILITY (default, avx2,
+// avx512) lowers the level of ATen and of these kernels.
 #pragma once
 
 #include "am/nn/fused/lanes.h"
@@ -18,7 +18,8 @@ namespace am::nn::fused {
 
 enum class VectorLevel { kBase, kAvx2, kAvx512 };
 
-// Returns the level that this process uses.
+// Returns the level that this process uses: the processor's level or, if lower, the level of
+// ATEN_CPU_CAPABILITY.
 VectorLevel vector_level();
 
 #if defined(__x86_64__)

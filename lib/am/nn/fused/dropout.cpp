@@ -45,7 +45,7 @@ class GlobalRows {
   int64_t before_ = 0;  // number of tokens in the rank's part of a sequence before this shard
 };
 
-// Calls use(draw) with the random 16-bit number of each column from `first` to `end`.
+// Calls use(draw) with the random 16-bit number of each column in [first, end).
 template <typename Use>
 void for_draws(uint64_t key, int64_t global_row, int64_t first, int64_t end, const Use& use) {
   for (int64_t column = first; column < end;) {
@@ -83,9 +83,9 @@ void drop_rows(at::Tensor& x_NI, const Dropout& dropout) {
   });
 }
 
-// Returns the words of philox4x32(key, row, block) for all rows and blocks: four int64 tensors
-// [N, B] of values below 2^32. Products of such values wrap like unsigned ones, and right shifts
-// are logical once the copies of the sign bit are masked off.
+// Returns the words of philox4x32(key, row, block) for all N rows and B blocks: four int64 tensors
+// [N, B] of values below 2^32. Products of these values wrap like unsigned products. Right shifts
+// of int64 copy the sign bit, so high() masks off the copies.
 std::array<at::Tensor, 4> philox_words(uint64_t key, const at::Tensor& rows_N,
                                        const at::Tensor& blocks_B) {
   const auto low = [](const at::Tensor& x) { return x.bitwise_and(int64_t{0xFFFFFFFF}); };
@@ -104,7 +104,7 @@ std::array<at::Tensor, 4> philox_words(uint64_t key, const at::Tensor& rows_N,
   return x;
 }
 
-// Returns each row's number in the global batch, on the device of `x_NI`.
+// Returns the index in the global batch of each row of x_NI: [N], on the device of x_NI.
 at::Tensor global_rows(const at::Tensor& x_NI, const DropoutRows& where) {
   const GlobalRows global(where, x_NI.size(0));
   const at::Tensor rows_N =
@@ -114,8 +114,8 @@ at::Tensor global_rows(const at::Tensor& x_NI, const DropoutRows& where) {
   return rows_N.to(x_NI.device(), /*non_blocking=*/true);
 }
 
-// Returns of_draw(draws) for `width` columns from `first_column` on: [N, width] in `dtype`. The
-// draws are the random 16-bit numbers that for_draws() computes.
+// Returns of_draw(draws) for `width` columns from `first_column` on: [N, width] in `dtype`. `draws`
+// are the random 16-bit numbers that for_draws() computes.
 template <typename OfDraw>
 at::Tensor by_draws(uint64_t key, const at::Tensor& rows_N, int64_t first_column, int64_t width,
                     at::ScalarType dtype, const OfDraw& of_draw) {
@@ -133,16 +133,17 @@ at::Tensor by_draws(uint64_t key, const at::Tensor& rows_N, int64_t first_column
       .narrow(1, first_column - first * kOfBlock, width);
 }
 
-// Returns a mask [N, I] in bool of the elements to set to 0.
+// Returns a bool mask [N, width] of the elements to set to 0.
 at::Tensor dropped_elements(const at::Tensor& rows_N, int64_t width, const Dropout& dropout) {
   const auto threshold = static_cast<int64_t>(std::lround(dropout.p * 65536.0));
   return by_draws(dropout.key, rows_N, dropout.first_column, width, at::kBool,
                   [&](const at::Tensor& draw) { return draw.lt(threshold); });
 }
 
-// Drops elements by ATen's operators, for tensors without kernels. Bitwise equal to the kernels.
+// Applies dropout by ATen's operators, for tensors without kernels. The result is bitwise equal to
+// that of the kernels.
 void drop_by_operators(const at::Tensor& x_NI, const Dropout& dropout) {
-  // Number of elements processed at a time, each of which needs 16 bytes of temporaries.
+  // Number of elements processed at a time. Each element needs about 16 bytes of temporaries.
   constexpr int64_t kAtOnce = int64_t{1} << 25;
   const double exact = dropout.p < 1.0 ? 1.0 / (1.0 - dropout.p) : 0.0;
   // The factor is rounded to the dtype of x_NI, as the kernels round it.
@@ -158,7 +159,7 @@ void drop_by_operators(const at::Tensor& x_NI, const Dropout& dropout) {
   }
 }
 
-// Drops elements by the GPU kernel. Returns false if there is no such kernel.
+// Applies dropout by the GPU kernel. Returns false if no GPU kernel supports the tensors.
 bool drop_by_gpu(const at::Tensor& out_NI, const at::Tensor& x_NI, const Dropout& dropout) {
   const auto* gpu = tensor::gpu_kernels(x_NI);
   return gpu != nullptr && gpu->drop(out_NI, x_NI, global_rows(x_NI, dropout.rows),

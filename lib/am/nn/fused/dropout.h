@@ -1,5 +1,6 @@
-// Dropout and noise whose random numbers are a pure function of an element's position: layout,
-// micro-batch size and recomputation do not change them, and nothing is kept for backward.
+// Dropout and noise whose random numbers are a pure function of the seed, the step, the module and
+// the element's position. Layout, micro-batch size and recomputation do not change the numbers, and
+// nothing is kept for backward. Legend: N rows (tokens), I columns.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,14 +12,14 @@
 
 namespace am::nn::fused {
 
-// Describes which rows of the global batch the rows of a tensor [sequences * t, I] are. Each
-// sequence of `length` tokens contributes t rows: all its tokens, the token ranges of a
-// context-parallel rank, or a shard of either.
+// Maps the rows of a tensor [sequences * t, I] to rows of the global batch. Each sequence of
+// `length` tokens contributes t rows: all its tokens, those of a context-parallel rank, or a shard
+// of all tokens or of the context-parallel rank's tokens.
 struct DropoutRows {
   int64_t first_sequence = 0;  // index, in the global batch, of the tensor's first sequence
   int64_t sequences = 1;
   int64_t length = 0;
-  int64_t part = 0;  // index of this rank's shard of t tokens
+  int64_t part = 0;  // index of this rank's shard of t tokens, if there are shards
   // Token ranges of a context-parallel rank (mesh::SequenceCut::parts). Empty: whole sequences.
   std::vector<mesh::Extent> runs = {};
 };
@@ -36,6 +37,8 @@ struct Noise {
   DropoutRows rows = {};
 };
 
+// Returns the key of a module for one step: a hash of the arguments. `module` is a hash of the
+// module's name.
 uint64_t dropout_key(uint64_t seed, uint64_t step, uint64_t module);
 
 // Returns x_NI after dropout, as a new, contiguous tensor. Builds no autograd graph.

@@ -15,7 +15,7 @@ namespace {
 
 using config::Fp8Recipe;
 
-// Lower bound of the magnitude from which a scale is computed, as in torchao.
+// Lower bound of the largest magnitude, from which a scale is computed. torchao has an equal bound.
 constexpr double kLeastMagnitude = 1e-12;
 
 double largest(at::ScalarType dtype) { return dtype == at::kFloat8_e4m3fn ? 448.0 : 57344.0; }
@@ -26,12 +26,12 @@ struct Operand {
   at::Tensor inverse;    // 1 / scale: [] or [R, 1], float32
 };
 
-// Scales and rounds an operand, whose dim K the product sums over. `shards_rows` and `shards_k`:
-// whether the ranks of fp8.max_over_ranks hold different rows, or different columns.
+// Scales an operand and rounds it to FP8. The product sums over the dim K. `shards_rows` and
+// `shards_k`: whether the ranks of fp8.max_over_ranks hold different rows, or different columns.
 Operand quantized(const at::Tensor& x_RK, at::ScalarType dtype, bool shards_rows, bool shards_k,
                   const Fp8& fp8) {
   const bool by_row = fp8.recipe == Fp8Recipe::kRowwise;
-  const double infinity = std::numeric_limits<double>::infinity();  // the norm is the largest |x|
+  const double infinity = std::numeric_limits<double>::infinity();  // this norm is the largest |x|
   at::Tensor magnitude = by_row ? at::linalg_vector_norm(x_RK, infinity, {1}, /*keepdim=*/true)
                                 : at::linalg_vector_norm(x_RK, infinity);
   magnitude = magnitude.to(at::kDouble);
@@ -42,9 +42,9 @@ Operand quantized(const at::Tensor& x_RK, at::ScalarType dtype, bool shards_rows
   at::Tensor scale =
       magnitude.clamp_min_(kLeastMagnitude).reciprocal_().mul_(largest(dtype)).to(at::kFloat);
   if (by_row) scale = scale.log2_().floor_().exp2_();
-  // The scale is a tensor with dims, so that type promotion gives the scaled values the wider
-  // dtype. The largest scaled value may exceed the largest FP8 number by a rounding error; the cast
-  // to FP8 then rounds it down.
+  // The scale is a tensor with at least one dim, so that type promotion computes the scaled values
+  // in the wider of the two dtypes. The largest scaled value may exceed the largest FP8 number by a
+  // rounding error; the cast to FP8 then rounds the value down.
   const at::Tensor scaled = at::mul(x_RK, by_row ? scale : scale.view({1, 1}));
   return {scaled.to(dtype, /*non_blocking=*/false, /*copy=*/false, at::MemoryFormat::Contiguous),
           scale.reciprocal()};
@@ -64,8 +64,8 @@ at::Tensor multiplied(const Operand& a, const Operand& b, at::ScalarType dtype) 
   return c_MN.to(dtype);
 }
 
-// Whether a product on x's device may have this inner size. at::_scaled_mm, which multiplies on
-// GPUs, accepts only multiples of kFp8Multiple.
+// Whether a product on x's device may have the inner size `inner`. at::_scaled_mm, which multiplies
+// on GPUs, accepts only multiples of kFp8Multiple.
 bool fits(const at::Tensor& x, int64_t inner) {
   return !x.is_cuda() || inner % model::kFp8Multiple == 0;
 }

@@ -26,7 +26,8 @@ AM_INLINE Lanes sigmoid(const Lanes& x) {
 AM_INLINE float error_function(float x) { return std::erf(x); }
 AM_INLINE double error_function(double x) { return std::erf(x); }
 
-// For each activation, value() is its value, and backward() the gradient of its input.
+// Each activation has two functions. value(g) returns act(g). backward(of_value, g) returns the
+// gradient of g, computed from of_value, the gradient of act(g).
 template <typename Scalar>
 struct Silu {
   template <typename Lanes>
@@ -136,7 +137,7 @@ struct ActivateBackward {
   }
 };
 
-// The kernels of one activation, and ATen's operators that compute the activation alone.
+// The host kernels of gated() with one activation, and ATen's operators for the activation alone.
 struct Operators {
   model::Activation activation;
   void (*forward)(at::Tensor& y, const at::Tensor& gate, const at::Tensor& up);
@@ -245,7 +246,7 @@ const Operators& operators_of(const AutogradContext& context) {
   return operators_of(static_cast<model::Activation>(context.saved_data.at("activation").toInt()));
 }
 
-// Whether the node's last input is a bias.
+// Whether the linear layer of the node has a bias.
 bool is_biased(const AutogradContext& context) { return context.saved_data.at("biased").toBool(); }
 
 struct Gated : torch::autograd::Function<Gated> {
@@ -284,9 +285,9 @@ struct GatedLinear : torch::autograd::Function<GatedLinear> {
     const LinearNeeds needs = {context->needs_input_grad(0) || context->needs_input_grad(1),
                                context->needs_input_grad(2),
                                is_biased(*context) && context->needs_input_grad(3)};
-    // The product's input is recomputed for the weight's gradient, and freed before further
-    // gradients are allocated. If that gradient is postponed, the product's input is kept instead
-    // of gate and up.
+    // The input of the matrix product is recomputed for the weight's gradient, and freed before
+    // further gradients are allocated. If the weight's gradient is postponed, this input is kept
+    // instead of gate and up.
     const auto wide = [&] { return forward_of(saved[0], saved[1], act); };
     const LinearNeeds now = needs_now(*context, needs, saved[2], [&] {
       return [gradient = gradients[0], x = wide(), form] {
@@ -342,7 +343,7 @@ at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation
 at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias, model::Activation activation,
                         const WeightForm& form) {
-  // Casts to the dtype of gate and up, which autocast has narrowed already.
+  // Casts weight and bias to the dtype of gate and up, which autocast has already cast.
   const at::ScalarType dtype = gate.scalar_type();
   std::optional<at::Tensor> cast_bias;
   if (bias) cast_bias = bias->to(dtype);

@@ -1,8 +1,9 @@
-// act(gate) * up in one pass, forward and backward.
+// act(gate) * up in one pass, forward and backward, for an activation function act.
 //
-// Keeps only gate and up until backward, which recomputes act(gate). ATen's two operators, the
-// activation and the multiplication, would also keep act(gate). Dtypes narrower than float32
-// compute in float32 and round where ATen's operators would.
+// Only gate and up are kept until backward, which recomputes act(gate). ATen's two operators, the
+// activation and the multiplication, would also keep act(gate). In dtypes narrower than float32,
+// values are computed in float32 and rounded where ATen's operators would round. Legend: F
+// feed-forward, D hidden.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,13 +15,13 @@
 
 namespace am::nn::fused {
 
-// Returns act(gate) * up. gate and up have one shape and dtype. Here and below, `activation` is any
-// but kClampedSilu and kOther.
+// Returns act(gate) * up. gate and up have one shape and one dtype. For all functions of this file,
+// `activation` is any activation except kClampedSilu and kOther.
 at::Tensor gated(const at::Tensor& gate, const at::Tensor& up, model::Activation activation);
 
 // Returns fused::linear of gated(gate, up, activation), [.., D], for weight_DF and bias_D. The
-// gated value is not kept; backward recomputes it in one more pass over gate and up. Bitwise equal
-// to the two separate operators, forward and backward.
+// result of gated() is not kept; backward recomputes it in one more pass over gate and up. Bitwise
+// equal to the two separate operators, forward and backward.
 at::Tensor gated_linear(const at::Tensor& gate, const at::Tensor& up, const at::Tensor& weight,
                         const std::optional<at::Tensor>& bias, model::Activation activation,
                         const WeightForm& form = {});

@@ -2,9 +2,9 @@
 //
 // The types are the compiler's vector types, so one source serves every processor: run_kernel
 // (dispatch.h) compiles a kernel for several instruction sets, each with its register width,
-// kBytes. Vectors must not be wider than registers: the compiler would keep them in memory and
-// compare them element by element. Every function here must be inlined into a kernel; otherwise it
-// would be compiled for the baseline instruction set.
+// kBytes. Vectors must not be wider than registers, because the compiler would keep wider vectors
+// in memory and compare them element by element. Every function here must be inlined into a kernel,
+// because a separate function would be compiled for the baseline instruction set.
 //
 //   template <int kBytes>
 //   AM_INLINE static void run(float* out, const float* in, int64_t count) {
@@ -82,8 +82,8 @@ AM_INLINE void for_lanes(int64_t count, const Step& step) {
   if (i < count) step(i, First<kBytes>{count - i});
 }
 
-// Converts the lanes kLane of a vector to a wider type. For this lane-by-lane code GCC emits one
-// instruction; for __builtin_convertvector it emits several on smaller vectors.
+// Converts the lanes kLane of a vector to a wider type. GCC compiles this lane-by-lane code to one
+// instruction, but __builtin_convertvector to several instructions on smaller vectors.
 template <typename To, typename From, int... kLane>
 AM_INLINE To converted(const From& x, std::integer_sequence<int, kLane...> /*lanes*/) {
   return To{static_cast<ElementOf<To>>(x[kLane])...};
@@ -156,7 +156,8 @@ AM_INLINE Lanes larger(const Lanes& a, const Lanes& b) {
   return a > b ? a : b;
 }
 
-// Returns the sum of all lanes, in double, so that long rows lose no precision.
+// Returns the sum of all lanes. The lanes are added in double, which avoids rounding errors of
+// float.
 template <typename Lanes>
 AM_INLINE double sum_of(const Lanes& lanes) {
   double sum = 0.0;
@@ -178,9 +179,10 @@ AM_INLINE ElementOf<Lanes> smallest_of(const Lanes& lanes) {
   return smallest;
 }
 
-// Returns e^x, accurate to about one unit in the last place. Splits x into n log 2 + r, and
-// evaluates the polynomial of Cephes' expf (Moshier, 1989) at r. The result is 0 if it is below the
-// smallest normal number, and at most e^88.376; NaN stays NaN. Doubles use std::exp.
+// Returns e^x, accurate to about one unit in the last place. Doubles use std::exp. For floats,
+// splits x into n log 2 + r, and evaluates the polynomial of Cephes' expf (Moshier, 1989) at r. A
+// float result is 0 if it would be below the smallest normal number, and at most e^88.376; NaN
+// stays NaN.
 template <typename Lanes>
 AM_INLINE Lanes exponential(const Lanes& x) {
   if constexpr (std::is_same_v<ElementOf<Lanes>, double>) {
@@ -202,7 +204,8 @@ AM_INLINE Lanes exponential(const Lanes& x) {
     p = p * r + 1.6666665459e-1F;
     p = p * r + 5.0000001201e-1F;
     p = p * r * r + r + 1.0F;
-    // The low bits of `whole` are n; shifted into the exponent they give 2^n.
+    // The low bits of `whole` are n. Shifted into the exponent, and added to the bias 127, they
+    // form the bits of 2^n.
     const Lanes power =
         reinterpret_cast<Lanes>((reinterpret_cast<IntegersOf<Lanes>>(whole) << 23) + (127 << 23));
     return x < kLowest ? Lanes{} : p * power;

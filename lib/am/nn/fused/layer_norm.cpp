@@ -10,8 +10,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Allocates the tensors of ATen's native_layer_norm without computing values: the output, and, kept
-// until backward, each row's mean and inverse standard deviation in the weight's dtype.
+// Allocates the tensors that ATen's native_layer_norm allocates, without computing values: the
+// output, and each row's mean and inverse standard deviation. The mean and the deviation are in the
+// weight's dtype and are kept until backward.
 struct WithoutContents : torch::autograd::Function<WithoutContents> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, const at::Tensor& weight,
                             const std::optional<at::Tensor>& shift) {

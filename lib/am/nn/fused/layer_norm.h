@@ -8,7 +8,8 @@
 
 namespace am::nn::fused {
 
-// Returns the LayerNorm of x_..D, [.., D], with weight_D and shift_D.
+// Returns the LayerNorm of x_..D, [.., D], with the factors weight_D and, if there is one, the bias
+// shift_D.
 at::Tensor layer_norm(const at::Tensor& x, const at::Tensor& weight,
                       const std::optional<at::Tensor>& shift, double eps);
 

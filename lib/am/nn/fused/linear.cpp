@@ -23,14 +23,14 @@ std::vector<int64_t> with_last(at::IntArrayRef shape, int64_t last) {
 // Returns the weight as [O, I], however it is stored.
 at::Tensor out_in(const at::Tensor& weight, bool in_out) { return in_out ? weight.t() : weight; }
 
-// Returns the part of a weight that computes the outputs [first, first + length).
+// Returns the part of a weight that computes the outputs [first, first + length), as it is stored.
 at::Tensor rows_in(const at::Tensor& weight, const WeightForm& form, int64_t first,
                    int64_t length) {
   return weight.narrow(form.in_out ? 1 : 0, first, length);
 }
 
-// Returns which gradients autograd needs: of x, of the weight, and of the bias, which is the third
-// input if there is a bias.
+// Returns which gradients autograd needs: of x, of the weight, and of the bias. The bias, if there
+// is one, is the node's third input.
 LinearNeeds needs_of(AutogradContext& context) {
   const bool biased = context.saved_data["biased"].toBool();
   return {context.needs_input_grad(0), context.needs_input_grad(1),
@@ -108,8 +108,9 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
     if (is_ours(x, weight)) return Product::apply(x, weight, bias, form);
     if (!current_weight_pass()) return at::linear(x, out_in(weight, form.in_out), bias);
   }
-  // at::linear neither multiplies in FP8 nor postpones the weight's gradient (weight_pass.h), so
-  // Product runs in both cases, for every dtype and device. Casts as autocast would.
+  // Product runs here for every dtype and device, because at::linear neither multiplies in FP8 nor
+  // postpones the weight's gradient (weight_pass.h). Operands are cast to the autocast dtype or,
+  // without autocast, to x's dtype.
   const at::ScalarType dtype = current_autocast(x.device().type()).dtype.value_or(x.scalar_type());
   std::optional<at::Tensor> added;
   if (bias) added = bias->to(dtype);
@@ -118,7 +119,8 @@ at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
 
 std::vector<at::Tensor> sliced_linear(const at::Tensor& x, const at::Tensor& weight,
                                       const std::optional<at::Tensor>& bias, const Slices& slices) {
-  // Casts as autocast would, once for all slices; without autocast nothing is cast.
+  // Casts all operands once for all slices: to the autocast dtype or, without autocast, to x's
+  // dtype.
   const at::ScalarType dtype = current_autocast(x.device().type()).dtype.value_or(x.scalar_type());
   std::optional<at::Tensor> added;
   if (bias) added = bias->to(dtype);
@@ -165,8 +167,8 @@ std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& wei
     const bool known = i < slices.known.size() && slices.known[i].defined();
     std::optional<at::Tensor> added;
     if (bias) added = bias->narrow(0, first, length);
-    // An output that is already computed is returned detached, so that a caller that keeps it does
-    // not keep its graph alive.
+    // A known output is returned detached, so that a caller that keeps the output does not keep the
+    // output's graph alive.
     outputs.push_back(
         known ? slices.known[i].detach()
               : linear(x, rows_in(weight, slices.form, first, length), added, slices.form));
@@ -177,7 +179,8 @@ std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& wei
 std::function<at::Tensor()> slice_weight_product(const std::vector<at::Tensor>& gradients,
                                                  const at::Tensor& x, const at::Tensor& weight,
                                                  const Slices& slices) {
-  // Captures only the weight's shape, because the weight's values may be freed by then.
+  // Captures only the weight's shape and options, because the weight's values may be freed before
+  // the call.
   return [gradients, x = x.detach(), shape = weight.sizes().vec(), options = weight.options(),
           lengths = slices.lengths, form = slices.form] {
     const auto product_of = [&](const at::Tensor& gradient) {

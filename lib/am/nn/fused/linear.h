@@ -1,6 +1,6 @@
 // A linear layer that uses fused::product where that is faster than at::linear: in forward, and for
-// the gradients of x and of the weight. Other functions compute only the layer's gradients, for
-// callers that already have its output.
+// the gradients of x and of the weight. Further functions compute only the layer's gradients, for
+// callers that already have the output. Legend: N rows of x, I inputs, O outputs.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,16 +18,16 @@ namespace am::nn::fused {
 // Storage of a weight, and precision of its products.
 struct WeightForm {
   bool in_out = false;       // stored as [I, O], as in GPT-2, instead of [O, I]
-  const Fp8* fp8 = nullptr;  // null: products in the dtype of x; otherwise must outlive backward
+  const Fp8* fp8 = nullptr;  // null: products in x's dtype; if set, must outlive backward
 };
 
-// Returns x_..I times weight_OI plus bias_O, [.., O]. Computes and saves what at::linear does,
-// autocast included; in FP8, only the products differ.
+// Returns x_..I times the transpose of weight_OI, plus bias_O: [.., O]. Computes and saves what
+// at::linear computes and saves, also under autocast. In FP8, only the products differ.
 at::Tensor linear(const at::Tensor& x, const at::Tensor& weight,
                   const std::optional<at::Tensor>& bias, const WeightForm& form = {});
 
-// Slices of a fused matrix's output dim O, each of which is an output by itself, for example
-// queries, keys and values. The weight and x still have one gradient each.
+// Slices of a fused matrix's output dim O. Each slice computes an output of its own, for example
+// queries, keys or values. The weight and x still have one gradient each.
 struct Slices {
   std::vector<int64_t> lengths = {};  // must add up to O
   WeightForm form = {};
@@ -35,6 +35,7 @@ struct Slices {
   // it is to be computed.
   std::vector<at::Tensor> known = {};
 };
+// Returns the output of each slice, [.., length].
 std::vector<at::Tensor> sliced_linear(const at::Tensor& x, const at::Tensor& weight,
                                       const std::optional<at::Tensor>& bias, const Slices& slices);
 
@@ -46,29 +47,30 @@ struct LinearNeeds {
 };
 // Computes the requested gradients from the gradient of linear's output. Builds no autograd graph.
 // Bitwise equal to linear's own backward. `x` may be undefined if the weight's gradient is not
-// requested.
+// requested, and `weight` if the gradient of x is not.
 LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x,
                                  const at::Tensor& weight, const LinearNeeds& needs,
                                  const WeightForm& form = {});
 
-// Steps of sliced_linear, without an autograd graph. Computed outputs are separate tensors.
+// Steps of sliced_linear, for autograd nodes. slice_outputs() returns the output of each slice;
+// each output that is not known is a tensor of its own.
 std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& weight,
                                       const std::optional<at::Tensor>& bias, const Slices& slices);
 // Computes the requested gradients from the gradients of the outputs. `gradients` has an undefined
-// tensor for each output that was not used.
+// tensor for each output that the rest of the graph does not use.
 LinearGradients slice_gradients(const std::vector<at::Tensor>& gradients, const at::Tensor& x,
                                 const at::Tensor& weight, const Slices& slices,
                                 const LinearNeeds& needs);
 // keep() stores a WeightForm in a node's saved data; kept_form() returns it.
 void keep(torch::autograd::AutogradContext& context, const WeightForm& form);
 WeightForm kept_form(torch::autograd::AutogradContext& context);
-// Returns a function that computes the weight's gradient when it is called.
+// Returns a function that computes the gradient of the whole weight when it is called.
 std::function<at::Tensor()> slice_weight_product(const std::vector<at::Tensor>& gradients,
                                                  const at::Tensor& x, const at::Tensor& weight,
                                                  const Slices& slices);
-// Returns the gradients that a node's backward must compute now. If the node's weight pass
-// postpones the weights' gradients (weight_pass.h), calls how() and stores its result in the pass:
-// a function that computes the gradient of `weight` later.
+// Returns the gradients, out of `needs`, that a node's backward must compute now. If a weight pass
+// postpones the weight's gradient (weight_pass.h), stores the result of how() in the pass: a
+// function that computes the gradient of `weight` later.
 template <typename How>
 LinearNeeds needs_now(torch::autograd::AutogradContext& context, LinearNeeds needs,
                       const at::Tensor& weight, const How& how) {

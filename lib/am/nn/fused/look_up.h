@@ -8,8 +8,9 @@
 
 namespace am::nn::fused {
 
-// Returns the rows [.., D] of weight_VD at `ids`. `padding` is an id whose row gets no gradient; -1
-// if there is none. Bitwise equal to at::embedding, forward and backward.
+// Returns the rows [.., D] of weight_VD at `ids`, with V ids and D elements per row. `padding` is
+// an id whose row receives no gradient, or -1. Bitwise equal to at::embedding, forward and
+// backward.
 at::Tensor look_up(const at::Tensor& weight_VD, const at::Tensor& ids, int64_t padding = -1);
 
 }  // namespace am::nn::fused

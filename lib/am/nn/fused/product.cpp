@@ -22,7 +22,7 @@ using Multiply = at::Tensor(const at::Tensor&, const at::Tensor&, const std::opt
                             std::string_view, c10::List<std::optional<at::Scalar>>,
                             std::optional<std::string_view>);
 
-// Returns oneDNN's operator, or nothing if libtorch was built without oneDNN or if the operator has
+// Returns oneDNN's operator, or nullopt if libtorch was built without oneDNN or if the operator has
 // another signature.
 std::optional<c10::TypedOperatorHandle<Multiply>> find_multiply() {
   const auto found = c10::Dispatcher::singleton().findSchema({"mkldnn::_linear_pointwise", ""});
@@ -44,12 +44,12 @@ bool fits(const at::Tensor& a, const at::Tensor& b) {
          b.scalar_type() == at::kFloat && a.numel() > 0 && b.numel() > 0;
 }
 
-// Number of elements of a transposed left side that are copied at a time. The copy is necessary
-// because oneDNN's operator needs a dense left side.
+// Largest number of elements of a transposed left operand that are copied at a time. The copy is
+// necessary because oneDNN's operator requires a dense left operand.
 constexpr int64_t kMostCopied = model::kMostTransposed;
 
-// Copies a_MK to dense rows and multiplies. On the meta device the copy is allocated too, and
-// at::mm returns a tensor of the product's shape.
+// Copies a_MK to dense rows unless its rows are dense already, and multiplies. On the meta device
+// the copy is allocated too, and at::mm returns a tensor of the product's shape.
 at::Tensor multiply_dense(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   const at::Tensor dense_MK = dense(a_MK);
   if (dense_MK.is_meta()) return dense_MK.mm(b_KN);

@@ -24,17 +24,18 @@ using model::NormKind;
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Number of rows in one block of the weight's gradient. The gradient is summed over the rows of a
-// block, and then over the blocks, so that it does not depend on the number of threads.
+// Number of rows of x in one block. The weight's gradient is summed over the rows of each block,
+// and then over the blocks, so that its bits do not depend on the number of threads.
 constexpr int64_t kRowsOfASum = 64;
 
-// Dtype of the weight in kernels. kRms, which rounds twice, reads the weight in x's dtype; the
-// kinds that round once read it in the dtype of the sums.
+// Dtype of the weight in kernels. kRms rounds twice and reads the weight in x's dtype, Scalar. The
+// other kinds round once and read the weight in the dtype of the sums.
 template <NormKind kKind, typename Scalar>
 using Weight = std::conditional_t<kKind == NormKind::kRms, Scalar, Wide<Scalar>>;
 
-// scale_of returns the factor by which normalised values are multiplied: weight, or 1 + weight.
-// before_scale rounds normalised values before this multiplication, if the kind is kRms.
+// scale_of returns the factor of the normalised values: weight, or 1 + weight. before_scale returns
+// the normalised values as they enter the multiplication by this factor: rounded if the kind is
+// kRms.
 template <NormKind kKind, typename Stored, typename Part>
 AM_INLINE auto scale_of(const Stored* weight, Part part) {
   auto scale = load(weight, part);
@@ -47,7 +48,8 @@ AM_INLINE Lanes before_scale(const Lanes& normal) {
   return normal;
 }
 
-// Normalises rows of `width` elements. Writes 1 / root mean square of each row to `inverse`.
+// Writes the RMSNorm of the rows of x, which have `width` elements, to y, and 1 / sqrt(mean(x^2) +
+// eps) of each row to `inverse`.
 template <NormKind kKind, typename Scalar>
 struct Normalize {
   template <int kBytes>
@@ -74,8 +76,9 @@ struct Normalize {
   }
 };
 
-// Computes the gradients: with n = x * inverse and g = gradient * weight, of_x = inverse * (g - n *
-// mean(g n)), and of_weight is the sum of gradient * n over the rows.
+// Computes the gradients from `gradient`, the gradient of y. With n = x * inverse and g = gradient
+// * scale_of(weight), of_x = inverse * (g - n * mean(g n)). of_weight is the sum over the rows of
+// gradient * n, with n rounded if the kind is kRms.
 template <NormKind kKind, typename Scalar>
 struct NormalizeBackward {
   template <int kBytes>
@@ -108,7 +111,8 @@ struct NormalizeBackward {
   }
 };
 
-// Calls `visit` with the kind as a compile-time constant.
+// Calls `visit` with the kind as a compile-time constant. The LayerNorm kinds, which rms_norm()
+// refuses, count as kRms.
 template <typename Visit>
 void visit_kind(NormKind kind, const Visit& visit) {
   switch (kind) {
@@ -131,10 +135,10 @@ at::Tensor kernel_weight(const at::Tensor& weight, const at::Tensor& x, NormKind
 
 int64_t row_count(const at::Tensor& x) { return x.numel() / std::max<int64_t>(1, x.size(-1)); }
 
-// ---- by ATen's operators
+// ---- RMSNorm by ATen's operators
 
-// Multiplies the normalised values, in the dtype of the computation, by the weight; the result has
-// `dtype`.
+// Returns the normalised values, multiplied by weight (or 1 + weight), in `dtype`. kRms also rounds
+// `normal` to `dtype` before this multiplication.
 at::Tensor scaled(const at::Tensor& normal, const at::Tensor& weight, at::ScalarType dtype,
                   NormKind kind) {
   if (kind == NormKind::kRms) return normal.to(dtype) * weight;
@@ -165,26 +169,27 @@ variable_list backward_of_aten(const at::Tensor& gradient, const at::Tensor& x,
   return {((of_normal - normal * mean) * inverse).to(dtype), of_weight, at::Tensor(), at::Tensor()};
 }
 
-// ---- by the plugin's kernels for GPUs
+// ---- RMSNorm by the CUDA plugin's kernels
 
-// Returns the plugin's kernels. Returns null if there are none for x, or if x and the weight differ
+// Returns the CUDA plugin's kernels; null if they do not support x, or if x and the weight differ
 // in dtype.
 const tensor::GpuKernels* plugin_kernels(const at::Tensor& x, const at::Tensor& weight) {
   return x.scalar_type() == weight.scalar_type() ? tensor::gpu_kernels(x) : nullptr;
 }
 
-// Returns an empty tensor with one number per row, of the shape that ATen's kernels expect.
+// Returns an uninitialised float32 tensor with one number per row of x. Its shape is [.., 1], as
+// ATen's GPU kernels expect.
 at::Tensor empty_inverse(const at::Tensor& x) {
   std::vector<int64_t> sizes = x.sizes().vec();
   sizes.back() = 1;
   return at::empty(sizes, x.options().dtype(at::kFloat));
 }
 
-// ---- by ATen's kernels for GPUs
+// ---- RMSNorm by ATen's GPU kernels, if the plugin's kernels cannot run
 
-// Returns the dtype in which the GPU kernels compute: x's, or that of the sums if x's dtype may not
-// represent the factor (1 + weight, or a weight of another dtype). The kernels require x and weight
-// in one dtype, and round once.
+// Returns the dtype in which x and the weight are passed to ATen's GPU kernels, which require equal
+// dtypes. Returns x's dtype, or wide_dtype() if x's dtype may not represent the factor of the
+// normalised values: 1 + weight, or a weight of another dtype.
 at::ScalarType gpu_dtype(const at::Tensor& x, const at::Tensor& weight, NormKind kind) {
   const bool fits = x.scalar_type() == weight.scalar_type() && kind != NormKind::kRmsPlusOne;
   return fits ? x.scalar_type() : wide_dtype(x.scalar_type());
@@ -207,8 +212,8 @@ std::tuple<at::Tensor, at::Tensor> forward_of_gpu(const at::Tensor& x, const at:
   return {y.to(x.scalar_type()), std::move(inverse)};
 }
 
-// Returns the gradients of x and of the weight. If `of_sum` is defined, adds it to the gradient of
-// x.
+// Returns the gradients of x and of the weight. If `of_sum` is defined, it is added to the gradient
+// of x. `asked`: whether the gradient of x, and that of the weight, is required.
 variable_list backward_of_gpu(const at::Tensor& gradient, const at::Tensor& of_sum,
                               const at::Tensor& x, const at::Tensor& inverse,
                               const at::Tensor& weight, NormKind kind, std::array<bool, 2> asked) {
@@ -232,7 +237,7 @@ variable_list backward_of_gpu(const at::Tensor& gradient, const at::Tensor& of_s
   return {of_x, of_weight, at::Tensor(), at::Tensor()};
 }
 
-// ---- by kernels
+// ---- RMSNorm by this file's host kernels
 
 std::tuple<at::Tensor, at::Tensor> forward_of_kernel(const at::Tensor& x, const at::Tensor& weight,
                                                      double eps, NormKind kind) {
@@ -317,7 +322,8 @@ struct Norm : torch::autograd::Function<Norm> {
   }
 };
 
-// x + added and the norm of this sum, by the plugin's kernels.
+// Returns x + added and the norm of this sum. One kernel of the plugin computes both; if it does
+// not support the arguments, at::add_out and forward_of_gpu() run.
 struct SumAndNorm : torch::autograd::Function<SumAndNorm> {
   static variable_list forward(AutogradContext* context, const at::Tensor& x,
                                const at::Tensor& added, const at::Tensor& weight, double eps,

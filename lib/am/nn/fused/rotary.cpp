@@ -17,9 +17,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Rotates the heads of one position: y [H, width] is dense, and the heads of x are `stride`
-// elements apart. The first 2 * half elements of a head are rotated, the rest are copied. `sign` =
-// -1 inverts the rotation.
+// Rotates the heads of one position. y [heads, width] is dense, and the heads of x are `stride`
+// elements apart. The first 2 * half elements of a head are rotated, the other elements are copied.
+// `sign` = -1 inverts the rotation.
 template <typename Scalar>
 struct Turn {
   template <int kBytes>
@@ -49,7 +49,8 @@ at::Tensor turn_by_aten(const at::Tensor& x_BHTK, const at::Tensor& cos, const a
   const at::Tensor second = x.narrow(-1, half, half);
   at::Tensor y = x * cos_TR + at::cat({-second, first}, -1) * sin_TR;
   if (turned == width) return y;
-  // Concatenates as [B, T, H, K], the memory layout that attention expects of its queries.
+  // Concatenates as [B, T, H, K], so that the result has the memory layout in which attention
+  // expects its queries.
   const at::Tensor rest = x_BHTK.narrow(-1, turned, width - turned);
   return at::cat({y.transpose(1, 2), rest.transpose(1, 2)}, -1).transpose(1, 2);
 }
@@ -101,7 +102,8 @@ struct Rotate : torch::autograd::Function<Rotate> {
   }
 };
 
-// Rotates two tensors, on a GPU in one launch.
+// Returns rotated queries and keys. Rotates both in one launch if the CUDA plugin's kernel supports
+// them.
 variable_list turn_both(const at::Tensor& q_BHTK, const at::Tensor& k_BGTK,
                         const at::Tensor& cos_TR, const at::Tensor& sin_TR, bool back) {
   if (const auto* gpu = tensor::gpu_kernels(q_BHTK); gpu != nullptr) {

@@ -11,7 +11,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Returns the factor of normalised elements in `dtype`: weight, or 1 + weight.
+// Returns the factor of the normalised elements, in `dtype`: weight, or 1 + weight.
 at::Tensor factor(const at::Tensor& weight, model::NormKind kind, at::ScalarType dtype) {
   const at::Tensor wide_weight = weight.to(dtype);
   return kind == model::NormKind::kRmsPlusOne ? wide_weight + 1.0 : wide_weight;

@@ -2,7 +2,8 @@
 // parallelism shards the heads.
 //
 // Each rank holds its columns of x, weight and y. One number per row is summed over the ranks: the
-// sum of squares in forward, and <n, dn> in backward, with n = x / sqrt(mean(x^2) + eps):
+// sum of squares in forward, and the dot product <n, dn> in backward. With n = x / sqrt(mean(x^2) +
+// eps), its gradient dn, and `width` elements per whole row:
 //
 //   dx = (dn - n sum(<n, dn>) / width) / sqrt(mean(x^2) + eps)
 #pragma once
@@ -24,8 +25,8 @@ struct SharedNorm {
   const std::function<void(const at::Tensor& numbers)>* sum = nullptr;
 };
 
-// Returns the RMSNorm of this rank's columns x_..d with weight_d, in x's dtype. Keeps x and one
-// number per row until backward.
+// Returns the RMSNorm of this rank's d columns, x [.., d] with a weight [d], in x's dtype. Keeps x
+// and one number per row until backward.
 at::Tensor shared_rms_norm(const at::Tensor& x, const at::Tensor& weight, const SharedNorm& norm);
 
 }  // namespace am::nn::fused

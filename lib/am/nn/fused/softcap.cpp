@@ -16,7 +16,7 @@ struct SoftCap : torch::autograd::Function<SoftCap> {
     return bent * cap;
   }
 
-  // Returns (1 - tanh^2) * gradient, in the memory of the saved tensor.
+  // Returns (1 - tanh(x / cap)^2) * gradient, and overwrites the saved tensor with it.
   static variable_list backward(AutogradContext* context, const variable_list& gradients) {
     const at::Tensor bent = context->get_saved_variables()[0];
     return {bent.detach().square_().neg_().add_(1).mul_(gradients[0]), at::Tensor()};

@@ -1,5 +1,5 @@
-// Computes c * tanh(x / c), which bounds logits to (-c, c). The function is elementwise, so that a
-// rank with a slice of the vocabulary needs no communication.
+// Computes c * tanh(x / c), which bounds logits to (-c, c). The function is elementwise, so a rank
+// with a slice of the vocabulary needs no communication.
 //
 // Keeps tanh(x / c) until backward, instead of x.
 #pragma once
@@ -9,7 +9,8 @@
 namespace am::nn::fused {
 
 // Returns the capped logits as a new tensor, and overwrites `x`. Neither the caller nor a backward
-// may read `x` afterwards; if `x` is the output of a matrix product, no backward does.
+// may read `x` afterwards. The backward of a matrix product does not read its output, so `x` may be
+// the output of one.
 at::Tensor soft_cap(const at::Tensor& x, double cap);
 
 }  // namespace am::nn::fused

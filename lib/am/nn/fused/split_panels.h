@@ -1,8 +1,8 @@
-// Converts one side of a product to panels of bfloat16 parts, in the order in which the processor's
-// matrix unit reads them: the first step of split_product.cpp.
+// Converts one operand of a float32 product to panels of bfloat16 parts, in the order in which the
+// processor's matrix unit (AMX) reads them. This is the first step of split_product.cpp.
 //
-// A float32 is the sum of three bfloat16 parts: the highest 8 bits of its significand, the next 8,
-// and the rest.
+// A float32 is the sum of three bfloat16 parts, called high, middle and low: the highest 8 bits of
+// its significand, the next 8 bits, and the rest.
 #pragma once
 
 #if defined(__x86_64__) && defined(__linux__)
@@ -24,23 +24,24 @@
 
 namespace am::nn::fused::tiles {
 
-// A tile register holds 16 rows of 16 pairs of bfloat16, or 16 rows of 16 sums. One step multiplies
-// 32 elements of the inner dim (depth): element i of a step is paired with element i + 16, on both
-// sides.
+// A tile is a register of the matrix unit. It holds 16 rows of 16 pairs of bfloat16, or of 16
+// float32 sums. One step multiplies 32 elements of the inner dim, the depth. In both operands,
+// elements i and i + 16 of a step form a pair.
 constexpr int64_t kTileLines = 16;
 constexpr int64_t kTilePairs = 256;
 constexpr int64_t kTileStride = 64;  // bytes of a tile's row
 constexpr int64_t kStepDepth = 32;
 constexpr int64_t kSplitParts = 3;
 
-// A panel covers two tiles of lines (rows of the left operand, or columns of the right one). For
-// each step it stores the parts of both tiles in the order high, high, middle, middle, low, low.
-// The last panel may have a single tile.
+// A panel covers the lines of two tiles. A line is a row of the left operand, or a column of the
+// right operand. For each step, a panel stores the parts of its two tiles in the order high, high,
+// middle, middle, low, low. The last panel may have a single tile.
 constexpr int64_t kPanelLines = 2 * kTileLines;
 
-// kSumDepth is the depth that is summed in tiles at a time. The parts of kHeldColumns columns of
-// the right side stay in the L2 cache while the left side's rows stream through. If the left rows
-// are dense, they are split into parts one panel ahead, otherwise kPassingRows at a time.
+// Tiles sum kSumDepth elements of the depth at a time. The bfloat16 parts of kHeldColumns columns
+// of the right operand stay in the L2 cache while the rows of the left operand pass. If each left
+// row is contiguous, rows are split into parts one panel ahead of their product; otherwise,
+// kPassingRows rows are split at a time.
 constexpr int64_t kSumDepth = 256;
 constexpr int64_t kHeldColumns = 704;
 constexpr int64_t kPassingRows = 64;
@@ -48,15 +49,15 @@ constexpr int64_t kPassingRows = 64;
 constexpr int64_t kPanelPairs = kSumDepth / kStepDepth * kSplitParts * 2 * kTilePairs;
 constexpr int64_t kScratchPanels = (kHeldColumns + kPassingRows) / kPanelLines;
 
-// Register width of processors with a matrix unit, all of which have AVX-512.
+// Width of a vector register in bytes: all processors with a matrix unit have AVX-512.
 constexpr int kTileBytes = 64;
 using Floats = Vector<float, kTileBytes>;
 using Unsigned = VectorOf<uint32_t, kTileLines>::Type;
 constexpr int kBlock = kCountOf<Floats>;
 constexpr All<kTileBytes> kAll;
 
-// One operand of a product. Its lines are the rows of the left operand, or the columns of the right
-// one. One of the strides must be 1.
+// One operand of a product. Its lines are rows if it is the left operand, and columns if it is the
+// right operand. One of the two strides must be 1.
 struct SplitSide {
   const float* data = nullptr;
   int64_t lines = 0;
@@ -64,7 +65,8 @@ struct SplitSide {
   int64_t depth_stride = 0;
 };
 
-// Largest absolute value of a side in each lane, as the bits of a float.
+// Bits of the largest absolute values in an operand so far, one value per lane of the vectors that
+// were split.
 struct LargestBits {
   Unsigned lanes = {};
 };
@@ -75,10 +77,11 @@ AM_INLINE uint32_t largest_lane(const LargestBits& largest) {
   return bits;
 }
 
-// Splits each float32 of two vectors into kSplitParts bfloat16 parts. Each int32 holds a part of
-// both: that of `of_lower` in its lower half, that of `of_upper` in its upper half. Each part is
-// stored `tiles` tiles after the previous one. Rounding is to nearest, halves away from zero: each
-// part leaves a remainder with 8 bits fewer, and the last part is exact.
+// Splits each float32 of two vectors into kSplitParts bfloat16 parts. Lane i of both vectors is
+// stored as one int32 per part, with the part of `of_lower` in the lower half and the part of
+// `of_upper` in the upper half. Each part is stored `tiles` tiles after the previous part. Rounding
+// is to nearest, halves away from zero: each part leaves a remainder with 8 bits fewer, and the
+// last part is exact. Updates `largest`.
 AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
                            const Floats& of_upper, LargestBits& largest) {
   constexpr uint32_t kUpperHalf = 0xffff0000;
@@ -95,8 +98,8 @@ AM_INLINE void store_split(int32_t* to, int64_t tiles, const Floats& of_lower,
   }
 }
 
-// Loads the first `count` elements of a row. `count` may be negative, and may exceed a vector's
-// size.
+// Loads the first `count` elements at `from`, at most one vector. The other lanes are 0. `count`
+// may be negative.
 AM_INLINE Floats load_some(const float* from, int64_t count) {
   if (count >= kBlock) return load(from, kAll);
   return count > 0 ? load(from, First<kTileBytes>{count}) : Floats{};
@@ -104,17 +107,19 @@ AM_INLINE Floats load_some(const float* from, int64_t count) {
 
 enum class SideKind { kLeft, kRight };
 
-// Splits one tile of one step. `lines` (at most 16) and `depth` (at most 32) are the tile's
-// extents. A side whose order in memory is the tile's is read directly: the left side if its
-// depth_stride is 1, the right side if it is not. Any other side is transposed block by block.
+// Splits the elements of one tile and one step, beginning at side.data, into parts. Writes the
+// parts to `to`, each part `tiles` tiles after the previous part. `lines`: number of lines, at most
+// 16. `depth`: number of elements per line, at most 32. If the operand has the tile's order in
+// memory, its vectors are read directly: in the left operand if depth_stride is 1, in the right
+// operand if depth_stride is not 1. Otherwise the elements are transposed block by block.
 template <SideKind kSide>
 AM_INLINE void split_tile(int32_t* to, int64_t tiles, const SplitSide& side, int64_t lines,
                           int64_t depth, LargestBits& largest) {
   const bool dense_lines = side.depth_stride == 1;
   const float* const from = side.data;
   if (!dense_lines) {
-    // Prefetches the data of the next step, which lies several rows ahead, too far for hardware
-    // prefetching.
+    // Prefetches the data of the next step. They lie kStepDepth rows of memory ahead, too far for
+    // hardware prefetching.
     const float* const next = from + kStepDepth * side.depth_stride;
     for (int64_t k = 0; k < kStepDepth; ++k) __builtin_prefetch(next + k * side.depth_stride);
   }
@@ -160,7 +165,9 @@ inline SplitSide part_of(SplitSide side, int64_t first_line, int64_t lines, int6
 
 inline int64_t steps_of(int64_t depth) { return (depth + kStepDepth - 1) / kStepDepth; }
 
-// Splits a side from step `first_step` on, in the order of its memory.
+// Splits an operand into panels, which begin kPanelPairs elements apart in `to`. `depth`: number of
+// elements per line. Only the steps from `first_step` on are split. The loops follow the operand's
+// order in memory.
 template <SideKind kSide>
 AM_TILES void split_side(int32_t* to, const SplitSide& side, int64_t depth, int64_t first_step,
                          LargestBits& largest_of_side) {

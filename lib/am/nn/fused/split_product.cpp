@@ -43,9 +43,9 @@ struct FreeScratch {
   void operator()(int32_t* memory) const { ::operator delete (memory, std::align_val_t{4096}); }
 };
 
-// Returns this thread's scratch memory, about a megabyte. The memory stays allocated, because an
-// allocation costs a tenth of a product's time. It is not a tensor, because memory meters count
-// tensors as memory of the step.
+// Returns this thread's scratch memory, about a megabyte. The memory stays allocated until the
+// thread ends, because an allocation costs a tenth of a product's time. The memory is not a tensor,
+// because memory meters would count a tensor as memory of the step.
 int32_t* scratch() {
   thread_local const std::unique_ptr<int32_t, FreeScratch> memory(static_cast<int32_t*>(
       ::operator new (kScratchPanels* kPanelPairs * sizeof(int32_t), std::align_val_t{4096})));
@@ -56,14 +56,16 @@ struct LargestOfSides {
   LargestBits a, b;
 };
 
-// Multiplies all rows of a, over one range of the depth, with columns of b whose bfloat16 parts
-// stay in the cache.
+// Multiplies all rows of a by all columns of b, and writes or adds the product to `whole`. a and b
+// cover one range of `depth` elements, at most kSumDepth. b has at most kHeldColumns columns, whose
+// bfloat16 parts stay in the L2 cache. `held`: the thread's scratch memory.
 void multiply_held(int32_t* held, const Target& whole, const SplitSide& a, const SplitSide& b,
                    int64_t depth, LargestOfSides& largest) {
   int32_t* const passing = held + kHeldColumns / kPanelLines * kPanelPairs;
   const int64_t steps = steps_of(depth);
   split_side<SideKind::kRight>(held, b, depth, 0, largest.b);
-  // Dense rows are split into bfloat16 parts one panel ahead, in two alternating buffers.
+  // Contiguous rows are split into bfloat16 parts one panel ahead of their product. The panels
+  // alternate between two buffers.
   const int64_t steps_ahead = a.depth_stride == 1 ? depth / kStepDepth : 0;
   const int64_t rows_at_a_time = steps_ahead > 0 ? kPanelLines : kPassingRows;
   const int64_t blocks = (b.lines + kPanelLines - 1) / kPanelLines;
@@ -98,8 +100,8 @@ void multiply_held(int32_t* held, const Target& whole, const SplitSide& a, const
   }
 }
 
-// Bits of the smallest positive float that rounds to infinity in bfloat16. Larger bit patterns
-// round to infinity too, or are NaN.
+// Bits of the smallest positive float32 that rounds to infinity in bfloat16. Floats with larger
+// bits round to infinity too, or are NaN.
 constexpr uint32_t kTooLarge = 0x7f7f8000;
 
 AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, const SplitSide& b,
@@ -110,9 +112,10 @@ AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, c
     uint8_t rows[16] = {16, 16, 16, 16, 16, 16, 16, 16};
   } const configuration;
   static_assert(sizeof(configuration) == 64);
-  int32_t* const memory = scratch();  // may throw, so it precedes loadconfig
+  int32_t* const memory = scratch();  // may throw, so the call precedes _tile_loadconfig()
   _tile_loadconfig(&configuration);
-  // Divides the columns into blocks of equal width.
+  // Divides the columns into blocks of at most kHeldColumns columns. All blocks but the last have
+  // equal width.
   const int64_t held_blocks = (b.lines + kHeldColumns - 1) / kHeldColumns;
   const int64_t panels = (b.lines + kPanelLines - 1) / kPanelLines;
   const int64_t held = (panels + held_blocks - 1) / held_blocks * kPanelLines;
@@ -128,8 +131,8 @@ AM_TILES void multiply_on_thread(float* c, int64_t stride, const SplitSide& a, c
   _tile_release();
 }
 
-// Whether sums of `depth` products stay finite, and the loss of subnormal parts is negligible. The
-// largest absolute values of the two sides have the bits `largest_a` and `largest_b`.
+// Whether sums of `depth` products stay finite, and subnormal bfloat16 parts, which count as 0, are
+// negligible. `largest_a` and `largest_b`: bits of the largest absolute values of the two operands.
 bool stays_in_range(uint32_t largest_a, uint32_t largest_b, int64_t depth) {
   if (largest_a >= kTooLarge || largest_b >= kTooLarge) return false;
   if (largest_a == 0 || largest_b == 0) return true;
@@ -146,8 +149,8 @@ bool lends_tiles() {
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx) == 0) return false;
   constexpr unsigned kBfloat16 = 1U << 22, kTiles = 1U << 24;
   if ((edx & kBfloat16) == 0 || (edx & kTiles) == 0) return false;
-  // Asks Linux, once per process, for permission to use tiles: Linux then saves 8 KB more of
-  // register state for each thread that uses tiles.
+  // Asks Linux for permission to use tiles, which a process needs once. Linux then saves 8 KB more
+  // of register state for each thread that uses tiles.
   constexpr long kRequestPermission = 0x1023, kTileData = 18;
   return ::syscall(SYS_arch_prctl, kRequestPermission, kTileData) == 0;
 }
@@ -177,8 +180,9 @@ bool is_worth_splitting(int64_t rows, int64_t columns, int64_t depth) {
   constexpr int64_t kLeast = 96, kLeastProducts = int64_t{1} << 24, kLeastOfThread = 128;
   std::array<int64_t, 3> sizes = {rows, columns, depth};
   std::sort(sizes.begin(), sizes.end());
-  // Every thread splits the whole shorter side into bfloat16 parts, which pays off only if the
-  // thread's range of the longer side is large.
+  // Every thread splits the whole operand with fewer lines into bfloat16 parts, which pays off only
+  // if the thread's range of the other operand's lines is large. The other operand has at least
+  // sizes[1] lines in all three products of a linear layer.
   return sizes[0] >= kLeast && sizes[1] >= kLeastOfThread * at::get_num_threads() &&
          sizes[0] * sizes[1] * sizes[2] >= kLeastProducts;
 }
@@ -190,7 +194,7 @@ at::Tensor split_product(const at::Tensor& a_MK, const at::Tensor& b_KN) {
   const int64_t depth = a_MK.size(1);
   at::Tensor c_MN = at::empty({a->lines, b->lines}, a_MK.options());
   auto* const c = c_MN.mutable_data_ptr<float>();
-  // Threads divide the panels of the longer side.
+  // The threads divide the panels of the operand with more lines among themselves.
   const bool by_rows = a->lines >= b->lines;
   const int64_t lines = by_rows ? a->lines : b->lines;
   const int64_t panels = (lines + kPanelLines - 1) / kPanelLines;

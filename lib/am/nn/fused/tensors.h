@@ -1,4 +1,4 @@
-// Helpers of the operators of this folder: which tensors have kernels, and how kernels run.
+// Helpers of this folder's operators: which tensors have host kernels, and how these kernels run.
 //
 // Most operators have two forms: kernels on the host for float32, float64 and bfloat16; ATen's
 // operators for other devices and dtypes. Some operators also have a GPU kernel
@@ -17,6 +17,8 @@
 
 namespace am::nn::fused {
 
+// Whether this folder's host kernels support x's device and dtype. Meta tensors count as host
+// tensors.
 inline bool has_kernels(const at::Tensor& x) {
   const at::ScalarType dtype = x.scalar_type();
   return (x.device().is_cpu() || x.is_meta()) &&
@@ -28,7 +30,8 @@ inline at::ScalarType wide_dtype(at::ScalarType dtype) {
   return dtype == at::kDouble ? at::kDouble : at::kFloat;
 }
 
-// Calls `visit` with a value of the dtype's C++ type; requires a dtype that has kernels.
+// Calls `visit` with a value of the dtype's C++ type. has_kernels() must be true for tensors of
+// this dtype on the host.
 template <typename Visit>
 void visit_dtype(at::ScalarType dtype, const Visit& visit) {
   if (dtype == at::kFloat) return visit(float());
@@ -36,8 +39,8 @@ void visit_dtype(at::ScalarType dtype, const Visit& visit) {
   visit(c10::BFloat16());
 }
 
-// Runs `step` on ranges [begin, end) of rows on the thread pool. `width` is the number of elements
-// per row: small tensors run on few threads.
+// Calls step(begin, end) for ranges [begin, end) of rows on ATen's threads. `width`: number of
+// elements per row. Uses at most one thread per kGrain elements.
 template <typename Step>
 void for_rows(int64_t rows, int64_t width, const Step& step) {
   constexpr int64_t kGrain = 32768;

@@ -1,5 +1,5 @@
-// Sums of products of two panels (split_panels.h) in the tiles of the processor's matrix unit: the
-// second step of split_product.cpp.
+// Multiplies two panels (split_panels.h) and sums the products in the tiles of the processor's
+// matrix unit. This is the second step of split_product.cpp.
 #pragma once
 
 #include "am/nn/fused/split_panels.h"
@@ -10,8 +10,10 @@
 
 namespace am::nn::fused::tiles {
 
-// The next panel of dense rows. While one block of sums is computed, the rows [first_row, end_row)
-// of the panel are split into parts, between the tile instructions, when the vector units are idle.
+// The next panel of the left operand, if its rows are contiguous. While a block of sums (the
+// product of one left and one right panel) is computed, the rows [first_row, end_row) of the next
+// panel are split into bfloat16 parts. This work runs between the tile instructions, when the
+// vector units are idle.
 struct NextPanel {
   const float* from = nullptr;
   int64_t row_stride = 0;
@@ -21,13 +23,15 @@ struct NextPanel {
   LargestBits* largest = nullptr;
 };
 
-// Number of steps between extra tile stores, whose results are not used: a tile store costs 1000
-// cycles if none was issued for some 2000 cycles.
+// Number of steps from one extra tile store to the next. The stored values are not used. The extra
+// stores are necessary because a tile store costs 1000 cycles if the last tile store is more than
+// some 2000 cycles old.
 constexpr int64_t kStepsAwake = 4;
 
-// Tiles 0 to 3 hold the sums, 4 and 5 the left side, 6 and 7 the right side. A step multiplies 6
-// pairs of a left and a right part, each by 4 tile products. From one pair to the next, only one
-// side's two tiles are loaded, so a step takes 4 + 5 x 2 = 14 loads.
+// Tiles 0 to 3 hold the sums, tiles 4 and 5 the left operand, tiles 6 and 7 the right operand. A
+// step multiplies 6 pairs of a left and a right part, and each pair needs 4 tile products. From one
+// pair to the next, only the two tiles of one operand are loaded, so a step takes 4 + 5 x 2 = 14
+// loads. A panel with a single tile needs fewer products and loads.
 template <int kRows, int kColumns>
 AM_TILES_INLINE void load_left(const int32_t* a, int64_t part) {
   _tile_loadd(4, a + part * kRows * kTilePairs, kTileStride);
@@ -47,7 +51,7 @@ AM_TILES_INLINE void add_products() {
   if constexpr (kRows > 1) _tile_dpbf16ps(2, 5, 6);
   if constexpr (kRows > 1 && kColumns > 1) _tile_dpbf16ps(3, 5, 7);
 }
-// Prefetches a tile of the right side for the next step.
+// Prefetches a tile of the right operand for the next step.
 AM_INLINE void fetch_tile(const int32_t* tile) {
   for (int64_t i = 0; i < kTilePairs; i += kTileLines) __builtin_prefetch(tile + i);
 }
@@ -91,14 +95,16 @@ AM_INLINE void split_ahead(const NextPanel& next, int64_t step, LargestBits& lar
 struct Target {
   float* c = nullptr;
   int64_t stride = 0;
-  int64_t rows = 0, columns = 0;  // number of rows and columns from `c` to the end of the matrix
-  // Whether the sums belong to the first block of the depth. The first block's sums overwrite the
-  // result; those of later blocks are added to it.
+  // Number of rows and columns from `c` to the end of the rows and columns whose parts are in the
+  // scratch memory.
+  int64_t rows = 0, columns = 0;
+  // Whether the sums belong to the first kSumDepth elements of the depth. These sums overwrite the
+  // result; the sums of later elements are added to the result.
   bool is_first = false;
 };
 
-// Adds the sums of one tile, which are in `sums`, to the result matrix; overwrites the result if
-// target.is_first.
+// Adds the sums of one tile, which are in `sums`, to the result matrix. Overwrites the result if
+// target.is_first. `row` and `column`: offset of the tile from target.c.
 AM_INLINE void add_sums(const float* sums, const Target& target, int64_t row, int64_t column) {
   const int64_t rows = std::min(kTileLines, target.rows - row);
   const int64_t columns = target.columns - column;

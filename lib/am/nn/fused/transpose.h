@@ -1,5 +1,5 @@
-// Transposes a square block of N vectors of N elements. The functions are inlined into kernels,
-// like those of lanes.h.
+// Transposes a square block of N vectors of N elements in place. The functions are inlined into
+// kernels, like those of lanes.h.
 #pragma once
 
 #include <utility>
@@ -8,7 +8,8 @@
 
 namespace am::nn::fused {
 
-// Return the new upper (or lower) row that exchange_blocks computes from two rows kSide apart.
+// Return the new upper row, and the new lower row, that exchange_blocks computes from two rows
+// kSide apart.
 template <int kSide, typename Lanes, int... kLane>
 AM_INLINE Lanes upper_row(const Lanes& above, const Lanes& below,
                           std::integer_sequence<int, kLane...> /*lanes*/) {
@@ -38,7 +39,7 @@ AM_INLINE void exchange_blocks(Lanes* rows) {
   }
 }
 
-// Transposes `rows`, which must have kCountOf<Lanes> vectors.
+// Transposes `rows`, an array of kCountOf<Lanes> vectors. kCountOf<Lanes> must be 4, 8 or 16.
 template <typename Lanes>
 AM_INLINE void transpose_block(Lanes* rows) {
   if constexpr (kCountOf < Lanes >> 8) exchange_blocks<8>(rows);

@@ -30,8 +30,9 @@ Gathered gather(const KeysAndValues& form, const at::Tensor& k_BGtK, const at::T
   return {in_order(form.keys(all), cut), in_order(form.values(all), cut)};
 }
 
-// Calls visit(row, run) for each run of consecutive positions in this rank's part; `row`: index of
-// the run's first position within the part.
+// Calls visit(row, run) for each run of consecutive positions in this rank's part of the sequence,
+// which has `local` positions. `run`: the positions in the sequence; `row`: index of the run's
+// first position within the part.
 template <typename Visit>
 void for_own_runs(const SequenceGroup& ranks, int64_t local, const Visit& visit) {
   int64_t row = 0;

@@ -23,8 +23,8 @@ Method method_of(const config::Plan& plan) {
   return plan.context.method == "all_gather" ? &all_gather_attention : &ring_attention;
 }
 
-// Returns a function that sums its argument over tp (by `inner`, if it is set) and then over the cp
-// group `group`: the tokens of a sequence are distributed over both.
+// Returns a function that sums its argument over all ranks that share a sequence: over tp by
+// `inner`, unless `inner` is empty, and then over the cp group `group`.
 nn::SumOverRanks also_over(const nn::SumOverRanks& inner, const runtime::Group& group) {
   return [inner, cp = &group](const at::Tensor& numbers) {
     if (inner) inner(numbers);

@@ -1,5 +1,5 @@
-// Context parallelism of a decoder: every rank of the group "cp" computes a part of each sequence,
-// and attention communicates by the plan's context.method.
+// Context parallelism of a decoder: every rank of the group "cp" computes a part of each sequence.
+// Attention exchanges keys and values, or heads, by the plan's context.method.
 #pragma once
 
 #include "am/config/plan.h"
@@ -9,14 +9,14 @@
 
 namespace am::parallel::cp {
 
-// Prepares the decoder for context parallelism; call it after apply_tensor_parallel. The mesh must
-// outlive the decoder.
+// Sets the decoder's sequence part and the attention function of each layer; does nothing if cp is
+// 1. Call it after apply_tensor_parallel. The mesh must outlive the decoder.
 void apply_context_parallel(nn::Decoder& decoder, const config::Plan& plan,
                             const layout::Layout& layout, const runtime::DeviceMesh& mesh);
 
-// Returns complete sequences on every rank, gathered from x_BtX, which is this rank's part of each
-// sequence. The result is in the order of the sequence, with padding at the end, and has no
-// gradient. Collective.
+// Gathers x_BtX, this rank's t positions of B sequences, from all ranks. Returns the complete
+// sequences [B, T, ...] on every rank, in the order of positions, with padding at the end and
+// without gradient. Collective.
 at::Tensor whole_sequences(const at::Tensor& x_BtX, const nn::SequencePart& part,
                            const runtime::Group& group);
 

@@ -24,10 +24,10 @@ using torch::autograd::variable_list;
 constexpr double kNothing = -std::numeric_limits<double>::infinity();
 
 // A run of consecutive query positions of this rank, and a run of consecutive key positions of the
-// rank that owns the keys.
+// rank that owns the keys (the owner).
 struct Pair {
   int64_t row, rows;    // index of the first query within this rank's part, and number of queries
-  int64_t first, keys;  // index of the first key within its rank's part, and number of keys
+  int64_t first, keys;  // index of the first key within the owner's part, and number of keys
   nn::Firsts firsts;
 };
 
@@ -40,15 +40,16 @@ class Round {
         window_(window),
         steps_(mesh::ring_steps(cut_, window)) {}
 
-  // Number of ranks by which a buffer moves after a step: to the rank that needs it at the next
-  // step or, after the last step, back to its owner.
+  // Returns the number of ranks by which a buffer moves after a step: to the rank that needs the
+  // buffer at the next step or, after the last step, back to its owner.
   int64_t shift(size_t step) const {
     return (step + 1 < steps_.size() ? steps_[step + 1] : ranks_.size()) - steps_[step];
   }
   bool is_last(size_t step) const { return step + 1 == steps_.size(); }
 
-  // For each step, calls visit(step, owner, packed), where `packed` contains the owner's keys and
-  // values. Receives the next step's buffer at the same time.
+  // Calls visit(step, owner, packed) for each step. `own`: this rank's keys and values in one
+  // buffer (KeysAndValues). `owner`: the index of a rank; `packed`: that rank's keys and values.
+  // While visit() runs, receives the buffer of the next step.
   template <typename Visit>
   void run(const at::Tensor& own, const Visit& visit) const {
     at::Tensor here = own;
@@ -65,6 +66,8 @@ class Round {
     }
   }
 
+  // Calls visit(pair) for each run of this rank's queries and each run of the owner's keys, if any
+  // of these queries attends to any of these keys.
   template <typename Visit>
   void for_pairs(int64_t owner, const Visit& visit) const {
     int64_t row = 0;
@@ -156,8 +159,9 @@ struct Ring : torch::autograd::Function<Ring> {
     const at::Tensor of_q_BHtK = at::zeros(q_BHtK.sizes(), q_BHtK.options().dtype(wide));
     const KeysAndValues form({q_BHtK, k_BGtK, v_BGtV});
     const Round round(ranks, q_BHtK.size(2), params.window);
-    // `sums`: received gradients of the current owner's keys and values. `sent`: the buffer that is
-    // being sent.
+    // `sums`: gradients of the current owner's keys and values that the ranks before this rank have
+    // computed; after the last step, all gradients of this rank's own keys and values. `sent`: the
+    // buffer that is being sent.
     at::Tensor sums, sent;
     runtime::Pending coming;
     round.run(form.packed(k_BGtK, v_BGtV), [&](size_t step, int64_t owner,

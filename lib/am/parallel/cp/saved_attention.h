@@ -1,4 +1,4 @@
-// Tensors that the autograd nodes of context-parallel attention save for backward.
+// State that the autograd nodes of context-parallel attention save for backward.
 #pragma once
 
 #include <torch/csrc/autograd/custom_function.h>

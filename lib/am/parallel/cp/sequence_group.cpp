@@ -6,8 +6,8 @@ namespace am::parallel::cp {
 
 namespace {
 
-// Calls visit(rank, first, run) for every run of consecutive positions of every rank; `first`:
-// index of the run's first position within the rank's part.
+// Calls visit(rank, first, run) for every run of consecutive positions of every rank. `run`: the
+// positions in the sequence; `first`: index of the run's first position within the rank's part.
 template <typename Visit>
 void for_runs(const mesh::SequenceCut& cut, const Visit& visit) {
   for (int64_t rank = 0; rank < cut.ranks; ++rank) {

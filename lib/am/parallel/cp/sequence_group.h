@@ -1,5 +1,6 @@
 // The group over which sequences are sharded, and helpers of the context-parallel attention
-// methods.
+// methods. Legend: as in nn/attention/block_kernel.h; also P ranks of the group, and X the width of
+// keys or of values.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,21 +16,22 @@ namespace am::parallel::cp {
 
 inline constexpr int64_t kPositionDim = 2;  // the position dim of [B, H, T, X]
 
-// The ranks that share sequences, and the order of their parts. Must outlive the autograd graphs
-// built with it: backward keeps its address.
+// The ranks that share sequences, and the order of their parts. A SequenceGroup must outlive the
+// autograd graphs of attention over it, because the graphs store its address.
 struct SequenceGroup {
   const runtime::Group* group;
   mesh::SequenceOrder order = mesh::SequenceOrder::kHeadTail;
 
   int64_t size() const { return group->size(); }
   int64_t index() const { return group->index(); }
-  // Returns how sequences are cut over the ranks if each rank has `local` positions.
+  // Returns the cut of a sequence over the ranks, for parts of `local` positions.
   mesh::SequenceCut cut(int64_t local) const;
 };
 
 // Layout of a rank's keys and values, or of their gradients, in one buffer that one message sends.
 class KeysAndValues {
  public:
+  // `like`: keys and values with the shapes, dtype and device to use; the queries are not read.
   explicit KeysAndValues(const nn::Qkv& like);
 
   int64_t numel() const { return keys_.numel + values_.numel; }
@@ -52,7 +54,7 @@ class KeysAndValues {
   at::TensorOptions options_;
 };
 
-// Joins the parts of all ranks, x_PBGsX: returns x_BGTX in the order of the sequence.
+// Joins the parts of all ranks, x_PBGsX. Returns x_BGTX in the order of positions, with padding.
 at::Tensor in_order(const at::Tensor& x_PBGsX, const mesh::SequenceCut& cut);
 // Performs the inverse of in_order: copies x_BGTX into the parts of all ranks, parts_PBGsX.
 void put_by_rank(const at::Tensor& x_BGTX, const mesh::SequenceCut& cut,

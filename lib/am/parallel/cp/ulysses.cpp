@@ -16,9 +16,9 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Exchanges all tensors in one all-to-all. `split(tensor)` returns the tensor's part for each rank,
-// [P, ..]; `join(received, tensor)` assembles the result for `tensor` from the received parts, [P,
-// elements].
+// Exchanges all tensors over P ranks in one all-to-all. `split(tensor)` returns the tensor's part
+// for each rank, [P, ..]. `join(received, tensor)` assembles the result for `tensor` from the
+// received parts, [P, elements].
 template <typename Split, typename Join>
 variable_list exchanged(const variable_list& tensors, const runtime::Group& group,
                         const Split& split, const Join& join) {
@@ -41,7 +41,8 @@ variable_list exchanged(const variable_list& tensors, const runtime::Group& grou
 }
 
 // Exchanges this rank's t positions of all H heads for all T = P t positions of h = H / P heads:
-// BHtX -> BhTX for each tensor. The result's memory is [B, T, h, X], the order that attention uses.
+// BHtX -> BhTX for each tensor. The memory order of the result is [B, T, h, X], which attention
+// uses.
 variable_list to_heads(const variable_list& tensors, const runtime::Group& group) {
   const int64_t ranks = group.size();
   const auto split = [&](const at::Tensor& x) {
@@ -57,7 +58,7 @@ variable_list to_heads(const variable_list& tensors, const runtime::Group& group
   return exchanged(tensors, group, split, join);
 }
 
-// Performs the inverse of to_heads: BhTX -> BHtX. The result's memory is [B, t, H, X].
+// Performs the inverse of to_heads: BhTX -> BHtX. The memory order of the result is [B, t, H, X].
 variable_list to_positions(const variable_list& tensors, const runtime::Group& group) {
   const int64_t ranks = group.size();
   const auto split = [&](const at::Tensor& x) {
@@ -100,7 +101,8 @@ struct Exchange : torch::autograd::Function<Exchange> {
   }
 };
 
-// Repeats key heads, so that each rank receives the key heads that its query heads read.
+// Repeats the heads of keys or values if the ranks cannot divide them evenly, so that each rank
+// receives the key heads that its query heads read.
 at::Tensor for_all_ranks(const at::Tensor& x_BGtX, int64_t ranks) {
   const int64_t copies = layout::key_head_copies(ranks, x_BGtX.size(1));
   return copies == 1 ? x_BGtX : x_BGtX.repeat_interleave(copies, 1);

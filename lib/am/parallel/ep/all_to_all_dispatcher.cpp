@@ -17,7 +17,7 @@ namespace {
 using torch::autograd::AutogradContext;
 using torch::autograd::variable_list;
 
-// Saves the rows' routing, which the autograd nodes of dispatch and combine need in backward.
+// Saves the rows' routing, which the autograd nodes of dispatch and combine read in backward.
 void save(const nn::Placement& placed, const runtime::Group& group, AutogradContext& context) {
   context.save_for_backward({placed.slot_Nk, placed.token_R});
   context.saved_data["counts"] = placed.counts;
@@ -89,6 +89,8 @@ struct DispatchOver : torch::autograd::Function<DispatchOver> {
   }
 };
 
+// Autograd node that sends the experts' results back to the tokens' ranks, and returns the sum of
+// each token's rows, plus `added_ND` if present.
 struct CombineOver : torch::autograd::Function<CombineOver> {
   static at::Tensor forward(AutogradContext* context, at::TensorList rows,
                             const std::optional<at::Tensor>& added_ND, const nn::Placement* placed,

@@ -1,11 +1,12 @@
-// Sends the rows of tokens to the ranks of a group that hold the tokens' experts, and the results
-// back. Every rank holds equally many consecutive experts, in the order of the ranks.
+// Sends the rows of tokens to the ranks of a group that hold the tokens' experts, and sends the
+// experts' results back. Every rank holds equally many consecutive experts, in the order of the
+// ranks.
 //
-// Forward exchanges three times: the number of rows per expert (8 bytes for each expert), the rows
-// and weights (two overlapping messages), and the experts' results; backward exchanges twice. A
-// checkpointed segment keeps the row counts (Placement::received_Pe), so that its recomputation
-// does not exchange them again. No token is dropped: memory is proportional to the number of rows
-// that arrive.
+// Forward runs three exchanges: of the number of rows per expert (8 bytes for each expert), of the
+// rows and their routing weights (two overlapping messages), and of the experts' results. Backward
+// runs two. A checkpointed segment keeps the row counts (Placement::received_Pe), so that its
+// recomputation does not exchange them again. No token is dropped, so memory grows with the number
+// of rows that arrive.
 #pragma once
 
 #include "am/nn/experts/token_dispatcher.h"
@@ -15,7 +16,7 @@ namespace am::parallel::ep {
 
 class AllToAllDispatcher final : public nn::TokenDispatcher {
  public:
-  // `group` must outlive this object and the autograd graphs that it builds.
+  // `group` must outlive this object and the autograd graphs that this object builds.
   explicit AllToAllDispatcher(const runtime::Group& group) : group_(group) {}
 
   mesh::Extent own(int64_t experts) const override;

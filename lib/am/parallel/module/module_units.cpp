@@ -23,8 +23,8 @@ std::string path_of(const std::string& parent, const std::string& name) {
   return parent.empty() ? name : cat(parent, ".", name);
 }
 
-// Wrapper that replaces an element of a Sequential. It calls the wrapped module, between the hooks
-// of a strategy.
+// Wrapper that replaces an element of a Sequential. Its forward() calls the wrapped module between
+// the hooks of a strategy.
 class SequentialElement final : public torch::nn::Module, public ModuleUnit {
  public:
   explicit SequentialElement(torch::nn::AnyModule module) : module_(std::move(module)) {}
@@ -43,9 +43,10 @@ struct Found {
   std::string name;
   at::Tensor value;
   torch::nn::Module* module = nullptr;  // the module that owns the parameter
-  std::vector<size_t> units;
+  std::vector<size_t> units;            // indices into Search::units()
 };
 
+// Traverses a module tree, and collects its units and parameters. Unit 0 is the whole module.
 class Search {
  public:
   explicit Search(const std::shared_ptr<torch::nn::Module>& module) {
@@ -56,8 +57,8 @@ class Search {
 
   struct Unit {
     std::string name;
-    ModuleUnit* module = nullptr;  // null only for the whole module, if it is not a unit
-    size_t parent = 0;
+    ModuleUnit* module = nullptr;  // null only for the whole module, if that is not a Sharded<M>
+    size_t parent = 0;             // index of the innermost unit around this unit
   };
   const std::vector<Unit>& units() const { return units_; }
   const std::vector<Found>& parameters() const { return parameters_; }
@@ -77,7 +78,8 @@ class Search {
     return unit == outer;
   }
 
-  // A module that occurs several times is one unit.
+  // Returns the index of the module's unit. A module that occurs several times in the tree is a
+  // single unit.
   size_t add_unit(const std::string& name, ModuleUnit* module, size_t parent) {
     for (size_t unit = 1; unit < units_.size(); ++unit) {
       if (units_[unit].module == module) return unit;
@@ -105,9 +107,9 @@ class Search {
     }
   }
 
-  // Wraps an element of a Sequential in a SequentialElement, which replaces the element, and
-  // returns the wrapper. Returns an existing wrapper as it is, and null for a module without
-  // parameters.
+  // Replaces an element of a Sequential by a SequentialElement that wraps the element, and returns
+  // the wrapper. If the element is already a wrapper, returns the element. Returns null for a
+  // module without parameters.
   static ModuleUnit* element_of(torch::nn::AnyModule& element, const torch::nn::Module& module) {
     if (module.parameters().empty()) return nullptr;
     const auto held = std::dynamic_pointer_cast<SequentialElement>(element.ptr());
@@ -146,12 +148,15 @@ void require_parameter(const Found& parameter, at::ScalarType dtype) {
   }
 }
 
-// Applies a tensor-parallel plan: the last rule that matches a module determines its style.
+// Applies a tensor-parallel plan. If several rules match a module, the last of them determines the
+// module's style.
 class Styles {
  public:
   Styles(const model::TpPlan& plan, const mesh::MeshLayout& mesh, ModuleUnits& made)
       : plan_(plan), tp_(mesh.sizes().tp), made_(made), matched_(plan.rules.size(), false) {}
 
+  // Sets in `parameter` how the plan shards the parameter `found` over tp. Throws Error(kPlan) if
+  // the parameter's module cannot have the style.
   void place(const Found& found, layout::ParameterLayout& parameter) {
     const size_t dot = found.name.rfind('.');
     if (dot == std::string::npos) return;
@@ -182,7 +187,7 @@ class Styles {
     }
   }
 
-  // Throws Error(kPlan) for a rule that matched no module with parameters.
+  // Throws Error(kPlan) if a rule has matched no module with parameters.
   void require_matches() const {
     for (size_t i = 0; i < plan_.rules.size(); ++i) {
       if (matched_[i]) continue;
@@ -213,8 +218,8 @@ ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
   layout::Layout& layout = made.layout;
   layout.stage_owners = {0};
   const bool shards = layout::shards_parameters(plan.strategy);
-  // The whole module is the first unit if it is a Sharded<M>. If it is not, each parameter must
-  // belong to another unit.
+  // If the whole module is a Sharded<M>, it is the first unit of the layout. Otherwise, each
+  // parameter must belong to another unit.
   const bool has_root = search.units().front().module != nullptr;
   for (size_t u = has_root ? 0 : 1; u < search.units().size(); ++u) {
     const Search::Unit& unit = search.units()[u];

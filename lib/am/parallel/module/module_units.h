@@ -21,18 +21,19 @@ class Module;
 namespace am::parallel {
 
 struct ModuleUnits {
-  // The units' modules, in the order of the module tree. The first is the whole module if that is a
-  // Sharded<M>.
+  // The units' modules, in the order of the module tree. If the whole module is a Sharded<M>, it
+  // comes first.
   std::vector<ModuleUnit*> modules;
-  std::vector<nn::ParameterPtr> parameters;  // values are the module's tensors
+  std::vector<nn::ParameterPtr> parameters;  // whose values are the tensors of the torch module
   layout::Layout layout;  // layout of `parameters`, with one unit per element of `modules`
   // Layers that the tensor-parallel plan shards, and their styles. Style::tp is still null.
   std::vector<std::pair<ParallelLayer*, ParallelLayer::Style>> layers;
 };
 
-// Returns the units of `module` under the plan's strategy. Wraps each element of a
-// torch::nn::Sequential that has parameters and is not a Sharded<M>, so that it becomes a unit.
-// Throws the errors of ShardedModule's constructor.
+// Returns the units of `module` under the plan's strategy. Changes each torch::nn::Sequential: a
+// wrapper, which is a unit, replaces every element that has parameters and is not a Sharded<M>.
+// Throws Error(kUsage) and Error(kPlan) about the parameters and the tensor-parallel plan, as
+// described at ShardedModule's constructor.
 ModuleUnits find_module_units(const std::shared_ptr<torch::nn::Module>& module,
                               const config::Plan& plan, const model::TpPlan& tp_plan,
                               const mesh::MeshLayout& mesh);

@@ -1,5 +1,5 @@
-// A Linear and an Embedding of libtorch that tensor parallelism can shard. Without a plan they
-// compute as torch::nn::Linear and torch::nn::Embedding do.
+// Subclasses of libtorch's Linear and Embedding that tensor parallelism can shard. Without a
+// tensor-parallel plan, they compute the same as torch::nn::Linear and torch::nn::Embedding.
 //
 //   struct Mlp : torch::nn::Module {
 //     at::Tensor forward(const at::Tensor& x) { return down(at::gelu(up(x))); }
@@ -39,15 +39,17 @@ class ParallelLayer {
     bool sequence_parallel = false;
   };
   void set_style(const Style& style) { style_ = style; }
-  // Sets how the style shards the layer's parameter `name` ("weight" or "bias") over tp. Throws
-  // Error(kPlan) if the layer cannot have the style, or if its sizes are not divisible by `tp`.
+  // Sets in `parameter` how the style shards the layer's parameter `name` ("weight" or "bias") over
+  // `tp` ranks. Throws Error(kPlan) if the layer does not support the style, or if the size to be
+  // sharded is not divisible by `tp`.
   virtual void place(const Style& style, int64_t tp, layout::ParameterLayout& parameter,
                      std::string_view name) const = 0;
 
  protected:
   const Style& style() const { return style_; }
-  // enter_colwise returns the input of a column-wise layer for x. leave_rowwise returns the output
-  // of a row-wise layer, whose product y is a partial sum.
+  // enter_colwise returns the input of a column-wise layer: x, or under sequence parallelism the
+  // gathered sequence shards x. leave_rowwise returns the output of a row-wise layer: the sum over
+  // tp of the partial products y, or under sequence parallelism this rank's shard of the sum.
   at::Tensor enter_colwise(const at::Tensor& x) const;
   at::Tensor leave_rowwise(const at::Tensor& y) const;
 
@@ -55,11 +57,11 @@ class ParallelLayer {
   Style style_;
 };
 
-// Styles: colwise, colwise_rep, packed_colwise, rowwise, rowwise_rep.
+// Supports the styles colwise, colwise_rep, packed_colwise, rowwise and rowwise_rep.
 class LinearImpl final : public torch::nn::LinearImpl, public ParallelLayer {
  public:
   // `slices`: number of equal parts of the outputs, for example 3 for fused queries, keys and
-  // values; packed_colwise shards each of them.
+  // values. The style packed_colwise shards each part separately.
   LinearImpl(int64_t in_features, int64_t out_features, int64_t slices = 1)
       : LinearImpl(torch::nn::LinearOptions(in_features, out_features), slices) {}
   explicit LinearImpl(const torch::nn::LinearOptions& options, int64_t slices = 1)
@@ -74,7 +76,7 @@ class LinearImpl final : public torch::nn::LinearImpl, public ParallelLayer {
 };
 TORCH_MODULE(Linear);
 
-// Styles: rowwise and rowwise_rep, which shard the vocabulary.
+// Supports the styles rowwise and rowwise_rep, which shard the vocabulary.
 class EmbeddingImpl final : public torch::nn::EmbeddingImpl, public ParallelLayer {
  public:
   using torch::nn::EmbeddingImpl::EmbeddingImpl;

@@ -17,10 +17,11 @@
 //
 // Modules of libtorch have no forward hooks. Sharded<M> is an M whose forward() calls M's forward()
 // between the hooks of a strategy; without a strategy, there are no hooks. A program must not call
-// M's forward() directly, because the parameters are sharded then. Arguments and results may be
-// tensors, optional tensors, and vectors, arrays, pairs and tuples of them; other arguments are
-// passed on. For another class that contains tensors, the program declares visit_tensors() in the
-// namespace of the class.
+// M's forward() directly, because outside of the hooks the parameters are only shards. The hooks
+// receive the tensors of arguments and results that are tensors, optional tensors, or vectors,
+// arrays, pairs and tuples of them; other arguments are passed to M's forward() unchanged. For
+// another class that contains tensors, the program declares visit_tensors() in the namespace of the
+// class.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -39,8 +40,8 @@
 
 namespace am::parallel {
 
-// A function to be called for each tensor of a value. It is a class of this namespace so that
-// argument-dependent lookup finds all overloads of visit_tensors().
+// A function to be called for each tensor of a value. Its type is a class of this namespace, so
+// that argument-dependent lookup finds all overloads of visit_tensors().
 struct TensorVisitor {
   std::function<void(at::Tensor& tensor)> visit;
 };
@@ -86,8 +87,8 @@ class ModuleUnit {
   struct Strategy {
     nn::UnitHooks* hooks = nullptr;  // null: no strategy
     size_t use = 0;                  // index of the unit's use, passed to the hooks
-    // Whether backward recomputes the unit, which then keeps only its inputs. Has no effect if an
-    // argument of forward() cannot be copied.
+    // Whether the unit keeps only its inputs for backward, which recomputes the unit. Has no effect
+    // if an argument of forward() cannot be copied.
     bool checkpoint = false;
     bool trains = true;  // whether the unit has trainable parameters
   };
@@ -109,12 +110,12 @@ class ModuleUnit {
     visit_if_any(value, {[&](at::Tensor& each) { each = tensors[i++]; }});
   }
 
-  // Runs `segment` with nn::checkpoint(), and restores the state of the random generator in the
-  // recomputation, so that dropout draws the same mask.
+  // Runs `segment` with nn::checkpoint(). The recomputation begins with the state that the random
+  // generator had at the first run, so that dropout draws the same mask.
   static nn::Tensors checkpointed(std::function<nn::Tensors(const nn::Tensors&)> segment,
                                   const nn::Tensors& inputs, bool trains);
 
-  // Calls `forward` with the arguments, between the hooks.
+  // Calls before_unit(), `forward` with the arguments, and after_unit(). Returns forward's result.
   template <typename Forward, typename... Args>
   auto run(const Forward& forward, Args&&... args) {
     // Copies arguments that contain tensors, because hooks replace the tensors; forwards all other
@@ -140,8 +141,8 @@ class ModuleUnit {
   }
 
  private:
-  // Calls `forward` with the arguments `held`, whose tensors are `inputs`. Keeps only the arguments
-  // until backward, which calls `forward` again.
+  // Returns the result of `forward` for the arguments `held`, whose tensors are `inputs`. Keeps
+  // only the arguments until backward, which calls `forward` again.
   template <typename Forward, typename Held>
   auto recomputed(const Forward& forward, Held held, const nn::Tensors& inputs) {
     using Result = decltype(std::apply(forward, held));

@@ -131,7 +131,7 @@ ShardedModule::ShardedModule(std::shared_ptr<torch::nn::Module> module,
   for (size_t unit = 0; unit < units_.size(); ++unit) uses.push_back({static_cast<int>(unit)});
   data_parallel_ = DataParallel::make({found.parameters, uses}, layout(), mesh,
                                       data_parallel_options(plan, layout(), mesh.device()));
-  // Gradients are means over the data-parallel ranks, as PyTorch's are.
+  // Gradients are means over the data-parallel ranks, as in PyTorch.
   data_parallel_->set_gradient_divide_factor(static_cast<double>(mesh.group("dp_cp").size()));
   add_groups(data_parallel_->groups());
   const int64_t every = config::checkpointing_every(strategy_);
@@ -201,8 +201,9 @@ void ShardedModule::zero_grad() {
   shown_ = false;
 }
 
-// Calls `visit` for each trainable parameter whose group has a reduced gradient, with the
-// parameter's autograd leaf and a view of this rank's shard of its gradient.
+// Calls visit(leaf, gradient) for each trainable parameter whose group has a reduced gradient.
+// `leaf`: the parameter's autograd leaf; `gradient`: a view of this rank's shard of the parameter's
+// gradient.
 void ShardedModule::for_each_gradient(
     const std::function<void(const at::Tensor& leaf, const at::Tensor& gradient)>& visit) {
   for_each_owned([&](ParamGroup& group, size_t i, const LocalParameter& owned) {

@@ -8,11 +8,12 @@
 //   optimizer.step();
 //   optimizer.zero_grad();
 //
-// The module keeps its tensors: parameters() are this rank's shards, with their gradients after a
-// backward pass, and full tensors while their unit computes. Units are the modules of type
-// Sharded<M>, and the elements of each torch::nn::Sequential that have parameters. A parameter
-// belongs to the innermost unit around it; a parameter that occurs in several units belongs to the
-// innermost unit that contains them all. Buffers are neither sharded nor synchronized.
+// The module's parameters() remain the same tensors. They contain full parameters while their unit
+// is gathered, and this rank's shards otherwise. After a backward pass, .grad of each parameter is
+// this rank's shard of the reduced gradient. Units are the modules of type Sharded<M>, and the
+// elements of each torch::nn::Sequential that have parameters. A parameter belongs to the innermost
+// unit around it; a parameter that occurs in several units belongs to the innermost unit that
+// contains them all. Buffers are neither sharded nor synchronized.
 #pragma once
 
 #include <functional>
@@ -38,13 +39,13 @@ class ModuleDryRun;
 
 class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
  public:
-  // Shards the module's parameters, and moves them to the mesh's device. Collective over the mesh,
-  // which must outlive this object; this object must outlive the module's passes. Throws
-  // Error(kPlan) if the mesh does not fit the strategy or has pp, cp or ep ranks, if the strategy
-  // or one of its keys is not supported for torch modules, or if the tensor-parallel plan does not
-  // fit the module or the mesh. Throws Error(kUsage), which names the module or parameter, if the
-  // module has no parameters, or if a parameter cannot be sharded: its dtype differs from the first
-  // parameter's, it is a scalar, or it belongs to no unit.
+  // Shards the module's parameters, and moves them to the mesh's device. Collective over the mesh.
+  // The mesh must outlive this object, and this object must outlive the module's forward and
+  // backward passes. Throws Error(kPlan) if the mesh does not fit the strategy or has pp, cp or ep
+  // ranks, if the strategy or one of its keys is not supported for torch modules, or if the
+  // tensor-parallel plan does not fit the module or the mesh. Throws Error(kUsage), which names the
+  // module or the parameter, if the module has no parameters, or if a parameter is a scalar,
+  // belongs to no unit, or differs in dtype from the first parameter.
   ShardedModule(std::shared_ptr<torch::nn::Module> module, const runtime::DeviceMesh& mesh,
                 const config::DistributedConfig& strategy, const model::TpPlan& tp_shard_plan = {});
   ~ShardedModule() override;
@@ -54,8 +55,8 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
   const std::shared_ptr<torch::nn::Module>& module() const { return module_; }
   const config::DistributedConfig& strategy() const { return strategy_; }
 
-  // Ends a backward pass; the end of every backward() calls it. Reduces the gradients that are not
-  // reduced yet, frees the full parameters, and sets the gradients of the module's parameters.
+  // Ends a backward pass; autograd calls it at the end of every backward(). Reduces the gradients
+  // that are not reduced yet, frees the full parameters, and sets .grad of the module's parameters.
   void finish_backward();
   // Discards all gradients, as zero_grad() of the module or of an optimizer does.
   void zero_grad();
@@ -69,8 +70,9 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
       const std::function<void(const at::Tensor& leaf, const at::Tensor& gradient)>& visit);
   // Sets .grad of the module's parameters to aliases of their groups' reduced gradients.
   void show_gradients();
-  // Copies .grad of the module's parameters back to their groups' reduced gradients and resets
-  // .grad, before a backward pass adds to them. A .grad that the user has reset counts as zero.
+  // Called when a forward pass with gradients begins. Resets .grad of the module's parameters. If
+  // the user has replaced a .grad, first copies it to the group's reduced gradients, to which the
+  // next backward pass adds. A .grad that the user has reset counts as zero.
   void take_gradients();
 
   std::shared_ptr<torch::nn::Module> module_;
@@ -80,7 +82,7 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
   std::optional<at::ScalarType> output_dtype_;
   std::unique_ptr<DataParallel> data_parallel_;
   std::unique_ptr<ModuleDryRun> dry_run_;  // null unless the program is run by am-run --dry-run
-  bool shown_ = false;                     // whether the module's parameters have gradients
+  bool shown_ = false;                     // whether show_gradients() has set a .grad
   bool updated_ = true;  // whether parameters may have changed since the last pass
   // Whether the backward pass in progress calls finish_backward() at its end.
   bool will_finish_ = false;

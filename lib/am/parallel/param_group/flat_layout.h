@@ -1,10 +1,12 @@
 // Offsets and shapes of a unit's parameters in its flat tensors.
 //
 // Each parameter is cut over the shard group as by torch.chunk, and every piece is padded to the
-// length of the first piece, so that all ranks store equally many elements. Pieces of dim 0 may
-// differ in size. Pieces of another dim are equal in size, and not contiguous in the full tensor. A
-// rank's pieces follow one another in `flat` [flat_numel]. The flat tensors of all ranks, `ranks`
-// [ranks, flat_numel], are the output of an all-gather and the input of a reduce-scatter.
+// length of the first piece, so that all ranks store equally many elements. If a parameter is cut
+// along dim 0, its pieces may differ in size. If it is cut along another dim, its pieces are equal
+// in size, and not contiguous in the full tensor. A rank's pieces follow one another in the flat
+// tensor `flat` [flat_numel], also called the flat shard. The flat tensors of all ranks of the
+// group together, `ranks` [ranks, flat_numel], are the output of an all-gather and the input of a
+// reduce-scatter.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,21 +19,21 @@
 
 namespace am::parallel {
 
+// This rank's piece of one parameter.
 struct Piece {
   int64_t flat_offset = 0;  // index of the piece's first element in the flat shard
   int64_t flat_length = 0;  // number of the piece's elements in the flat shard, padding included
-  // Shape of the parameter on this tp rank, before it is sharded over data-parallel ranks.
+  // Shape of the parameter after tp or ep sharding, before it is cut over the shard group.
   Shape full_shape;
   int64_t full_numel = 0;
-  int64_t outer = 1;  // product of the dims before the dim that is sharded
+  int64_t outer = 1;  // product of the sizes of the dims before the dim that FSDP shards
   Shape own_shape;    // shape of this rank's piece, without padding
   // Dim along which the boxes (rectangular blocks of the parameter) follow one another in the
-  // piece. A piece has several boxes if the parameter is a packed matrix that tp cuts slice by
-  // slice.
+  // piece. A piece has several boxes if tp cuts the parameter slice by slice, as with a fused QKV.
   int packed_dim = 0;
   struct Box {
     layout::LocalShard part;
-    int64_t start = 0;  // index of the box's first element on packed_dim of the piece
+    int64_t start = 0;  // index, along packed_dim of the piece, at which the box begins
     // Number of neighbouring tp ranks whose gradients of this box are summed.
     int64_t grad_sum_ranks = 1;
   };
@@ -41,12 +43,13 @@ struct Piece {
   // `flat`: the part of a flat tensor that belongs to this piece.
   at::Tensor view_of(const at::Tensor& flat) const;
   at::Tensor view_of(const at::Tensor& flat, const Box& box) const;
-  // Returns the view of one of the boxes in the whole piece.
+  // Returns a view of one of the boxes in `whole`, a tensor of the shape own_shape.
   at::Tensor box_in(const at::Tensor& whole, const Box& box) const;
 };
 
 class FlatLayout {
  public:
+  // `rank`: this rank's number in the mesh. `ranks`: number of ranks of the shard group.
   FlatLayout(const std::vector<const layout::ParameterLayout*>& layouts,
              const mesh::MeshLayout& mesh, int64_t rank, int64_t ranks);
 
@@ -62,10 +65,10 @@ class FlatLayout {
     return pieces_[i].view_of(piece_in(flat, i), box);
   }
 
-  // Calls visit(of_full, of_ranks) with two views of the same elements of parameter `i`, of equal
-  // shape: one into the flat full tensor, one into `ranks`. The first call covers all pieces of
-  // full length, the second call the one shorter piece, if there is one. All later pieces are
-  // empty.
+  // Calls visit(of_full, of_ranks) with two views of equal shape: `of_full` views elements of
+  // parameter `i` in the flattened full tensor `full`, and `of_ranks` the same elements in `ranks`.
+  // The first call covers all pieces of full length, the second call the shorter piece, if there is
+  // one. All later pieces are empty.
   template <typename Visit>
   void for_each_part(size_t i, const at::Tensor& full, const at::Tensor& ranks,
                      const Visit& visit) const;

@@ -14,12 +14,14 @@
 
 namespace am::parallel {
 
-// Keeps freed memory for the next tensor of equal size. The number of buffers that a pool allocates
-// of each size is the largest number in use at the same time (two, if one unit is gathered while
-// another computes). Not thread-safe. Must outlive the tensors that get memory from it.
+// Keeps freed buffers for later tensors of equal size. For each size, a pool allocates as many
+// buffers as are ever in use at the same time: two, if one unit is gathered while another computes.
+// Not thread-safe. A pool must outlive the tensors that use its memory.
 class BufferPool {
  public:
+  // Returns a freed buffer of `bytes` bytes, or new memory of the allocator if there is none.
   c10::DataPtr take(c10::Allocator& allocator, size_t bytes);
+  // Stores a buffer for later calls of take() with this size.
   void give(c10::DataPtr memory, size_t bytes);
 
  private:
@@ -28,10 +30,10 @@ class BufferPool {
 
 // Returns a contiguous tensor whose storage is empty.
 at::Tensor empty_storage(at::IntArrayRef shape, const at::TensorOptions& options);
-// Allocates uninitialised memory for a tensor that has none: from `pool`, or from the allocator if
-// `pool` is null.
+// Allocates uninitialised memory for a tensor of empty_storage(): from `pool`, or from the
+// allocator if `pool` is null. Does nothing if the tensor already has memory.
 void fill_storage(const at::Tensor& tensor, BufferPool* pool);
-// Returns the tensor's memory to `pool`, or frees it if `pool` is null.
+// Moves the tensor's memory to `pool`, or frees the memory if `pool` is null. The tensor remains.
 void free_storage(const at::Tensor& tensor, BufferPool* pool);
 
 // Returns an alias of `tensor`. Autograd does not count writes to the alias as changes of `tensor`.

@@ -56,7 +56,7 @@ void GradientReducer::take(size_t i, const at::Tensor& gradient) {
                         [first](const at::Tensor& of_full, const at::Tensor& of_ranks) {
                           if (first) {
                             // On a GPU, the kernel of _foreach_copy_ reads and writes several
-                            // elements at once, while that of copy_ converts one element at a time.
+                            // elements at once. The kernel of copy_ converts them one by one.
                             at::_foreach_copy_({of_ranks}, {of_full});
                           } else {
                             of_ranks.add_(of_full);
@@ -181,7 +181,8 @@ void GradientReducer::finish_reduce() {
 }
 
 // Adds the reduced gradient to the flat gradient, or copies it there if the flat gradient has no
-// value yet. If offloaded, the addition runs on the host, which first has to wait for the stream.
+// value yet. If the flat gradient is offloaded, the host runs the addition, and first waits for the
+// reduction stream.
 void GradientReducer::add_to_flat() {
   if (flat_valid_) {
     if (options_.offloaded && options_.stream != nullptr) options_.stream->host_waits();
@@ -191,8 +192,8 @@ void GradientReducer::add_to_flat() {
   }
 }
 
-// Frees the buffer's memory. Dropping the tensor would not free it as long as the thread of a
-// finished collective holds a reference.
+// Frees the buffer's memory, unless the buffer is the flat gradient. Dropping the tensor would not
+// free the memory as long as the thread of a finished collective holds a reference.
 void GradientReducer::release_buffer() {
   if (!buffer_.defined()) return;
   const bool is_flat = flat_.defined() && buffer_.is_alias_of(flat_);

@@ -1,13 +1,14 @@
-// Reduces the gradients of one unit's parameters: from full gradients, as autograd makes them, to
-// the flat shard that the optimizer reads.
+// Reduces the gradients of one parameter group: from the full gradients that autograd computes to
+// the flat gradient, this rank's shard, which the optimizer reads.
 //
 // Each gradient is packed and freed as soon as autograd has computed it: a unit's backward holds
-// one full gradient at a time, and the buffer [ranks, flat] that the reduction sends. Without
-// gradient sync the buffer stays, and later backward passes add to it. The buffer is
-// reduce-scattered over the shard group, then all-reduced over the replicate group, as in PyTorch's
-// HSDP. Last, if gradients are partial sums on tp ranks, this rank's shard of them is summed over
-// tp. If the shard group has one rank (for example a DDP bucket), there is no reduce-scatter; then
-// the buffer of the first reduction is the flat gradient itself if dtype and device are equal.
+// one full gradient at a time, and the buffer [ranks, flat] that the reduction sends, with `flat`
+// elements for each of the `ranks` ranks of the shard group. Without gradient sync the buffer
+// stays, and later backward passes add to it. The buffer is reduce-scattered over the shard group.
+// The result is all-reduced over the replicate group, as in PyTorch's HSDP. Last, gradients that
+// are partial sums on tp ranks are summed over tp. If the shard group has one rank (for example a
+// DDP bucket), there is no reduce-scatter. The buffer of the first reduction then is the flat
+// gradient itself, if both have the same dtype and device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -25,7 +26,8 @@
 namespace am::parallel {
 
 // Groups of a reduction. `shard`: ranks over which parameters are sharded. `replicate`: ranks that
-// store equal shards. `key_head`: tp ranks that share a key head (null: no key head is shared).
+// store equal shards. `tp`: ranks over which gradients that are partial sums are summed.
+// `key_head`: tp ranks that share a key head; null: no key head is shared.
 struct ReductionGroups {
   const runtime::Group* shard;
   const runtime::Group* replicate;
@@ -50,36 +52,37 @@ class GradientReducer {
   // `pieces` and the groups must outlive the reducer.
   GradientReducer(const FlatLayout& pieces, const ReductionGroups& groups, const Options& options);
 
-  // Adds the full gradient of piece `i` to the gradients that are not reduced yet.
+  // Adds the full gradient of parameter `i` of `pieces` to the gradients that are not reduced yet.
   void take(size_t i, const at::Tensor& gradient);
-  // Registers a function that is called when the gradients of all pieces have arrived since the
-  // last begin_reduce() or keep().
+  // Registers a function that is called as soon as the gradients of all pieces have arrived since
+  // the last begin_reduce() or keep().
   void on_complete(std::function<void()> complete) { complete_ = std::move(complete); }
-  // Whether any gradient arrived since begin_reduce() or keep().
+  // Whether any gradient has arrived since the last begin_reduce() or keep().
   bool any_new() const { return new_ > 0; }
   // Keeps the gradients that have arrived, so that a later reduction includes them.
   void keep() { new_ = 0; }
 
-  // Reduce all gradients that arrived, in three steps that overlap with computation. begin_reduce()
-  // starts the reduce-scatter (for a shard group of one rank, the all-reduce), and returns whether
-  // it started one. advance_reduce() waits for the reduce-scatter and starts the all-reduce over
-  // the replicas. finish_reduce() runs advance_reduce() if that has not run, waits for the
-  // all-reduce and adds its result to flat().
-  // advance_reduce() and finish_reduce() do nothing if no reduction is in progress.
+  // Reduce all gradients that have arrived, in three steps that overlap with computation.
+  // begin_reduce() starts the reduce-scatter (for a shard group of one rank, the all-reduce). It
+  // returns false if there are no gradients to reduce, or if a reduction is already in progress.
+  // advance_reduce() waits for the reduce-scatter and starts the all-reduce over the replicas.
+  // finish_reduce() runs advance_reduce() if that has not run yet, waits for the all-reduce, sums
+  // over tp where necessary, and adds the result to flat(). advance_reduce() and finish_reduce() do
+  // nothing if no reduction is in progress.
   bool begin_reduce();
   void advance_reduce();
   void finish_reduce();
   // Whether a collective is in flight.
   bool in_flight() const { return pending_.active(); }
 
-  // Sets the divisor of the gradients' sums, as PyTorch's set_gradient_divide_factor. In float16,
-  // sums are divided partly before and partly after the reduction, against overflow and underflow.
-  // Absent: sums are not divided.
+  // Sets the divisor of the gradients' sums, as PyTorch's set_gradient_divide_factor. If the
+  // reduction runs in float16, gradients are divided partly before and partly after the reduction,
+  // against overflow and underflow. Absent: sums are not divided.
   void set_divide_factor(std::optional<double> factor) { divide_factor_ = factor; }
 
-  // Returns the reduced gradient, laid out like the pieces, with zeros as padding. It is undefined
-  // at first. zero() makes it undefined again, except that an offloaded gradient keeps its memory.
-  // Without pieces, it is always an empty tensor.
+  // Returns the flat gradient: the reduced gradients, laid out like the pieces, with zeros as
+  // padding. Undefined before the first reduction, and again after zero(), except that an offloaded
+  // flat gradient keeps its memory. Without pieces, the flat gradient is always an empty tensor.
   const at::Tensor& flat() const { return flat_; }
   // Discards the gradients and frees flat(), as PyTorch's zero_grad(set_to_none=True). An offloaded
   // flat() keeps its memory; the next gradients replace its contents.
@@ -110,10 +113,10 @@ class GradientReducer {
   std::optional<double> divide_factor_;
 
   at::Tensor flat_;
-  bool flat_valid_ = false;
+  bool flat_valid_ = false;    // whether flat_ contains a reduced gradient
   at::Tensor buffer_;          // packed gradients, [ranks, flat], in the reduce dtype
   std::vector<bool> arrived_;  // by piece: whether its gradient is in the buffer
-  size_t new_ = 0;
+  size_t new_ = 0;             // number of gradients since the last begin_reduce() or keep()
   std::function<void()> complete_;
 
   Stage stage_ = Stage::kIdle;

@@ -28,7 +28,7 @@ using tensor::TensorUse;
 // Returns dtype and device of flat parameters and gradients that are not quantized.
 at::TensorOptions storage_options(const ParamGroupOptions& options, at::Device device) {
   const auto stored = at::TensorOptions(options.storage_dtype);
-  // Meta tensors stay on the meta device, also when offloaded: they have no contents.
+  // Meta tensors stay on the meta device even if offloaded, because they have no contents.
   if (!options.offload || device.is_meta() || device.is_cpu()) return stored.device(device);
   return stored.device(at::kCPU).pinned_memory(options.offload->pin_memory);
 }
@@ -209,9 +209,9 @@ void ParamGroup::copy_in() {
   copy_out(flat_.view({1, -1}));
 }
 
-// Starts the all-gather, on the gather stream and into memory of this stream. The gather stream
-// waits for the compute stream if it reads results of the compute stream, or if a pool is used,
-// because a pool's memory belongs to the compute stream.
+// Starts the all-gather on the gather stream. The output's memory belongs to the gather stream or,
+// with a pool, to the compute stream. The gather stream first waits for the compute stream if there
+// is a pool, or if the all-gather reads kept_, which the compute stream writes.
 void ParamGroup::gather() {
   begun_ = true;
   const at::NoGradGuard no_grad;
@@ -251,8 +251,8 @@ void ParamGroup::unshard() {
 }
 
 void ParamGroup::end_gather() {
-  // The shard over the post-forward group is kept only by a forward pass that builds a graph. In
-  // backward, grad mode is off.
+  // The shard over the post-forward group is kept only in a forward pass that builds a graph. In
+  // backward, nothing is kept, because grad mode is off.
   if (options_.post_forward_group != nullptr && !kept_.defined() && at::GradMode::is_enabled()) {
     const at::NoGradGuard no_grad;
     const MemoryUse use(TensorUse::kUnsharded);
@@ -263,9 +263,9 @@ void ParamGroup::end_gather() {
   free_gathered();
 }
 
-// Frees the memory of the gather's buffers. Dropping the tensors would not free it as long as the
-// thread of a finished collective holds references. The gather stream reuses the memory only after
-// the current stream has read it.
+// Frees the memory of the gather's buffers. Dropping the tensors would not free the memory as long
+// as the thread of a finished collective holds references. The gather stream waits for the current
+// stream, so that later gathers reuse the memory only after the current stream has read it.
 void ParamGroup::free_gathered() {
   if (options_.gathers != nullptr) options_.gathers->wait_for_current();
   if (gather_input_.defined() && !gather_input_.is_alias_of(flat_)) {
@@ -281,7 +281,8 @@ void ParamGroup::fill_full_tensors() {
   for (const at::Tensor& full : full_) fill_storage(full, options_.pool);
 }
 
-// Copies the gathered shards `ranks`, [ranks, flat], into the full tensors.
+// Copies the gathered shards `ranks` into the full tensors. `ranks` has one row per rank of the
+// shard group: that rank's flat shard.
 void ParamGroup::copy_out(const at::Tensor& ranks) {
   const at::NoGradGuard no_grad;
   const MemoryUse use(TensorUse::kUnsharded);
@@ -295,10 +296,11 @@ void ParamGroup::copy_out(const at::Tensor& ranks) {
   }
 }
 
-// Does the same as copy_out() for pieces without padding, with one kernel launch on a GPU.
+// Does the same as copy_out() for pieces without padding (FlatLayout::even), with one kernel launch
+// on a GPU.
 void ParamGroup::copy_out_even(const at::Tensor& ranks) {
-  // With one rank nothing was gathered: the source tensors may then be in host memory or have
-  // another dtype, which _foreach_copy_ handles.
+  // With one rank, nothing was gathered, and `ranks` is the stored shard. The shard may be in host
+  // memory or differ in dtype from the full tensors; _foreach_copy_ handles both cases.
   const bool alone = pieces_.ranks() == 1;
   std::vector<at::Tensor> full;
   for (size_t i = 0; i < pieces_.size(); ++i) {
@@ -324,7 +326,7 @@ ParamGroup::Quantized ParamGroup::part_of(const at::Tensor& bytes, const Piece& 
                         piece.flat_length / layout::kNf4Block)};
 }
 
-// Works like copy_out(), for the bytes of quantized shards, [ranks, bytes].
+// Works like copy_out(), for quantized shards. `ranks`: the bytes of all shards, [ranks, bytes].
 void ParamGroup::dequantize(const at::Tensor& ranks) {
   const at::Tensor bytes = ranks.to(compute_.device(), /*non_blocking=*/true);
   for (size_t i = 0; i < pieces_.size(); ++i) {
@@ -384,7 +386,8 @@ void ParamGroup::change(const LocalParameter& owned,
     at::Tensor value = owned.value;
     return change(value);
   }
-  // Values that do not change keep their codes: see am/tensor/nf4.h.
+  // Quantizes the whole piece again. A block in which no value has changed keeps its codes and its
+  // magnitude: see am/tensor/nf4.h.
   const Piece& piece = pieces_[owned.piece];
   const at::Tensor values = value_of_piece(owned.piece);
   at::Tensor box = piece.box_in(values, piece.boxes[owned.number]);
@@ -394,9 +397,9 @@ void ParamGroup::change(const LocalParameter& owned,
                        part.absmax[0].narrow(0, 0, values.numel() / layout::kNf4Block));
 }
 
-// Completes a gather that unshard() has not waited for, and frees its result. The current stream,
-// and the host if the parameters are offloaded, wait for the gather, because the caller may be
-// about to change the parameters' values.
+// Completes a gather that unshard() has not waited for, and frees the gather's result. The current
+// stream, and the host if the parameters are offloaded, wait for the gather, because the caller may
+// be about to change the parameters' values.
 void ParamGroup::drop_gathering() {
   begun_ = false;
   if (is_copied_in()) {

@@ -1,12 +1,13 @@
-// One FSDP unit's parameters: the flat shard that this rank stores, and the full tensors that exist
-// only while they are needed.
+// A parameter group: the parameters of one FSDP unit, of a part of a unit, or of one bucket. A
+// group consists of the flat shard that this rank stores, and of the full tensors, whose memory
+// exists only while they are needed.
 //
 // As in PyTorch's FSDP2, one all-gather gathers the parameters of a group, and one reduce-scatter
 // (gradient_reducer.h) reduces their gradients. HSDP adds an all-reduce over dp_replicate. DDP, and
 // the parameters that FSDP ignores, have a shard group of one rank, which gathers nothing, and a
 // replicate group of all data-parallel ranks. Frozen parameters are gathered together with
-// trainable ones and are stored behind them, so that the trainable ones are one contiguous range.
-// Quantized parameters, all frozen, have a group of their own.
+// trainable parameters and are stored after them, so that the trainable parameters are one
+// contiguous range. Quantized parameters, all frozen, have a group of their own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,15 +41,15 @@ struct Offload {
   bool pin_memory = true;  // whether the host memory is pinned, if a GPU computes
 };
 
-// Name of the unit without a module in traces of steps; ParamGroup::name() is empty there.
+// Name of the root unit in traces and in messages. ParamGroup::name() of the root unit is empty.
 inline constexpr const char* kRootUnit = "the root unit";
 
 struct ParamGroupOptions {
   at::ScalarType storage_dtype = at::kFloat;
   Precision precision;
   std::optional<Offload> offload;
-  // Group of N ranks, a block of the shard group, over which the gathered parameters are sharded
-  // between forward and backward (reshard_after_forward = N); null: the shard group.
+  // Group of N consecutive ranks of the shard group, over which the parameters are sharded between
+  // forward and backward (reshard_after_forward = N); null: the whole shard group.
   const runtime::Group* post_forward_group = nullptr;
   BufferPool* pool = nullptr;  // source of full tensors' memory and of buffers; null: the allocator
   // Streams of all-gathers and of gradient reductions; null: the thread's current stream.
@@ -70,10 +71,12 @@ struct LocalParameter {
   // [box.shape], a view of the group's flat shard. Undefined if the group is quantized: see
   // ParamGroup::value_of() and change().
   at::Tensor value;
-  bool first_replica = true;  // true on exactly one of the ranks that store the same box
-  // The ranks that store the same box: `replicas` is their number (0 for a stage's copy of a tied
-  // weight), `replica` is this rank's index among them, and `holders` is a name for this set of
-  // ranks.
+  // True on exactly one of the ranks that store the same box; false on all of these ranks for the
+  // last stage's copy of a tied weight.
+  bool first_replica = true;
+  // The ranks that store the same box: `replicas` is their number (0 for the last stage's copy of a
+  // tied weight), `replica` is this rank's index among them, and `holders` is a name for this set
+  // of ranks.
   int64_t replicas = 1;
   int64_t replica = 0;
   std::string holders;
@@ -110,16 +113,16 @@ class ParamGroup {
   // Returns the values of this rank's piece of a parameter [Piece::own_shape]: a view, or a
   // dequantized copy.
   at::Tensor value_of_piece(size_t piece) const;
-  // Calls the function `change` with a tensor of the values of owned.box, [box.shape], and stores
-  // the tensor, as the function has changed it, in the group.
+  // Calls the function `change` with the values of owned.box as a tensor [box.shape], which the
+  // function may change. Stores the changed values in the group.
   void change(const LocalParameter& owned, const std::function<void(at::Tensor&)>& change);
-  // Returns a tensor whose values are finite if and only if all values of the group are: flat(), or
-  // the magnitudes of the blocks of quantized shards.
+  // Returns a tensor whose values are finite if and only if all values of the group are finite:
+  // flat() or, for a quantized group, the magnitude of each NF4 block.
   at::Tensor magnitudes() const;
   // flat() returns this rank's shards, padding included, or the bytes of quantized shards: the
-  // codes of all parameters, then the magnitudes of all blocks. trained() returns the trainable
-  // part of flat(). flat_grad() returns the gradient of trained(); it is undefined before the first
-  // gradient.
+  // codes of all parameters, then the magnitudes of all NF4 blocks. trained() returns the trainable
+  // part of flat(). flat_grad() returns the gradient of trained(), which is undefined before the
+  // first gradient.
   const at::Tensor& flat() const { return flat_; }
   at::Tensor trained() const { return flat_.narrow(0, 0, trained_.flat_numel()); }
   const at::Tensor& flat_grad() const { return gradients_.flat(); }
@@ -140,12 +143,13 @@ class ParamGroup {
   // in flight, reshard() completes and discards it. All three are idempotent.
   void begin_unshard();
   // Does the same as begin_unshard(), except that the gather stream does not wait for the current
-  // stream. The caller must have made the gather stream wait since the parameters last changed.
+  // stream. The caller must have made the gather stream wait for the last change of the parameters.
   void prefetch();
   void unshard();
   void reshard();
   // Frees the full tensors as reshard() does. With a post-forward group, this rank keeps its shard
-  // over that group until the next reshard(), and the next unshard() gathers in that group.
+  // over the post-forward group until the next reshard(), and the next unshard() gathers over the
+  // post-forward group.
   void reshard_after_forward();
   bool is_unsharded() const { return unsharded_; }
   // Returns the number of bytes that the full tensors occupy now; 0 while they are freed, or if
@@ -186,9 +190,9 @@ class ParamGroup {
   std::string name_;
   const runtime::Group& shard_group_;
   FlatLayout pieces_;
-  FlatLayout trained_;          // the trainable pieces, which are the first ones of pieces_
+  FlatLayout trained_;          // the trainable pieces, which come first in pieces_
   at::TensorOptions compute_;   // dtype and device of the full tensors
-  at::TensorOptions gathered_;  // dtype and device of gathered shards
+  at::TensorOptions gathered_;  // dtype and device of shards in an all-gather
   ParamGroupOptions options_;
   // Whether the full tensors are views of the flat shard: nothing is gathered or cast.
   bool aliased_;
@@ -197,15 +201,15 @@ class ParamGroup {
   at::Tensor flat_;
   GradientReducer gradients_;
   std::vector<at::Tensor> full_;  // one full tensor per parameter
-  // The autograd leaves that the layers compute with: full_, or the tensors of modules.
+  // The autograd leaves that the layers compute with: full_, or the tensors of torch modules.
   std::vector<at::Tensor> leaves_;
-  bool of_modules_ = false;  // whether leaves_ are tensors of modules
+  bool of_modules_ = false;  // whether leaves_ are tensors of torch modules
   bool unsharded_ = false;
 
   bool begun_ = false;  // whether a gather, or a copy from host memory, is in flight
   runtime::Pending gathering_;
   at::Tensor gather_input_;
-  at::Tensor gather_output_;  // gathered shards, [ranks, flat]
+  at::Tensor gather_output_;  // gathered shards, one row per rank
   at::Tensor kept_;           // this rank's shard over the post-forward group
 };
 

@@ -48,9 +48,10 @@ bool has_gradients(Kind kind) {
          kind == Kind::kSendBackward || kind == Kind::kRecvBackward || kind == Kind::kReduceGrad;
 }
 
-// Scope in which a unit's backward does not reduce gradients. With several stages, it does not free
-// parameters either: the pipeline's actions do both. With a single stage, backward still frees
-// parameters, and Pipeline::run decides in each round whether backward reduces gradients after all.
+// Scope in which the backward of a unit does not reduce gradients. With several stages, the
+// backward of a unit does not free parameters either; the pipeline's actions reduce and free. With
+// a single stage, the backward of a unit still frees parameters, and Pipeline::run switches the
+// reduction on again for the rounds that need it.
 class ListDecides {
  public:
   explicit ListDecides(std::map<int, Stage>& stages) : stages_(stages) { set(false); }
@@ -142,9 +143,9 @@ at::Tensor Pipeline::tied_gradient(int stage) const {
   return {};
 }
 
-// Sets both copies of the tied parameter's gradient to their sum. Ranks at equal positions in the
-// two stages hold equal shards of the copies. A sum of two numbers is bitwise equal in either
-// order, so the copies stay equal.
+// Sets the gradients of both copies of the tied parameter to their sum. Ranks at equal positions in
+// the two stages hold the same shard of the parameter. A sum of two numbers is bitwise equal in
+// either order, so the copies stay equal.
 void Pipeline::sum_tied_gradients() {
   if (fault::is_planted(fault::Fault::kPpTiedSum)) return;
   tied_is_summed_ = true;
@@ -176,7 +177,8 @@ void Pipeline::run_round() {
       try {
         perform(action);
       } catch (const Error& error) {
-        // With kPeer, another rank has failed, and that rank's own error names the action.
+        // An error of kind kPeer means that another rank has failed; that rank's own error names
+        // the action.
         if (error.kind() == ErrorKind::kPeer || has_one_stage()) throw;
         throw Error(error.kind(),
                     cat("in ", to_string(action), " (", meaning_of(action), "): ", error.what()),
@@ -294,8 +296,8 @@ void Pipeline::send(Way way, const Action& action) {
   auto made = leaving_[way].extract({action.stage, action.micro_batch});
   AM_ASSERT(!made.empty(), "a message is sent before its stage has computed it");
   const at::Tensor tensor = made.mapped().contiguous();
-  // The receiver has posted a receive of the size of HiddenForm; a message of any other size would
-  // abort the receiver's process.
+  // The receiver expects a message of the size that HiddenForm defines; a message of any other size
+  // would abort the receiver's process.
   AM_ASSERT(
       tensor.dim() == 3 && tensor.size(2) == hidden_.width && tensor.scalar_type() == hidden_.dtype,
       cat("a message is not [.., .., ", hidden_.width, "] in the dtype of hidden states"));

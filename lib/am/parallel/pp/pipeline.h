@@ -8,17 +8,20 @@
 // two ranks; between two stages of one rank, tensors are passed directly. UNSHARD, RESHARD and
 // REDUCE_GRAD gather and free a stage's parameters and reduce its gradients. Units with
 // reshard_after_forward are also freed and gathered by their hooks. Without defers_gradient_sync,
-// gradients are reduced after each backward instead of by REDUCE_GRAD.
+// gradients are reduced after each backward instead of by REDUCE_GRAD. A round is one run of the
+// list; a pass over many micro-batches needs several rounds.
 //
-// A model without pipeline parallelism is a pipeline of one stage with the list `0F0 0B0`, one
-// round per micro-batch. Its units are gathered, freed and reduced without actions.
+// A model without pipeline parallelism is a pipeline of one stage with the list `0F0 0B0`: the
+// forward and the backward of stage 0 on micro-batch 0 of the round, one round per micro-batch. Its
+// units are gathered, freed and reduced by their hooks, without actions.
 //
 // Note [A pipeline progresses]: the lists of all ranks come from one simulated run
 // (am/pipeline/communication.h), in which a message is sent and received at the same moment, and
 // both ends of a channel see its messages in the same order. Posting a send or a receive never
-// waits. A rank waits only for a message that it needs now or, with kMostUnderWay sends pending on
-// a channel, for the oldest of these sends. In the simulated run, this message passed at an earlier
-// moment, and no action before that moment depends on a later one; so the wait ends.
+// waits. A rank waits only for a message that it needs now, for the oldest send if kMostUnderWay
+// sends are pending on a channel, and at the end of a round for its pending sends. In the simulated
+// run, the awaited message passed at an earlier moment, and no action before that moment depends on
+// a later action. The wait therefore ends.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -40,8 +43,8 @@
 
 namespace am::parallel {
 
-// Shape and dtype of the hidden states between stages: contiguous [B, t / sequence_parts, D], where
-// t is the number of positions of each sequence that the rank computes.
+// Shape and dtype of the hidden states between stages: contiguous [B, t / sequence_parts, D]. A
+// micro-batch has B sequences, and the rank computes t positions of each sequence.
 struct HiddenForm {
   int64_t width = 0;  // D, the hidden size
   // Number of tp shards of each sequence under sequence parallelism; otherwise 1.
@@ -51,27 +54,28 @@ struct HiddenForm {
 
 class Pipeline {
  public:
-  // Collective in the group "pp". `stages`: this rank's stages, by their number in the pipeline;
-  // their models and the mesh must outlive the pipeline. `tied`: name of the parameter that both
-  // the first and the last stage have a copy of; empty: there is none.
+  // Collective in the group "pp". `stages`: this rank's stages, by their number in the pipeline.
+  // The stages' models and the mesh must outlive the pipeline. `tied`: name of the weight that the
+  // first and the last stage share, each with a copy; empty: no shared weight.
   Pipeline(const pipeline::Schedule& schedule, std::map<int, Stage> stages,
            const runtime::DeviceMesh& mesh, const HiddenForm& hidden, std::string tied = {});
 
-  // Runs forward and backward of all micro-batches, in rounds of the schedule's number of
-  // micro-batches. With options.reduce, the last round reduces the gradients, and the gradients of
-  // a tied parameter's two copies are both set to their sum. Returns the sum of the label
-  // cross-entropies, [1], float64; zero on ranks without the last stage. Throws Error(kPlan) if the
-  // micro-batches do not fill whole rounds. An error inside an action names the action if there are
-  // several stages.
+  // Runs forward and backward of all micro-batches, in rounds of micro_batches() micro-batches.
+  // With options.reduce, the last round reduces the gradients, and the gradients of the two copies
+  // of a tied weight are both set to their sum. Returns the sum of the labels' cross-entropies,
+  // [1], float64; zero on ranks without the last stage. Throws Error(kPlan) if the micro-batches do
+  // not fill whole rounds. With several stages, the message of an error inside an action names the
+  // action.
   at::Tensor run(MicroBatches& batches, const PassOptions& options);
-  // Runs forward only and returns the sum of the label cross-entropies.
+  // Runs only forward, without grad mode. Returns the sum of the labels' cross-entropies, like
+  // run().
   at::Tensor run_forward(MicroBatches& batches);
 
   const std::map<int, Stage>& stages() const { return stages_; }
   bool has_one_stage() const { return schedule_.stages() == 1; }
   // Returns the number of micro-batches per round of run().
   int64_t micro_batches() const { return schedule_.microbatches; }
-  // Returns an uninitialised tensor of the shape and dtype of the hidden states for these ids.
+  // Returns an uninitialised tensor with the shape and dtype of the hidden states for these ids.
   at::Tensor hidden_like(const at::Tensor& ids_BT) const;
 
   // Whether gradients are reduced only once: by REDUCE_GRAD or, with a single stage, in the last
@@ -93,18 +97,21 @@ class Pipeline {
   void run_round();
   void perform(const pipeline::Action& action);
   void forward(Stage& stage, const pipeline::Action& action);
+  // Reduces a stage's gradients after a backward if their reduction is not deferred.
   void sync_now(DataParallel& data_parallel) const;
   // Passes an action's result to the next stage (kDown) or the previous stage (kUp), if any:
   // directly if this rank holds that stage, otherwise by storing the result for send().
   void hand_on(Way way, const pipeline::Action& action, const at::Tensor& made);
+  // Returns micro-batch `m` of the round, from read_ or, if it is not there, from batches_.
   const MicroBatch& batch(int64_t m);
   void say(const char* phase) const;
-  // Returns this rank's shard of the tied parameter's gradient in a stage. Undefined if the rank
-  // holds no shard, if the parameter is frozen, or if it has no gradient yet.
+  // Returns this rank's shard of the gradient of the tied parameter's copy in `stage`. Undefined if
+  // no parameter is tied, if this rank does not hold the stage, if the parameter is frozen, or if
+  // the copy has no gradient yet.
   at::Tensor tied_gradient(int stage) const;
   void sum_tied_gradients();
-  // Waits until the action's input has arrived and returns it; undefined for the first stage's
-  // forward and the last stage's backward.
+  // Waits until the action's input has arrived, and returns the input; undefined for the first
+  // stage's forward and the last stage's backward.
   at::Tensor take(Way way, const pipeline::Action& action);
   at::Tensor hidden_of(at::IntArrayRef shape) const;
   void send(Way way, const pipeline::Action& action);
@@ -132,8 +139,8 @@ class Pipeline {
   PassOptions options_;
   bool last_round_ = false;
   at::Tensor loss_;
-  // Micro-batches of the round, by number. A micro-batch stays until the forward of this rank's
-  // last stage.
+  // Micro-batches of the round that have been read, by number. The forward of this rank's last
+  // stage removes its micro-batch. A later receive() of the gradient reads the micro-batch again.
   std::map<int64_t, MicroBatch> read_;
   // Inputs of this rank's stages, by direction (Way), then by receiving stage and micro-batch.
   std::array<std::map<Place, Message>, 2> arriving_;

@@ -31,7 +31,7 @@ at::Tensor Stage::forward(int64_t m, MicroBatch batch, const at::Tensor& hidden_
     if (fault::is_planted(fault::Fault::kLabelsOfCpPart)) {
       const double all = batch.labels_BT.ne(kIgnoreIndex).sum().item<double>();
       const double own = labels.ne(kIgnoreIndex).sum().item<double>();
-      divisor *= 2.0 * own / std::max(1.0, all);  // assumes two cp ranks
+      divisor *= 2.0 * own / std::max(1.0, all);  // the factor 2 assumes cp = 2
     }
     result = loss.detach();
     output = loss / divisor;

@@ -1,12 +1,14 @@
-// One stage of a pipeline on this rank, with its micro-batches in flight.
+// One pipeline stage on this rank, and the state of the stage's micro-batches in flight.
 //
 //   Stage stage(model);
 //   at::Tensor down = stage.forward(m, batch, hidden, divisor);
-//   at::Tensor up = stage.backward(m, of_down);           // or backward_input now,
-//   stage.backward_weight(m);                             // and this later
+//   at::Tensor up = stage.backward(m, of_down);           // or backward_input(m, of_down)
+//   stage.backward_weight(m);                             // only after backward_input()
 //
-// From forward to backward a micro-batch keeps its input and the tensors that autograd saves, but
-// not its output: backward begins at the output's edge in the graph.
+// A micro-batch in flight keeps the stage's input and the tensors that autograd saves, but not the
+// stage's output: backward begins at the output's autograd edge.
+//
+// Legend: B sequences of a micro-batch, T positions of each sequence, D hidden size.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -31,22 +33,26 @@ class Stage {
   bool is_whole() const { return is_first() && is_last(); }  // the stage is the whole model
   StageModel& model() const { return *model_; }
 
-  // Returns the hidden states for the next stage, detached. On the last stage, returns the sum of
-  // the cross-entropies of the labels. `hidden_BTD`: output of the previous stage; undefined on the
-  // first stage. Backward differentiates the sum divided by `divisor`. Without grad mode, nothing
-  // is kept for backward.
+  // Runs the forward of a micro-batch. Returns the hidden states for the next stage, detached; on
+  // the last stage, returns the sum of the labels' cross-entropies instead. `m` identifies the
+  // micro-batch in the calls of backward. `hidden_BTD`: output of the previous stage, for this
+  // rank's part of T if sequences are sharded; undefined on the first stage. Backward
+  // differentiates the sum divided by `divisor`. Without grad mode, the stage keeps nothing for
+  // backward.
   at::Tensor forward(int64_t m, MicroBatch batch, const at::Tensor& hidden_BTD, double divisor);
-  // backward computes all gradients of a micro-batch. backward_input computes only the gradients of
-  // the stage's input and of vectors (such as norm weights); backward_weight computes the gradients
-  // of matrices later. `of_output`: gradient of forward's result, undefined on the last stage.
-  // backward and backward_input return the gradient of hidden_BTD, undefined on the first stage.
+  // backward() computes all gradients of a micro-batch. backward_input() computes the gradients of
+  // the stage's input, of vectors (such as norm weights) and of adapters (LoRA); backward_weight(),
+  // called later, computes the gradients of the remaining matrices. `of_output`: gradient of
+  // forward's result; undefined on the last stage. backward() and backward_input() return the
+  // gradient of hidden_BTD; undefined on the first stage.
   at::Tensor backward(int64_t m, const at::Tensor& of_output);
   at::Tensor backward_input(int64_t m, const at::Tensor& of_output);
   void backward_weight(int64_t m);
 
-  // Forgets the micro-batches in flight, for example of a pass that failed.
+  // Drops the micro-batches in flight, for example after a pass that failed.
   void forget() { under_way_.clear(); }
-  // Number of micro-batches whose forward has run and whose weight gradients are not yet computed.
+  // Returns the number of micro-batches whose forward has run and whose weight gradients are not
+  // yet computed.
   int64_t in_flight() const { return static_cast<int64_t>(under_way_.size()); }
 
  private:

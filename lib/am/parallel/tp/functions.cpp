@@ -36,8 +36,8 @@ at::Tensor carry_out(Move move, const at::Tensor& x, int64_t dim, int64_t size,
   return x;
 }
 
-// Autograd node of a redistribution. Backward keeps the address of the group, which belongs to the
-// device mesh and outlives the graph.
+// Autograd node of a redistribution. The node stores the address of the group: the device mesh owns
+// the group, which outlives the graph.
 struct Redistribute : torch::autograd::Function<Redistribute> {
   static at::Tensor forward(AutogradContext* context, const at::Tensor& x, int64_t dim,
                             int64_t size, Move ahead, Move back, const runtime::Group* group) {
@@ -88,7 +88,8 @@ at::Tensor take_piece(const at::Tensor& x, int64_t dim, const runtime::Group& gr
 }
 
 at::Tensor gather_sequence(const at::Tensor& x, int64_t dim, const runtime::Group& group) {
-  // Sequence shards are equal: the rule seq.sp requires that tp divides the length.
+  // All sequence shards have the same length. The rule seq.sp requires that tp divides the sequence
+  // length; with cp, each cp rank pads its part to a multiple of tp instead.
   return redistribute(x, dim, x.size(dim) * group.size(), Move::kGather, Move::kReduceScatter,
                       group);
 }

@@ -1,7 +1,7 @@
-// Differentiable redistributions over a tensor-parallel group, as Megatron-LM's f and g.
+// Differentiable redistributions over a tensor-parallel group, like Megatron-LM's f and g.
 //
-// In backward, the gradient of a replicated tensor is complete (summed over the ranks) and equal on
-// all ranks, and the gradient of a partial sum is replicated.
+// Gradients follow this convention: the gradient of a replicated tensor is summed over the ranks
+// and equal on all ranks; the gradient of a partial sum is replicated.
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -1,5 +1,6 @@
-// Conversion between a tensor-parallel rank's part of a parameter and the whole parameter,
-// including matrices cut slice by slice and key heads shared by several ranks.
+// Gathers a whole parameter from the parts of the tensor-parallel ranks, and selects a rank's part
+// of a whole parameter. Both functions also support fused matrices that tp cuts slice by slice, and
+// key heads that several ranks hold (ParameterLayout::tp_slices).
 #pragma once
 
 #include <ATen/core/Tensor.h>

@@ -23,8 +23,8 @@ using model::TpStyle;
 
 constexpr int64_t kSequenceDim = 1;  // the position dim of [B, T, D]
 
-// One object for each kind of transform: layers with a common input share the object, and transform
-// their input only once.
+// Input and output transforms, one object of each kind for all layers. Layers with a common input
+// share the transform object, so that the input is transformed only once (nn/projections.h).
 struct Transforms {
   // Replicated tensor (or sequence shards) -> input of column-wise layers.
   nn::TransformPtr enter_colwise;
@@ -118,8 +118,8 @@ void apply_to_linear(nn::Linear& linear, const Cut& cut, const Transforms& trans
   }
 }
 
-// Sets two members of an adapter: the index of the first column of A that this rank holds, which
-// dropout uses, and the function that sums over the ranks' columns, which DoRA's norms use.
+// Sets the members of an adapter that depend on tp. dropout.first_column is the index of the first
+// column of A that this rank holds. If tp shards A, `sum` adds DoRA's squared norms over the ranks.
 void place_adapter(nn::Linear& linear, const Cuts& cuts, const runtime::DeviceMesh& mesh) {
   if (!linear.adapter) return;
   const layout::ParameterLayout& a = *cuts.of(*linear.adapter->a).placed;
@@ -128,7 +128,8 @@ void place_adapter(nn::Linear& linear, const Cuts& cuts, const runtime::DeviceMe
   linear.adapter->dropout->first_column = a.tp_boxes(mesh.layout(), mesh.rank()).front().offset[1];
 }
 
-// Makes a norm over all heads sum over the tp ranks if its weight is sharded.
+// If tp shards the weight of a norm over all heads, makes the norm sum its statistics over the tp
+// ranks.
 void apply_to_norm(nn::Norm& norm, const Cuts& cuts, const runtime::Group& group) {
   if (!norm.weight) return;
   const Cut& cut = cuts.of(*norm.weight);
@@ -155,8 +156,9 @@ void apply_to_attention(nn::Attention& attention, const Cuts& cuts, const Transf
   }
 }
 
-// Distributes the experts' tokens over the tp ranks, except under sequence parallelism, where each
-// rank already has its own tokens.
+// Makes each tp rank route only its part of the tokens to experts. Under sequence parallelism, a
+// rank already has only its part. Also sets the sum of token counts over the tp ranks. Does nothing
+// if the TP plan has no rules.
 void deal_tokens(nn::ExpertFeedForward& experts, const layout::Layout& layout,
                  const runtime::Group& group) {
   if (layout.tp_plan.rules.empty()) return;
@@ -198,8 +200,8 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& l
   if (layout.tp_plan.sequence_parallel) decoder.set_own_positions(own_tokens(group));
   for (const auto& [name, linear] : decoder.linears()) {
     if (linear->weight == embedding.weight) {
-      // The head is tied and uses the embedding's slice of the vocabulary, so it is a column-wise
-      // layer.
+      // The head is tied to the embedding. If the embedding is cut, the head computes the logits of
+      // the embedding's slice of the vocabulary, as a column-wise layer does.
       if (cut_embedding) linear->input = transforms.enter_colwise;
       continue;
     }

@@ -8,13 +8,15 @@
 
 namespace am::parallel::tp {
 
-// Returns this rank's slice of the vocabulary if the head's output stays sharded over the
-// vocabulary, otherwise the whole vocabulary. `layout` and `mesh` must outlive the decoder.
+// Applies the TP plan of `layout` to the decoder. Returns this rank's slice of the vocabulary if
+// the head's output stays sharded over the vocabulary, otherwise the whole vocabulary. `layout` and
+// `mesh` must outlive the decoder.
 mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& layout,
                                    const runtime::DeviceMesh& mesh);
 
-// Makes the decoder's linear layers with Linear::fp8_allowed multiply in FP8. Scales over dims that
-// tp shards are equal on all tp ranks. `layout` and `mesh` must outlive the decoder.
+// Makes the decoder's linear layers with Linear::fp8_allowed multiply in FP8. Does nothing with
+// Fp8Recipe::kNone. FP8 scales over dims that tp shards are equal on all tp ranks. `layout` and
+// `mesh` must outlive the decoder.
 void apply_fp8(nn::Decoder& decoder, config::Fp8Recipe recipe, const layout::Layout& layout,
                const runtime::DeviceMesh& mesh);
 

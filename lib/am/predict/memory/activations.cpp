@@ -102,10 +102,10 @@ double final_norm_activations(const ActivationContext& context, const model::Mod
          (head_trains ? context.tokens * width * context.product_bytes : 0.0);
 }
 
-// The loss reads the logits without a copy, and their gradient overwrites them
+// The loss reads the logits without a copy, and the gradient of the logits overwrites the logits
 // (nn/fused/cross_entropy.h). If the logits are cast to the output dtype, the original and the cast
-// logits are both live, in forward and in backward. On a GPU the loss of float16 logits, and one
-// with label smoothing or z-loss, copies one chunk of them at a time to float32.
+// logits are both live, in forward and in backward. On a GPU, the loss copies float16 logits to
+// float32, one chunk at a time.
 double logits_bytes(const ActivationContext& context, double vocabulary) {
   const bool casts = context.output_bytes != context.product_bytes;
   const double numel = context.tokens * vocabulary;

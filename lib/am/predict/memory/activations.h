@@ -32,7 +32,7 @@ struct ActivationContext {
   double output_bytes = 4.0;  // bytes of each logit that the loss reads
   // Whether the loss copies its logits to float32, a chunk at a time (model/gpu_operators.h).
   bool loss_copies = false;
-  bool skewed = false;   // worst case: all tokens are routed to the same experts, on this rank
+  bool skewed = false;   // worst case: every token is routed to the same experts, all on this rank
   bool on_host = false;  // the plan's backend is gloo, so a CPU computes
   bool fp8 = false;      // matrices are multiplied in FP8 (strategy.fp8)
   config::ActivationCheckpointing checkpointing = config::ActivationCheckpointing::kOff;
@@ -48,19 +48,22 @@ struct ActivationContext {
 };
 ActivationContext activation_context(const config::Plan& plan, const layout::Layout& layout);
 
-// Returns the bytes of this rank's hidden states between layers, with `width` elements per token.
+// Returns the bytes of one tensor of hidden states between layers on this rank, with `width`
+// elements per token.
 double hidden_bytes(const ActivationContext& context, double width);
-// Returns the bytes that a norm of `rows` rows saves for backward, without its output. They are its
-// input, with `input_bytes` per element, and statistics of each row: RMSNorm saves the root mean
-// square (nn/fused/rms_norm.h), ATen's LayerNorm the mean and the reciprocal of the
-// standard deviation, in the wider of the dtypes of its input and its weight (`weight_bytes` per
-// element).
+// Returns the bytes that a norm of `rows` rows of `width` elements saves for backward, without the
+// norm's output. The saved tensors are the norm's input, with `input_bytes` per element, and
+// statistics of each row. RMSNorm saves one number per row, in float32 or wider
+// (nn/fused/rms_norm.h). ATen's LayerNorm saves the mean and the reciprocal of the standard
+// deviation, in the wider of the dtypes of input and weight. `weight_bytes`: bytes per element of
+// the weight.
 double norm_bytes(double rows, double width, double input_bytes, model::NormKind kind,
                   double weight_bytes);
 
-// Returns the bytes of the copy that oneDNN makes on the CPU when a weight's gradient is computed:
-// its float32 matmul reads the left operand (`width` elements per token) transposed. 0 on GPUs, in
-// other dtypes, and with a library that needs no copy.
+// Returns the bytes of the contiguous copy of a transposed matrix (`width` elements per token) when
+// a weight's gradient is computed on the CPU. oneDNN requires a contiguous left operand; at most
+// model::kMostTransposed elements are copied at a time. Returns 0 on GPUs, in dtypes other than
+// float32, and with MKL, which needs no copy.
 double transposed_copy(const ActivationContext& context, double width);
 
 // Bytes of activation gradients in the backward of one layer or of the head, at each moment at
@@ -91,7 +94,7 @@ BackwardBytes head_backward(const ActivationContext& context, const model::Model
 // Returns the bytes that the embedding look-up and the embedding's norm, if any, save for backward.
 double embedding_activations(const ActivationContext& context, const model::ModelConfig& config);
 // Returns the part of embedding_activations() that only a sharded vocabulary needs: for each token,
-// its row in this rank's slice, and whether the token is in the slice.
+// the index of its row in this rank's slice, and whether the token is in the slice.
 double cut_look_up_bytes(const ActivationContext& context);
 // Returns the bytes that the final norm saves, plus the bytes of the head's input, which is saved
 // only if the head is trained.

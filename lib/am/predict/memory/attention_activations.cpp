@@ -37,8 +37,8 @@ HeadWidths head_widths(const layout::LocalLayer& layer) {
     widths.value = fused.slices[2];
     return widths;
   }
-  // Latent attention, and a fused matrix whose rows are grouped by key head, are sharded by heads:
-  // the rank has 1 / parts of the heads.
+  // Latent attention, and fused matrices whose rows are grouped by key head, are sharded by heads:
+  // this rank has 1 / `parts` of all heads.
   const layout::LocalModule& up = fused.spec != nullptr ? fused : layer[Role::kKeyValueUp];
   const double parts = up.spec != nullptr ? as_double(up.spec->out) / up.out : 1.0;
   widths.query = as_double(attention.heads * attention.qk_width) / parts;
@@ -49,9 +49,9 @@ HeadWidths head_widths(const layout::LocalLayer& layer) {
 }
 
 // Returns the bytes that an RMSNorm saves if its weight and its input have different dtypes, for
-// example a norm over heads under autocast. ATen then runs several operators, which save the norm's
-// input in float32, the root mean square of each row, and, if the weight is trained, the normalised
-// values.
+// example a norm over heads under autocast. ATen then computes the norm by several operators. They
+// save the norm's input in float32, one number per row, and, if the weight is trained, the
+// normalised values, with `normalised_bytes` per element (0 if the weight is frozen).
 double composite_norm_bytes(double rows, double width, double normalised_bytes) {
   return rows * (width * (4.0 + normalised_bytes) + 4.0);
 }
@@ -69,7 +69,8 @@ void LayerActivations::measure_attention() {
     at(layout::Saved::kInputNorm) =
         bytes_of_norm(Role::kInputNorm, rows, hidden_, context_.compute_bytes);
   }
-  // A linear layer saves its input, after gathering it if it was sharded over the sequence.
+  // A linear layer saves its input. If the input is sharded over the sequence, the layer saves the
+  // gathered input.
   at(layout::Saved::kAttentionInput) =
       bytes_of_inputs(true) + adapted_bytes({Role::kQuery, Role::kKey, Role::kValue, Role::kQkv,
                                              Role::kQueryDown, Role::kKeyValueDown});
@@ -80,13 +81,15 @@ void LayerActivations::measure_attention() {
       latent_bytes(Role::kKeyValueDownNorm) + adapted_bytes({Role::kQueryUp, Role::kKeyValueUp});
   at(layout::Saved::kAttentionOutput) = N * w.out * p + adapted_bytes({Role::kAttentionOut});
   at(layout::Saved::kAttentionStatistics) = N * w.query / head_width * 4.0;
-  // The output received from other ranks is a separate tensor from flash attention's output.
+  // Under Ulysses, the all-to-all after attention returns the output in a new tensor, and flash
+  // attention's own output is saved too.
   if (exchanges_heads() && !attends_by_blocks())
     at(layout::Saved::kAttentionStatistics) += N * w.out * p;
   if (!layer_.has(Role::kQueryNorm)) return;
   const double normed = attention.norms_span_heads ? 2.0 * N : N * (w.query + w.key) / head_width;
   const double width = N * (w.query + w.key) / normed;
-  // Rotated queries and keys have the dtype of the tables, which autocast does not narrow.
+  // Rotated queries and keys have the dtype of RoPE's tables of cosines and sines, which autocast
+  // does not narrow.
   at(layout::Saved::kHeadNorms) =
       attention.norms_follow_rope
           ? bytes_of_norm(Role::kQueryNorm, normed, width, context_.compute_bytes)
@@ -94,8 +97,8 @@ void LayerActivations::measure_attention() {
   at(layout::Saved::kHeadNormInputs) = N * (w.query + w.key) * p;
 }
 
-// Returns the bytes that a norm saves if it reads the output of a projection, which under autocast
-// has another dtype than the norm's weight.
+// Returns the bytes that a norm saves if the norm reads the output of a projection. Under autocast,
+// this output has another dtype than the norm's weight.
 double LayerActivations::bytes_of_product_norm(Role role, double rows, double width) const {
   const double p = context_.product_bytes;
   const bool composite =
@@ -104,9 +107,10 @@ double LayerActivations::bytes_of_product_norm(Role role, double rows, double wi
                    : bytes_of_norm(role, rows, width, p);
 }
 
-// Returns the bytes that are saved for a low-rank vector of latent attention: those that its norm
-// (`role`) saves, and the norm's output. The output is the input of a linear layer, so it is
-// counted gathered even if it was sharded over the sequence. 0 if the layer has no such norm.
+// Returns the bytes that are saved for a low-rank vector of latent attention: the bytes that the
+// vector's norm (`role`) saves, and the norm's output. A linear layer saves this output, gathered
+// over the sequence, so the output counts for all N tokens. Returns 0 if the layer has no norm in
+// this role.
 double LayerActivations::latent_bytes(Role role) const {
   if (!layer_.has(role)) return 0.0;
   const double width = as_double(layer_.spec().find(role)->out);
@@ -114,7 +118,8 @@ double LayerActivations::latent_bytes(Role role) const {
          context_.tokens * width * context_.product_bytes;
 }
 
-// Returns the number of elements of keys and values per position that attention saves.
+// Returns the number of elements of keys and values that attention saves per token. Under Ulysses,
+// the number includes the copies of key heads.
 double LayerActivations::key_value_width() const {
   const HeadWidths w = head_widths(layer_);
   if (!exchanges_heads()) return w.key + w.value;
@@ -132,25 +137,26 @@ bool LayerActivations::attends_by_blocks() const {
   const double window = as_double(attention.window.value_or(0));
   const bool plain = !(window > 0.0 && window < length) && !attention.sinks &&
                      attention.v_width == attention.qk_width;
-  // On a GPU, in 16-bit dtypes and at widths that the kernels take, attention with windows, sinks,
-  // or values narrower than keys also runs in flash kernels, but not attention with soft-caps or
-  // ALiBi (nn/attention/flash.h).
+  // Flash kernels on a GPU also run attention with windows, sinks, or values narrower than keys, in
+  // 16-bit dtypes and at widths that the kernels support. They do not run attention with soft-caps
+  // or ALiBi (nn/attention/flash.h).
   const bool flash = !context_.on_host && context_.product_bytes == 2.0 &&
                      model::flash_takes_widths(attention.qk_width, attention.v_width);
   return attention.softcap.has_value() || attention.alibi.has_value() || !(plain || flash);
 }
 
-// Returns the bytes of one block of queries of one sequence in attention's backward: the block's
-// rows, the keys and values that it attends to, its scores, their gradient, and the product of
-// scores and gradient. If scores have a soft-cap, two more tensors of the size of the scores are
-// live. `parts`: number of ranks over which heads are sharded. `copied`: whether keys and
-// values must be copied to the memory layout that matmuls read.
+// Returns the bytes of one block of queries of one sequence in attention's backward. The block has
+// `rows` queries, which attend to `keys` keys. The live tensors are float32 copies of the queries,
+// of the gradient of their outputs, and of the keys and values; the scores; the gradient of the
+// scores; and the product of scores and gradient. If scores have a soft-cap, two more tensors of
+// the size of the scores are live. `parts`: number of ranks over which heads are sharded. `copied`:
+// whether keys and values must be copied to the memory layout that matmuls read.
 double LayerActivations::block_bytes(double rows, double keys, double parts, bool copied) const {
   constexpr double kWide = 4.0;  // scores and sums are float32
   const model::AttentionSpec& attention = layer_.spec().attention;
   const HeadWidths w = head_widths(layer_);
-  // In float32, a rank's only head already has the memory layout that matmuls read, so its rows are
-  // not copied.
+  // If a rank computes a single head in float32, the block's queries already have the memory layout
+  // that matmuls read, and are not copied.
   const bool alone =
       context_.product_bytes == kWide && w.query <= as_double(attention.qk_width) * parts;
   const double row = alone ? 0.0 : (w.query + w.out) * kWide;
@@ -161,8 +167,9 @@ double LayerActivations::block_bytes(double rows, double keys, double parts, boo
 }
 
 // Returns the bytes that are live in the backward of attention over cp ranks, without the saved
-// inputs and the gradient of the output: copies of keys and values that are sent to the next rank
-// or gathered, and gradients that are summed in float32.
+// inputs and the gradient of the output. The live tensors are copies of keys and values that are
+// gathered or sent to the next rank, gradients that are summed in float32, and the tensors of one
+// block.
 double LayerActivations::context_attention_bytes() const {
   constexpr double kWide = 4.0;
   const double N = context_.tokens, p = context_.product_bytes, ranks = context_.context_ranks;
@@ -187,11 +194,11 @@ double LayerActivations::context_attention_bytes() const {
          batch * block_bytes(rows, keys, 1.0, p != kWide);
 }
 
-// If attention runs in blocks, returns the bytes of activations that are live in its backward,
-// minus the layer's kept and recomputed bytes, which callers add; 0 with a flash kernel. The saved
-// tensors of the feed-forward and attention's output are already freed. Live tensors are the
-// gradients of the layer's output, of attention's output and of attention's inputs, and the tensors
-// of one block.
+// Returns the bytes of activations that are live in attention's backward if attention runs in
+// blocks, minus kept() and recomputed(), which callers add. Returns 0 with a flash kernel. The live
+// tensors are the gradients of the layer's output, of attention's output and of attention's inputs,
+// and the tensors of one block. The saved tensors of the feed-forward and attention's output are
+// already freed.
 double LayerActivations::attention_backward() const {
   constexpr double kRowsOfABlock = 128.0;
   constexpr double kWide = 4.0;
@@ -207,8 +214,8 @@ double LayerActivations::attention_backward() const {
     const double window = as_double(layer_.spec().attention.window.value_or(0));
     const double rows = std::min(kRowsOfABlock, length);
     const double keys = window > 0.0 ? std::min(length, window - 1.0 + rows) : length;
-    // Keys and values are copied, unless they are float32 and the exchange of heads leaves one key
-    // head per rank, which already has the memory layout that matmuls read.
+    // Keys and values are copied, with one exception: under Ulysses with one key head per rank,
+    // float32 keys and values already have the memory layout that matmuls read.
     const double head =
         as_double(layer_.spec().attention.qk_width + layer_.spec().attention.v_width);
     const bool copied =

@@ -43,9 +43,10 @@ ExchangeBytes exchange_bytes(const ActivationContext& context, double beside, do
 }
 
 // Returns the live bytes in the backward of experts whose weights are one stacked tensor
-// (nn/experts/stacked.h). After the down projections the gradients of all gate and up outputs are
-// live, then the gradients of all token rows. Each weight tensor has one gradient tensor, and the
-// part of one expert is computed in a separate tensor.
+// (nn/experts/stacked.h). After the backward of the down projections, the gradients of all gate and
+// up outputs are live; after the backward of gate and up, the gradients of all token rows are live.
+// Each weight tensor has one gradient tensor, and the part of one expert is computed in a separate
+// tensor.
 BackwardBytes stacked_backward(const ActivationContext& context, const layout::LocalLayer& layer,
                                double hidden) {
   const model::RouterSpec& router = *layer.spec().router;
@@ -65,8 +66,8 @@ BackwardBytes stacked_backward(const ActivationContext& context, const layout::L
   };
   // Number of products that compute an expert's gate and up, each with a part of the matrix.
   const double parts = layer.spec().activation == model::Activation::kClampedSilu ? 1.0 : 2.0;
-  // Bytes for the gradient of a part of one expert's matrix, and for the copy of the transposed
-  // left side of its product.
+  // Returns the bytes for the gradient of one of the `cut` parts of an expert's matrix, and for the
+  // copy of the transposed left operand of the matmul that computes this gradient.
   const auto of_expert = [&](const layout::LocalModule& module, double cut) {
     if (!module.trains) return 0.0;
     const double left = module.spec->in_out ? module.in : module.out / cut;
@@ -84,10 +85,9 @@ BackwardBytes stacked_backward(const ActivationContext& context, const layout::L
   // live when they are added.
   const double second = parts > 1.0 ? of_one * hidden * p : 0.0;
   const double in_wide = std::max(of_expert(wide, parts), second) + narrow(wide);
-  // walk_step() (step_walk.cpp) adds the layer's largest gradient of one parameter at `first` and
-  // `later`. Here the largest is the gradient of the gate and up weights, which is not live at
-  // `first`, or, if they are frozen, that of the down projection, which in_down counts. It is
-  // subtracted from `first`.
+  // walk_step() (step_walk.cpp) adds the layer's largest gradient of one parameter to `first` and
+  // to `later`. In this layer, the largest is the gradient of the gate and up weights. This
+  // gradient is not live at `first`, so its bytes are subtracted from `first`.
   const ExchangeBytes exchange =
       exchange_bytes(context, all - of_rows, of_rows, rows * width * p, 0.0, wide.trains);
   return {.first = all + in_down - std::max(gradient(wide), gradient(down)),

@@ -1,9 +1,9 @@
-// Memory of a feed-forward of experts (nn/experts/): the bytes that it saves until its backward,
+// Memory of a feed-forward with experts (nn/experts/): the bytes that are saved until its backward,
 // without the outputs of the gate and up projections, and the bytes that are live only during its
 // forward or its backward.
 //
-// Legend: N tokens of one micro-batch on this rank, D hidden size, k experts per token. Each token
-// is copied to k rows, one for each of its experts.
+// Legend: N tokens that this rank routes (ActivationContext::routed_tokens()), D hidden size, k
+// experts per token. Each token is copied to k rows, one for each of its experts.
 #pragma once
 
 #include "am/layout/local_layer.h"
@@ -14,7 +14,7 @@ namespace am::predict {
 struct ExpertBytes {
   double input = 0.0;    // inputs of the router, of the shared experts and of their gate
   double routing = 0.0;  // expert, position and token (three indices) of each of the N k rows
-  double routed = 0.0;   // the N k rows of D elements, and routing scores and weights
+  double routed = 0.0;   // rows of the experts (D elements each), routing scores and weights
   // Bytes saved when a gate scales the output of shared experts that tp shards: the output after
   // its sum over tp ranks, and one factor per token. 0 for other layers. Every checkpointing mode
   // keeps these bytes, because the scaling is outside of every recompute segment.
@@ -28,7 +28,7 @@ struct ExpertRows {
   // parts (nn/experts/row_chunks.h).
   double kept = 0.0;
   double even = 0.0;  // rows per rank if routing is perfectly balanced
-  // Rows of the expert with the most rows; a token is routed to an expert at most once.
+  // Rows of the expert with the most rows: at most one row per token.
   double of_one = 0.0;
 };
 ExpertRows expert_rows(const ActivationContext& context, const model::RouterSpec& router);
@@ -40,16 +40,17 @@ ExpertBytes expert_bytes(const ActivationContext& context, const layout::LocalLa
                          double hidden);
 
 // Returns the bytes that are live in forward, besides saved tensors, while the outputs of a token's
-// experts are added: the experts' input if nothing saves it, the outputs and, under expert
-// parallelism, the message that returns them and the rows that arrive.
+// experts are added. The live tensors are the outputs and, if no module saves it, the experts'
+// input. Under expert parallelism, the message that returns the outputs and the rows that arrive
+// are live, too.
 double combining_bytes(const ActivationContext& context, const layout::LocalLayer& layer,
                        double hidden);
 
 // Returns the bytes of activation gradients in the experts' backward. The backward of the sum over
 // experts computes the gradients of all token rows. Then the shared experts run, then the routed
-// experts one by one, each with the gradients of its activation and of the outputs of gate and up.
-// These outputs are freed when the expert has finished. `keeps_gate`: whether the saved outputs of
-// gate stay until the layer's backward ends, as under selective checkpointing.
+// experts one by one. An expert has gradients of its activation and of the outputs of gate and up.
+// When an expert has finished, the saved outputs of gate and up are freed. `keeps_gate`: whether
+// the saved outputs of gate stay until the layer's backward ends, as under selective checkpointing.
 BackwardBytes expert_backward(const ActivationContext& context, const layout::LocalLayer& layer,
                               double hidden, bool keeps_gate);
 

@@ -6,7 +6,7 @@
 namespace am::predict {
 namespace {
 
-// Returns the sum, or INT64_MAX if it overflows, as it may for plans with absurdly large sizes.
+// Returns a + b, or INT64_MAX if the sum overflows. The sums of absurdly large plans may overflow.
 int64_t add(int64_t a, int64_t b) {
   int64_t sum = 0;
   return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;

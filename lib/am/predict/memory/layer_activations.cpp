@@ -12,16 +12,17 @@ namespace {
 using config::ActivationCheckpointing;
 using model::Role;
 
-// Returns, per token of the micro-batch on this rank, the number of rows (copies of tokens at their
-// experts) whose gate and up outputs are saved (ExpertRows::kept); 0 without experts.
+// Returns ExpertRows::kept per token of the micro-batch on this rank: the number of rows (copies of
+// a token, one for each of its experts) whose gate and up outputs are saved. 0 without experts.
 double rows_of_token(const ActivationContext& context, const layout::LocalLayer& layer) {
   const auto& router = layer.spec().router;
   return router.has_value() ? expert_rows(context, *router).kept / context.tokens : 0.0;
 }
 
 // Widths on this rank (elements per token) of the output of gate, of the output of up, and of the
-// input of the down projection, summed over all experts of the token. If one matrix computes gate
-// and up of the experts, a checkpointing mode keeps both outputs or none, so both count as `up`.
+// input of the down projection. Each is a sum over the dense feed-forward, the shared experts and
+// the saved rows of routed experts. If one matrix computes gate and up of the routed experts, a
+// checkpointing mode keeps both outputs or none, so both count as `up`.
 struct WideWidths {
   double gate = 0.0, up = 0.0, down_in = 0.0;
 };
@@ -67,8 +68,8 @@ void LayerActivations::measure_feed_forward() {
     if (layer_.has(role))
       at(layout::Saved::kOtherNorms) += bytes_of_product_norm(role, rows, hidden_);
   }
-  // If attention and the feed-forward are parallel blocks, their norms read the same tensor, which
-  // is saved once, but was counted twice above.
+  // If attention and the feed-forward are parallel blocks, their two norms read the same tensor.
+  // Autograd saves this tensor once, but kInputNorm and kOtherNorms both contain it.
   if (layer_.spec().residual == model::Residual::kParallelTwoNorms) {
     at(layout::Saved::kOtherNorms) -= rows * hidden_ * context_.compute_bytes;
   }
@@ -102,9 +103,9 @@ void LayerActivations::measure_experts() {
   at(layout::Saved::kRouting) = experts.routing;
   share_of_sum_ = experts.share_of_sum;
   at(layout::Saved::kRoutedTokens) = experts.routed;
-  // If the down projection of the shared experts has an adapter (LoRA), its input is saved as a
-  // separate tensor. Its output is also saved if the shared experts have a gate, which scales it
-  // afterwards.
+  // If the down projection of the shared experts has an adapter (LoRA), autograd saves the
+  // projection's input as a separate tensor. If a gate scales the projection's output, autograd
+  // also saves this output.
   if (layer_[Role::kSharedDown].rank == 0.0) return;
   const double weighed = layer_.has(Role::kSharedWeigher) ? hidden_ : 0.0;
   at(layout::Saved::kUp) +=
@@ -118,8 +119,8 @@ void LayerActivations::measure_casts() {
       layer_.numel({Role::kGate, Role::kUp, Role::kGateUp, Role::kDown, Role::kExpertGate,
                     Role::kExpertUp, Role::kExpertGateUp, Role::kExpertDown, Role::kSharedGate,
                     Role::kSharedUp, Role::kSharedDown, Role::kSharedWeigher});
-  // If the down projection has an adapter (LoRA), the cast copy of its weight is not kept, because
-  // the recomputation casts the weight again (nn/decoder_layer.cpp).
+  // If the down projection has an adapter (LoRA), backward recomputes the projection in every
+  // checkpointing mode and casts its weight again (nn/decoder_layer.cpp), so no cast copy is kept.
   const double again = layer_[Role::kDown].rank > 0.0 ? layer_.numel({Role::kDown}) : 0.0;
   // The router's weight and correction are not cast, because the router computes in float32
   // (nn/experts/router.h).
@@ -135,8 +136,8 @@ double LayerActivations::adapted_bytes(std::initializer_list<Role> roles) const 
   return context_.tokens * layer_.adapter_widths(roles) * context_.product_bytes;
 }
 
-// Clears the bytes of operators before the layer's first trained parameter. Called if nothing
-// before the layer is trained: these operators then save nothing.
+// Sets the bytes of the operators before the layer's first trained parameter to 0. Called if no
+// parameter before the layer is trained: these operators then save nothing.
 void LayerActivations::begin_gradients() {
   const auto nothing = [this](layout::SavedSet saved) {
     for (size_t i = 0; i < layout::kSavedKinds; ++i) {
@@ -147,9 +148,10 @@ void LayerActivations::begin_gradients() {
   if (layer_.trains_in_attention()) return;
   nothing({layout::Saved::kHeads, layout::Saved::kHeadNorms, layout::Saved::kHeadNormInputs,
            layout::Saved::kAttentionStatistics, layout::Saved::kCastOthers});
-  // kLayerInput is the input of the layer's first checkpointed segment. At this point attention has
-  // no trained parameter. If attention is a segment of its own, backward does not recompute it, so
-  // its input is not saved.
+  // kLayerInput is the input of the layer's first checkpointed segment. Under "selective",
+  // attention is a segment of its own, unless attention and the feed-forward are parallel blocks.
+  // Without a trained parameter, backward does not recompute attention, so the segment's input is
+  // not saved.
   if (mode_ != ActivationCheckpointing::kFull && !layer_.spec().parallel()) {
     nothing({layout::Saved::kLayerInput});
   }
@@ -173,7 +175,7 @@ double LayerActivations::bytes_of_norm(Role role, double rows, double width,
 
 // Returns the bytes of the hidden state that the first projections of attention (`attention` true)
 // or of the feed-forward save. Under sequence parallelism, projections that tp shards save the
-// gathered hidden state, and other projections only this rank's part of it.
+// gathered hidden state, and other projections save only this rank's part of the hidden state.
 double LayerActivations::bytes_of_inputs(bool attention) const {
   const double whole = context_.tokens * hidden_ * context_.product_bytes;
   const double gathering = layer_.trained_readers(attention, true);
@@ -183,7 +185,7 @@ double LayerActivations::bytes_of_inputs(bool attention) const {
 }
 
 // Returns the number of copies of one input that `trained` matmuls save for the gradients of their
-// weights: one tensor for all of them, or under autocast one cast copy for each.
+// weights: one tensor for all matmuls, or under autocast one cast copy for each matmul.
 double LayerActivations::kept_inputs(double trained) const {
   return context_.casts() ? trained : std::min(trained, 1.0);
 }
@@ -206,8 +208,10 @@ double LayerActivations::recomputed_feed_forward() const {
                             layout::Saved::kRoutedTokens, layout::Saved::kUp,
                             selective ? layout::Saved::kOtherNorms : layout::Saved::kGate});
   if (layer_.spec().residual == model::Residual::kParallelOneNorm) return again;
-  // If the norm's output is gathered over the sequence or cast, the projections read a new tensor,
-  // which is recomputed. Otherwise they read the norm's output, which is already live.
+  // Subtracts a tensor that `again` contains although it is live already: under "selective" the
+  // norm's input, under "mlp" the norm's output, which the projections read. Under "mlp" with
+  // sequence parallelism or casts, the projections read a gathered or cast copy, and nothing is
+  // subtracted.
   const bool other_input = context_.sequence_parts > 1.0 || context_.casts();
   if (!selective && other_input) return again;
   return std::max(0.0, again - hidden_bytes(context_, hidden_));
@@ -227,12 +231,13 @@ double LayerActivations::recomputed() const {
                       share_of_sum_ - kept());
 }
 
-// Returns the bytes at the moments of BackwardBytes in the feed-forward's backward. At `first`, the
-// gradients of the activation, of gate and of up are live, and the gradient of the layer's output,
-// which the residual also needs. At `later`, the gradients of gate and up have replaced the saved
-// outputs of gate and up, and the gradient of their input is live. A checkpointed layer runs the
-// backward of the down projection separately, so the gradient of its weight is already packed at
-// `first`. Under sequence parallelism the down projection gathers the gradient of its output.
+// expert_activations.h describes the moments of BackwardBytes in layers with experts. In a dense
+// feed-forward, the gradients of the activation, of gate and of up are live at `first`, with the
+// gradient of the layer's output, which the residual also needs. At `later`, the gradients of gate
+// and up have replaced the saved outputs of gate and up, and the gradient of the feed-forward's
+// input is live. A checkpointed layer runs the backward of the down projection separately, so the
+// gradient of this projection's weight is already packed at `first`. Under sequence parallelism the
+// down projection gathers the gradient of its output.
 BackwardBytes LayerActivations::backward() const {
   BackwardBytes bytes =
       layer_.spec().router.has_value()
@@ -246,9 +251,10 @@ BackwardBytes LayerActivations::backward() const {
   return bytes;
 }
 
-// Returns the bytes that the largest product in FP8 needs besides its operands, in backward
-// (nn/fused/fp8.cpp): each operand is scaled in float32, one after the other, and then kept in FP8.
-// On the CPU, the float32 copies of both operands and a float32 product are live at the same time.
+// Returns the bytes that the largest FP8 product of backward needs besides its operands
+// (nn/fused/fp8.cpp). On a GPU, the product scales its operands one after the other: each is copied
+// to float32 and then kept in FP8. On the CPU, the float32 copies of both operands and a float32
+// result are live at the same time.
 double LayerActivations::fp8_copies() const {
   if (!context_.fp8) return 0.0;
   constexpr double kWide = 4.0, kFp8 = 1.0;

@@ -1,11 +1,11 @@
-// Memory that autograd saves in one decoder layer's forward pass, tensor by tensor, and the part of
-// it that each checkpointing mode keeps.
+// Bytes of the tensors that autograd saves in one decoder layer's forward pass, and of those that
+// the layer's checkpointing mode keeps.
 //
-// The saved tensors are the inputs and outputs that the operators of nn/fused/ and ATen save,
-// listed in the order of nn/decoder_layer.cpp. Each entry is a sum over the layer's modules by
-// role, so that it is valid for every model family. Legend: N tokens of one micro-batch on this
-// rank, p bytes per element of the dtype of matmuls, which under autocast differs from the compute
-// dtype.
+// The saved tensors are the inputs and outputs that the operators of nn/fused/ and ATen save when
+// nn/decoder_layer.cpp runs; layout::Saved lists their kinds. The bytes of a kind are a sum over
+// the layer's modules by role, which is valid for every model family. Legend: N tokens of one
+// micro-batch on this rank, p bytes per element of the inputs and outputs of matmuls. Under
+// autocast p differs from the bytes of the compute dtype.
 #pragma once
 
 #include <array>
@@ -21,7 +21,8 @@ namespace am::predict {
 class LayerActivations {
  public:
   // `layer`: FSDP unit of a decoder layer. `first_trained`: no parameter before this layer is
-  // trained, so the layer's input needs no gradient.
+  // trained, so the layer's input needs no gradient. `context` and `layout` must outlive the
+  // object.
   LayerActivations(const ActivationContext& context, const layout::Layout& layout, int64_t rank,
                    const model::Unit& layer, bool first_trained = false);
 
@@ -35,24 +36,25 @@ class LayerActivations {
   double passing() const;
   // Returns the bytes that are recomputed during this layer's backward; 0 without checkpointing.
   double recomputed() const;
+  // Returns the bytes of activation gradients in this layer's backward.
   BackwardBytes backward() const;
-  // Bytes that backward keeps until the weight gradients are computed, if a schedule defers them
-  // (zero-bubble W passes).
+  // Bytes that stay live until the weight gradients are computed, if a pipeline schedule defers
+  // weight gradients (the W actions of zero-bubble schedules).
   struct Owed {
     // Total: the inputs of the trained matrices, each input counted once, and the gradients of the
     // matrices' outputs.
     double all = 0.0;
-    // Parts of `all` that exist at three successive moments of backward.
+    // Parts of `all` that exist at the moments `first`, `later` and `attention` of BackwardBytes.
     double down_input = 0.0;    // inputs of the down projections
     double down = 0.0;          // down_input, and the gradients of the down projections' outputs
-    double feed_forward = 0.0;  // everything that belongs to matrices of the feed-forward
+    double feed_forward = 0.0;  // all of the feed-forward, except the hidden states that it reads
   };
   Owed owed() const;
 
  private:
   double& at(layout::Saved saved) { return bytes_[static_cast<size_t>(saved)]; }
   double sum(layout::SavedSet saved) const;
-  void measure_attention();  // defined in attention_activations.cpp, as is attention_backward()
+  void measure_attention();  // attention_activations.cpp defines the functions for attention
   void measure_feed_forward();
   void measure_experts();
   void measure_casts();

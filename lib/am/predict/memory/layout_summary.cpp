@@ -12,8 +12,8 @@ double elements(const layout::Layout& layout, const layout::ParameterLayout& par
   return static_cast<double>(numel(parameter.tp_shape(layout.mesh, /*rank=*/0)));
 }
 
-// Whether to count a parameter: true except for experts of ep ranks other than the first. One ep
-// rank is enough, because all ep ranks hold equally many elements.
+// Whether to count a parameter. False for the experts of all ep ranks but the first: all ep ranks
+// hold equally many elements.
 bool is_counted(const layout::ParameterLayout& parameter) {
   return parameter.ep_owner.value_or(0) == 0;
 }
@@ -164,7 +164,7 @@ LayoutSummary summarize_stages(const config::Plan& plan, const model::ModelConfi
                    .stride = size(sizes.tp)};
   summary.experts = summary.dense;
   if (std::holds_alternative<config::MegatronConfig>(plan.strategy)) {
-    // With zero = 0, dp_replicate counts all dp ranks, which may be more than an expert has copies.
+    // With zero = 0, dp_replicate is the number of all dp ranks. An expert may have fewer copies.
     const int64_t each = sizes.ep * sizes.etp;
     const int64_t copies = sizes.dp() * sizes.cp * sizes.tp / each;
     const int64_t shards = std::max<int64_t>(1, copies / sizes.dp_replicate);

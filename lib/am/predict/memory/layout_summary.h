@@ -1,5 +1,6 @@
 // Summary of a layout: for each pipeline stage, the number of layers of each kind and the number of
-// parameter elements on a rank. The formulas for time and memory need nothing else of a layout.
+// parameter elements on a rank. The formulas for time (time/) and memory (peak_memory.h) read these
+// numbers instead of the layout.
 //
 //   const LayoutSummary summary = summary_of(plan, config, layout);
 //   summary.stages[3].layers[0]; summary.parameters_of(/*position=*/0).dense;
@@ -29,9 +30,9 @@ struct LocalParameters {
   }
 };
 
-// The ranks that have the same parameter elements after tp and ep: `replicas` groups of `shards`
-// ranks. A sharding strategy such as FSDP shards the elements over the ranks of each group.
-// Consecutive ranks of the ShardGroup are `stride` apart in the job's numbering.
+// The ranks that hold the same parameter elements before data parallelism shards them: `replicas`
+// groups of `shards` ranks. A sharding strategy such as FSDP shards the elements over the ranks of
+// each group. In the job's numbering, consecutive ranks of the ShardGroup are `stride` apart.
 struct ShardGroup {
   double shards = 1.0, replicas = 1.0, stride = 1.0;
 
@@ -44,7 +45,7 @@ struct StageSummary {
   int64_t owner = 0;                 // index along pp of the ranks that run the stage
   std::vector<double> layers;        // number of layers per kind, as in model::layer_kinds
   std::vector<double> checkpointed;  // number of checkpointed layers per kind
-  LocalParameters parameters;        // parameters of the stage, with embedding, final norm and head
+  LocalParameters parameters;        // all parameters of the stage, also those outside of layers
 };
 
 // Returns a stage without layers for each entry of `owners`, which is a result of
@@ -68,8 +69,9 @@ struct LayoutSummary {
   int64_t fullest_position() const;
 };
 
-// Returns the FSDP unit of a decoder layer of the same kind as layer number `layer`; null if the
-// layout has none. `layout` may be a sample, with one layer of each kind (build_sample_layout).
+// Returns the FSDP unit of a decoder layer of the same kind as layer number `layer`, or null if the
+// layout contains no layer of this kind. `layout` may be a sample, with one layer of each kind
+// (build_sample_layout).
 const model::Unit* layer_like(const layout::Layout& layout, int layer);
 
 // Returns the summary of a layout. If the plan has no globs over parameter names, `layout` may be a
@@ -77,9 +79,9 @@ const model::Unit* layer_like(const layout::Layout& layout, int layer);
 LayoutSummary summary_of(const config::Plan& plan, const model::ModelConfig& config,
                          const layout::Layout& layout);
 
-// A model's parameter elements per rank after tp and ep. local_cuts() and then summarize_stages()
-// compute the result of summary_of() in two steps, for searches that combine one LocalCuts with
-// thousands of pipelines; `trained`, `ignored`, `quantized` and `backward_layers` keep their
+// A model's parameter elements per rank after tp and ep. Searches combine one LocalCuts with
+// thousands of pipelines: local_cuts() and summarize_stages() are the two steps of summary_of(),
+// except that the fractions `trained`, `ignored`, `quantized` and `backward_layers` keep their
 // defaults.
 struct LocalCuts {
   std::vector<model::LayerKind> kinds;

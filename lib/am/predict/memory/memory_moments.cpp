@@ -31,11 +31,11 @@ struct CopiedBox {
   int64_t replica = 0;
 };
 
-// Returns the bytes of the copy of a rank's part of a checkpoint, which is written while training
-// continues (checkpoint.async). The copy exists for the whole job. It equals the rank's data file:
-// shards of parameters and optimizer state, with the overhead of the archive format. A shard that
-// several ranks hold is in the file of only one of them. Excludes the optimizer's global values in
-// rank 0's file.
+// Returns the bytes of a rank's staging buffer for asynchronous checkpoints (checkpoint.async;
+// checkpoint/background_saver.h), which is allocated for the whole job. The buffer has the size of
+// the rank's data file: shards of parameters and optimizer states, with the overhead of the archive
+// format. If several ranks hold a shard, the file of only one rank contains the shard. The result
+// excludes the optimizer's global values in rank 0's file and the buffer's alignment.
 int64_t staging_bytes(const config::Plan& plan, const layout::Layout& layout, int64_t rank) {
   const std::string& dtype = layout::resolve_precision(plan).storage;
   const auto element = static_cast<int64_t>(layout::dtype_size(dtype));
@@ -85,8 +85,8 @@ MemorySnapshot& MemorySnapshot::operator+=(const MemorySnapshot& more) {
 }
 
 // Optimizer states, and parameters that are not quantized, are flat tensors of one dtype, so their
-// bytes follow from numbers of elements. Gradients are not constant: they are live only from
-// backward until the next step (parallel/param_group/gradient_reducer.h).
+// bytes follow from their numbers of elements. Stored gradients are not constant: they are live
+// only from backward until the next step (parallel/param_group/gradient_reducer.h).
 MemoryComponents constant_bytes(const config::Plan& plan, const model::ModelConfig& config,
                                 const layout::Layout& layout, const ActivationContext& context,
                                 const StepUnits& step, int64_t rank) {
@@ -101,7 +101,7 @@ MemoryComponents constant_bytes(const config::Plan& plan, const model::ModelConf
     bytes.host = bytes.host_parameters + step.trained_numel * element + bytes.optimizer;
     bytes.parameters = bytes.optimizer = 0;
   }
-  // Cosines and sines, if any layer rotates its heads.
+  // RoPE's table of cosines and sines, if any layer rotates queries and keys.
   const std::vector<model::LayerSpec>& kinds = layout.inventory.spec.kinds;
   const bool rotates = std::any_of(kinds.begin(), kinds.end(), [](const model::LayerSpec& kind) {
     return kind.attention.rope >= 0;

@@ -17,7 +17,7 @@
 
 namespace am::predict {
 
-// Live bytes at one moment, without bytes that are constant during the step.
+// Live bytes at one moment, without those that constant_bytes() returns.
 struct MemorySnapshot {
   double gradients = 0;  // stored gradients of the parameters that the rank stores
   double activations = 0;
@@ -40,12 +40,12 @@ class MemoryMoments {
  public:
   explicit MemoryMoments(const MemoryComponents& constant) : constant_(constant) {}
 
-  // Makes `moment` the peak if it needs more memory than the peak so far. The moment's name is
+  // Makes `moment` the peak if its sum is larger than that of the peak so far. The moment's name is
   // `what` + `of` + `how`; the three texts must outlive the object.
   void record(std::string_view what, std::string_view of, std::string_view how,
               const MemorySnapshot& moment) {
-    // Most moments are well below the peak so far, or equal to it. The early return avoids rounding
-    // their components to bytes.
+    // Most moments are well below the peak so far, or equal to it. For these moments, the early
+    // return avoids rounding the components to bytes.
     constexpr double kRounding = 8.0;
     if (moment.sum() < fullest_.sum() - kRounding || moment == fullest_) return;
     record_full(what, of, how, moment);

@@ -15,12 +15,12 @@ struct MemorySaving {
   // The changed key and its value as in a plan, for example
   // `strategy.activation_checkpointing = "full"`.
   std::string key;
-  int64_t bytes = 0;  // reduction of the rank's peak, computed by estimate_memory
+  int64_t bytes = 0;  // decrease of the rank's peak, computed by estimate_memory()
 };
 
-// Returns single changes of the plan with the bytes of the rank's peak that each saves, largest
-// first. Omits changes that the plan already has, that its strategy does not support, or that save
-// nothing.
+// Tries three changes of the plan, one at a time: full activation checkpointing, offload_policy,
+// and half the micro-batch size. Returns those that lower the rank's peak, the largest saving
+// first. Omits a change that the plan already contains or that its strategy does not support.
 std::vector<MemorySaving> memory_savings(const config::Plan& plan, const model::ModelConfig& model,
                                          const layout::Layout& layout, int64_t rank);
 

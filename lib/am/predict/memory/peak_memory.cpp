@@ -28,8 +28,9 @@ StateBytes state_bytes(const Workload& workload) {
     return {workload.storage_bytes, workload.storage_bytes,
             workload.states * workload.storage_bytes};
   }
-  // The values of `who` (implementation.cpp) assume float32 master copies and AdamW's two float32
-  // states; `fewer`: bytes by which this optimizer's states are smaller.
+  // The bytes in `who` (plans/measured/implementations.toml) assume float32 master copies and the
+  // two float32 states of AdamW. `fewer`: bytes per element by which the states of this plan's
+  // optimizer are smaller.
   const double fewer = 4.0 * (2.0 - workload.states);
   // In fp16 training gradients are reduced in fp16, and float32 copies of them are counted as
   // optimizer state.
@@ -39,7 +40,7 @@ StateBytes state_bytes(const Workload& workload) {
 }
 
 // Adds the stored bytes of `numel` parameter elements (parameters, gradients and optimizer states)
-// to `peak`. `group`: ranks over which the states that workload.sharding names are sharded.
+// to `peak`. `group`: the ranks over which the ZeRO level workload.sharding shards these states.
 void add_states(const Workload& workload, double numel, const ShardGroup& group, PeakMemory& peak) {
   const StateBytes bytes = state_bytes(workload);
   const double shards = state_shards(workload, group);
@@ -79,7 +80,9 @@ double feed_forward_bytes(const Workload& workload, const model::FeedForwardProf
   const double wide = f.gated ? who.gated_bytes : who.plain_bytes;
   const double local = static_cast<double>(f.dense_width + f.shared_width) / workload.tp;
   double bytes = wide * local;
-  double inputs = local;  // elements of the last matmul's inputs, which `bytes` counts in bf16
+  // Elements of saved matmul inputs that `bytes` counts in bf16: those of the last matmul and, for
+  // routed experts, also those of the first.
+  double inputs = local;
   if (f.experts > 0) {
     const double rows = static_cast<double>(f.experts_per_token) / workload.sequence_parts();
     const auto width = static_cast<double>(f.expert_width);
@@ -87,14 +90,14 @@ double feed_forward_bytes(const Workload& workload, const model::FeedForwardProf
     bytes += rows * (wide * width + 4.0 * in);
     inputs += rows * (width + in);
   }
-  // The implementation's values are for bf16, hence the division by 2.
+  // The implementation's bytes per element are for bf16, hence the division by 2.
   return bytes * workload.product_bytes / 2.0 -
          inputs * (workload.product_bytes - saved_input_bytes(workload));
 }
 
-// Returns the bytes per token that one layer does not save because backward recomputes Megatron's
-// `modules`: for norms, mla_up_proj and moe_act the output, which the next module would save; for
-// all other modules the tensors that they save themselves.
+// Returns the bytes per token that one layer does not save because backward recomputes `modules`
+// (Megatron's names). If layernorm, mla_up_proj or moe_act is recomputed, the next module does not
+// save the recomputed output. Any other recomputed module saves none of its own tensors.
 double dropped_bytes(const Workload& workload, const model::LayerProfile& layer,
                      const config::RecomputedModules& modules) {
   const model::AttentionProfile& a = layer.attention;
@@ -103,7 +106,7 @@ double dropped_bytes(const Workload& workload, const model::LayerProfile& layer,
   const auto k = static_cast<double>(a.key_value_heads);
   const auto qk = static_cast<double>(a.qk_head_dim);
   const auto v = static_cast<double>(a.v_head_dim);
-  double wide = 0.0;  // bytes of values in bf16
+  double wide = 0.0;  // bytes per token on all tp ranks together, for values in bf16
   // Fused attention saves only its inputs and its output, which its neighbours save anyway.
   if (modules.core_attn && workload.unfused_attention) wide += 5.0 * n * workload.sequence;
   if (modules.mla_up_proj) wide += 2.0 * (n * qk + k * (qk + v));
@@ -147,8 +150,8 @@ double kept_bytes(const Workload& workload, const model::LayerProfile& layer) {
 
 std::vector<int64_t> count_in_flight(pipeline::PipelineShape shape, int64_t position) {
   if (pipeline::violated_constraint(shape)) {
-    // The schedule does not support this number of micro-batches, but Megatron does. The next
-    // multiple of pp needs the same memory.
+    // A constraint of the schedule excludes this number of micro-batches, but Megatron supports the
+    // number. The next multiple of pp needs the same memory.
     shape.microbatches = (shape.microbatches + shape.pp - 1) / shape.pp * shape.pp;
   }
   if (pipeline::violated_constraint(shape)) {
@@ -184,9 +187,10 @@ std::vector<int64_t> in_flight(const Workload& workload, int64_t position) {
   return flying;
 }
 
-// Returns the bytes per token by which operands in FP8 or FP4 change what attention's projections
-// and the first matmul of the feed-forward save. Both norms' outputs are narrower. Attention keeps
-// its output of `values` elements in 16 bits, and the output projection a narrow copy.
+// Returns the change of a layer's saved bytes per token if matmuls keep FP8 or FP4 operands
+// (workload.narrow_bytes). The outputs of both norms, which attention's projections and the
+// feed-forward's first matmul save, are narrower. Attention's output of `values` elements is saved
+// in 16 bits by attention, and again as a narrow copy by the output projection.
 double narrow_difference(const Workload& workload, double values) {
   if (workload.narrow_bytes == 0.0) return 0.0;
   constexpr double kNormOutputs = 2.0;
@@ -223,7 +227,7 @@ void add_activations(const Workload& workload, const StageSummary& stage, double
     const double whole = layer_activation_bytes(workload, layer);
     const double kept = kept_bytes(workload, layer);
     const double checkpointed = stage.checkpointed[group];
-    // Layers that are recomputed together keep the input of the first.
+    // Of `together` layers that are recomputed together, only the first keeps its input.
     const double together =
         std::min(workload.megatron.recomputed_together, std::max(1.0, checkpointed));
     const double keeping = together > 1.0 ? std::ceil(checkpointed / together) : checkpointed;
@@ -237,9 +241,9 @@ void add_activations(const Workload& workload, const StageSummary& stage, double
 
 // Returns the bytes of gathered parameters and of unsharded gradients. The gathered parameters are
 // those of the running layer, of the next layer, and of the embedding or the head; or all
-// parameters if they stay gathered. The unsharded gradients are those of two layers: the running
-// one and the one whose gradients are being reduced. If the reduction is deferred, the gradients of
-// all layers are added. `mine`: the rank's parameters before data parallelism shards them.
+// parameters if they stay gathered. The unsharded gradients are those of the running layer and of
+// the layer whose gradients are being reduced. If the reduction is deferred, the gradients of all
+// parameters are added. `mine`: the rank's parameters before data parallelism shards them.
 double unsharded_bytes(const Workload& workload, const LocalParameters& mine, double largest_layer,
                        bool has_table) {
   const double table = has_table ? workload.layout.table : 0.0;
@@ -271,8 +275,8 @@ PeakMemory estimate_peak_memory(const Workload& workload, int64_t position) {
       if (stage.layers[group] == 0.0) continue;
       const double elements = layout.of_layer[group].total();
       largest_layer = std::max(largest_layer, elements);
-      // Products read narrow copies of the weights, which stay for all micro-batches of a step: one
-      // for the output and one, transposed, for the gradient of the input.
+      // Matmuls read narrow copies (FP8 or FP4) of each weight: one for the output and, transposed,
+      // one for the gradient of the input. Both copies stay for all micro-batches of a step.
       if (workload.sharding != Sharding::kParameters) {
         peak.parameters += 2.0 * workload.narrow_bytes * stage.layers[group] * elements;
       }
@@ -329,8 +333,8 @@ double usable_bytes(const cluster::Implementation& who, const cluster::Gpu& gpu)
 
 Fit fit_into(const cluster::Implementation& who, double allocated, const cluster::Gpu& gpu) {
   if (allocated <= usable_bytes(who, gpu)) return Fit::kFits;
-  // kMayFit assumes the best case: the peak is lower by the prediction error, and the allocator
-  // reserves no more than is allocated.
+  // kTooLarge applies only if even the best case does not fit: a peak that is lower by the
+  // prediction error, in a process that needs no memory besides this peak.
   return allocated * (1.0 - kError) > gpu.memory_bytes ? Fit::kTooLarge : Fit::kMayFit;
 }
 

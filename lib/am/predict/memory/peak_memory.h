@@ -1,14 +1,14 @@
-// Peak memory of a rank by formula, for any implementation (Megatron, torchtitan, ...). `am-plan
-// search` uses it to drop layouts that do not fit, and it is compared with measured runs. For
-// automesh, memory.h predicts more exactly: it walks through the step and counts states to the
-// byte. stage_memory.h selects between the two predictions.
+// Computes the peak memory of a rank by formula, for any implementation (Megatron, torchtitan,
+// ...). `am-plan search` drops layouts that do not fit by this formula, and scripts/calibrate
+// compares the formula with measured runs. For automesh, the prediction of memory.h is more exact,
+// because it simulates the step. stage_memory.h selects between the two predictions.
 //
 //   const PeakMemory peak = estimate_peak_memory(workload, /*position=*/0);
 //   reserved_bytes(*workload.implementation, peak.total());   // torch's max_memory_reserved
 //
-// The formulas add parameters, gradients and optimizer states as they are sharded
-// (cluster/implementation.h), activations (Korthikanti et al., 2022, with other factors for each
-// implementation), the parameters that FSDP gathers, and logits.
+// The formulas add the rank's shards of parameters, gradients and optimizer states, activations
+// (Korthikanti et al., 2022), the parameters that FSDP gathers, and logits. Factors that differ
+// between implementations are in cluster/implementation.h.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ struct PeakMemory {
   double parameters = 0;  // stored parameters, and copies of them in FP8 or FP4
   double gradients = 0;   // stored gradients
   double optimizer = 0;   // optimizer states, including master copies of the parameters
-  // Bytes of parameters, gradients and optimizer in host memory, if they are offloaded; the three
-  // members above are then 0.
+  // Bytes of parameters, gradients and optimizer states in host memory, if the plan offloads them;
+  // the three members above are then 0.
   double host = 0;
   double unsharded = 0;    // gathered parameters, and gradients before their reduction
   double activations = 0;  // activations saved for backward, of all micro-batches in flight
@@ -51,9 +51,9 @@ double reserved_bytes(const cluster::Implementation& who, double allocated);
 // and NCCL's buffers.
 double process_bytes(const cluster::Implementation& who, double allocated);
 
-// Whether a predicted peak of `allocated` bytes fits into a GPU's memory. kFits: it fits even if
-// the real peak is higher by the usual prediction error. kTooLarge: it does not fit even if the
-// real peak is lower by that error.
+// Whether a predicted peak of `allocated` bytes fits into a GPU's memory. kFits: the job fits even
+// if the real peak is higher by the usual prediction error. kTooLarge: the job does not fit even if
+// the real peak is lower by that error. kMayFit: all other peaks.
 enum class Fit { kFits, kMayFit, kTooLarge };
 Fit fit_into(const cluster::Implementation& who, double allocated, const cluster::Gpu& gpu);
 // Returns the largest predicted peak for which fit_into() returns kFits.

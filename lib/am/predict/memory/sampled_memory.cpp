@@ -36,14 +36,13 @@ SampledLayout::SampledLayout(const config::Plan& plan, const model::ModelConfig&
   one_.stage_owners = {0};
   for (layout::ParameterLayout& parameter : one_.parameters) {
     parameter.stage = 0;
-    // Assigns the last stage's copy of a tied embedding table to stage 0, because this layout has
-    // only one stage.
+    // Assigns the last stage's copy of a tied embedding table to stage 0, the only stage of one_.
     if (parameter.tied_stage) parameter.tied_stage = 0;
     parameter.fsdp = one_.mesh.group_size(parameter.shard_group) > 1;
   }
   std::vector<model::Unit> units, all;
   for (const model::Unit& unit : sample.units) {
-    if (unit.layer > 0) continue;  // all kinds of layers are added when layer 0 is reached
+    if (unit.layer > 0) continue;  // layer 0 stands for all layers: the code below adds every kind
     if (unit.layer < 0) {
       units.push_back(unit);
       all.push_back(unit);

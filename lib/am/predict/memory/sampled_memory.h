@@ -1,6 +1,6 @@
-// Memory of a plan's ranks, computed from a sample: a layout with one layer of each kind. The
-// result equals worst_of_stages() to the byte, in a time that does not depend on the number of
-// parameters. Searches use it, because they need the memory of thousands of plans.
+// Computes the memory of a plan's ranks from a sample: a layout with one layer of each kind. The
+// result equals that of worst_of_stages() (memory.h) to the byte, but needs no layout of all
+// parameters. Searches use this class, because they need the memory of thousands of plans.
 //
 //   const SampledLayout sampled(plan, config, model::layer_kinds(config), sample, mesh);
 //   sampled.worst_of_stages(plan);
@@ -17,7 +17,7 @@
 namespace am::predict {
 
 // Supports only the strategy fsdp2, whose FSDP units are independent of each other, and only plans
-// without globs over parameter names.
+// in which all layers of a kind are equal (SearchSpace::needs_whole_layouts() is false).
 class SampledLayout {
  public:
   // `kinds`: result of model::layer_kinds(config). `sample`: result of build_sample_layout on any
@@ -26,13 +26,14 @@ class SampledLayout {
                 const std::vector<model::LayerKind>& kinds, const layout::Layout& sample,
                 const mesh::MeshSizes& sizes);
 
-  // Returns the memory of the worst rank at each index along pp. `plan` may differ from the plan of
-  // the constructor only in batch sizes, checkpointing and deferral of the gradient reduction.
+  // Returns, for each index along pp, the memory of the rank with the largest peak. `plan` may
+  // differ from the plan of the constructor only in batch sizes, checkpointing, FP8 recipe and
+  // deferral of the gradient reduction.
   std::vector<RankMemory> worst_of_stages(const config::Plan& plan) const;
 
  private:
   const model::ModelConfig& config_;
-  std::vector<int64_t> owners_;       // index along pp of the ranks that run a stage, [stage]
+  std::vector<int64_t> owners_;       // index along pp of the ranks that run each stage, [stage]
   std::vector<int> stage_of_;         // a layer's pipeline stage, [layer]
   std::vector<size_t> kind_of_;       // a layer's index in layer_kinds, [layer]
   std::vector<bool> layer_reshards_;  // whether a layer is freed after forward, [layer]

@@ -10,8 +10,8 @@ int64_t whole(double bytes) {
   return std::llround(std::min(bytes, static_cast<double>(kMostBytes)));
 }
 
-// Returns the memory of `rank`, whose index along pp is `position`, by formula. All ranks with this
-// index have the same memory.
+// Returns the memory of `rank` by formula. `position`: the rank's index along pp. All ranks with
+// this index have equal memory.
 RankMemory formula(const Workload& workload, int64_t position, int64_t rank) {
   const PeakMemory peak = estimate_peak_memory(workload, position);
   RankMemory memory;
@@ -54,7 +54,8 @@ std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::
 
 std::vector<RankMemory> formula_of_stages(const Workload& workload) {
   const auto positions = static_cast<int64_t>(workload.pp);
-  // Number of ranks per index along pp, which is the outermost axis of the mesh.
+  // Number of ranks with the same index along pp, the outermost axis of the mesh. Their numbers are
+  // consecutive.
   const int64_t in_each = static_cast<int64_t>(workload.world()) / positions;
   std::vector<RankMemory> stages;
   for (int64_t position = 0; position < positions; ++position) {

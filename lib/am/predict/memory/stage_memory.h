@@ -1,8 +1,8 @@
-// Predicted memory per rank for the implementation that the plan's `[cluster] implementation`
-// names. Memory of automesh is computed by simulating a step (memory.h), memory of other
-// implementations by the formulas of peak_memory.h.
+// Predicts the memory of a rank for the implementation that the plan's `[cluster] implementation`
+// names. For automesh, the prediction simulates a step (memory.h); for all other implementations,
+// it evaluates the formulas of peak_memory.h.
 //
-//   const auto stages = memory_of_stages(plan, config, layout);   // per pp index, the worst rank
+//   const auto stages = memory_of_stages(plan, config, layout);   // one rank per index along pp
 //   peak_of(stages).components.total();
 #pragma once
 
@@ -17,8 +17,10 @@ namespace am::predict {
 // valid (checked by the rules).
 std::vector<RankMemory> memory_of_stages(const config::Plan& plan, const model::ModelConfig& config,
                                          const layout::Layout& layout);
-// Returns the result of memory_of_stages for an implementation other than automesh, by formula.
+// Returns, for each index along pp, the memory of the first rank with this index, by formula. All
+// other ranks with this index have the same memory.
 std::vector<RankMemory> formula_of_stages(const Workload& workload);
+// Returns the memory of `rank`, predicted as memory_of_stages() does.
 RankMemory memory_of_rank(const config::Plan& plan, const model::ModelConfig& config,
                           const layout::Layout& layout, int64_t rank);
 

@@ -75,9 +75,10 @@ class Measure {
         config::state_names(plan_.optimizer, parameter.orthogonalized).size());
   }
 
-  // Returns the number of elements that Muon's iteration needs for one matrix: two copies of it and
-  // two square products. If tp shards the columns, the messages that gather the matrix from the tp
-  // ranks may be larger; the maximum is returned.
+  // Returns the number of elements that Muon's iteration needs for one matrix: two copies of the
+  // matrix and two square products, as wide as its shorter side. If tp shards the columns, the
+  // matrix is first gathered from the tp ranks. The result is the maximum of the elements of this
+  // gather and of the iteration.
   double iterated_numel(const layout::ParameterLayout& parameter) const {
     const auto all = static_cast<double>(numel(parameter.shape));
     const auto least = static_cast<double>(std::min(parameter.shape[0], parameter.shape[1]));
@@ -87,9 +88,9 @@ class Measure {
   }
 
   // Returns the peak bytes of Muon's update of these parameters (optim/muon.cpp). The ranks that
-  // have pieces of a unit's matrices exchange them, so that each rank gets some complete matrices
-  // and iterates on these. Everything is bfloat16, except for a piece of the update before it is
-  // sent, which has the stored parameters' dtype.
+  // hold pieces of a unit's matrices gather all pieces. Each rank then iterates on some of the
+  // complete matrices. All buffers are bfloat16, except for the result of Muon::direction() for one
+  // piece, which has the stored parameters' dtype.
   double orthogonalizing(const std::vector<int>& indices) const {
     constexpr double kElement = 2;
     double pieces = 0;
@@ -114,7 +115,7 @@ class Measure {
 
   // Numbers of elements of one parameter on this rank.
   struct Held {
-    bool mine = false;  // the rank has the parameter, or a shard of it
+    bool mine = false;  // the rank holds the parameter, or a shard of it
     double whole = 0;   // elements before data parallelism shards the parameter
     double stored = 0;  // elements that the rank stores
   };
@@ -162,7 +163,8 @@ class Measure {
     return bytes;
   }
 
-  // Returns the sizes of quantized parameters, whose bytes are gathered and then dequantized.
+  // Returns the sizes of quantized parameters. Each rank gathers the NF4 bytes and then dequantizes
+  // them.
   UnitBytes measure_quantized(const Elements& all, bool reshards, int64_t post_forward) const {
     constexpr double kEach = layout::kNf4Bytes;
     UnitBytes bytes;
@@ -171,7 +173,7 @@ class Measure {
     const auto scratch =
         static_cast<double>(layout::nf4_scratch(static_cast<int64_t>(all.largest)));
     if (!all.sharded && offloaded_) {
-      // The bytes are copied from the host and dequantized ahead of their use.
+      // The NF4 bytes are copied from the host and dequantized before the parameters are used.
       bytes.gather_buffer = bytes.full;
       bytes.gathering = all.stored * kEach + scratch;
       return bytes;
@@ -204,11 +206,11 @@ class Measure {
         bytes.kept = all.padded * compute_ / static_cast<double>(post_forward);
       }
     } else if (offloaded_) {
-      // The parameters are copied from the host ahead of their use, like a gather.
+      // Like a gather, a copy from the host runs before the parameters are used.
       bytes.gather_buffer = bytes.full;
     }
-    // If `direct`, the reduction writes directly to the stored gradient and needs no other tensor
-    // for its output. Without sharding, a `direct` reduction needs no buffer either.
+    // `direct`: the reduction writes to the stored gradient and needs no other tensor for its
+    // output. Without sharding, a `direct` reduction needs no buffer for its input either.
     const bool direct = storage_ == reduce_ && !offloaded_ && !adds_reductions_;
     if (all.sharded || !direct) bytes.reduce_buffer = trained.padded * reduce_;
     if (all.sharded && !direct) bytes.reduced = trained.stored * reduce_;
@@ -252,8 +254,8 @@ class Measure {
   // Moves the stored gradients of a group of parameters to the unit whose backward allocates the
   // gradients of the whole group. A group is a bucket, or the parameters that FSDP ignores.
   // Gradients that are allocated when packed move to the group's last unit in forward order, whose
-  // backward runs first; gradients that are allocated when reduced move to its first unit. Does
-  // nothing if the layout is a sample, in which one layer's unit represents several layers.
+  // backward runs first. Gradients that are allocated when reduced move to the group's first unit.
+  // Does nothing if a trained parameter of the group is in none of the rank's units.
   void join_gradients(const std::vector<int>& group) {
     std::vector<size_t> units;
     for (const int index : group) {
@@ -272,8 +274,7 @@ class Measure {
       return feeds_forward(static_cast<size_t>(index));
     });
     const auto last_index = static_cast<size_t>(*std::max_element(group.begin(), group.end()));
-    // Whether backward computes the first gradient of the parameter group between the gradients of
-    // two experts.
+    // Whether backward computes the group's first gradient between the gradients of two experts.
     bool is_inner = false;
     for (size_t i = last_index + 1; i < unit_of_.size(); ++i) {
       is_inner = is_inner || (feeds_forward(i) &&
@@ -300,8 +301,8 @@ class Measure {
   }
 
   void list_units() {
-    // Uses the plan's pp_size: the layout may be a sample (build_sample_layout), whose mesh has
-    // only one pipeline stage.
+    // Reads pp from the plan, because the layout may be a sample (build_sample_layout), whose mesh
+    // has only one pipeline stage.
     const std::vector<bool> reshard =
         layout::reshard_after_forward(plan_.strategy, layout_.units, plan_.mesh.pp_size);
     // Sorts the units in forward order: the final norm, which is in the root's unit, runs before
@@ -331,8 +332,8 @@ class Measure {
     if (layout_.parameters[table].tied_stage) {
       if (owns(*layout_.parameters[table].tied_stage)) add_tied_copy(table, reshard.front());
     } else {
-      // The head uses the embedding's unit, which is gathered again for the head and freed after
-      // it.
+      // The head reads the embedding's unit, which is gathered again before the head runs and freed
+      // afterwards.
       UnitBytes head = measure(layout_.units.front(), reshard.front());
       head.name = "the tied head";
       head.stored_numel = head.quantized_numel = head.trained_numel = head.state_numel = 0;
@@ -347,7 +348,7 @@ class Measure {
     }
   }
 
-  // Adds the last stage's copy of the embedding's weight.
+  // Adds a unit for the last stage's copy of the embedding's weight, which the tied head reads.
   void add_tied_copy(size_t table, bool reshards) {
     model::Unit head{.kind = model::UnitKind::kHead,
                      .name = "the tied head",
@@ -370,8 +371,9 @@ class Measure {
     return layout_.parameters[layout_.inventory.weight_of(model::Role::kHead)].trainable;
   }
 
-  // Returns the number of elements per token that the head's trained adapter keeps: its LoRA rank,
-  // and with DoRA the logits before the magnitudes. 0: the head has no adapter.
+  // Returns the number of elements per token that the head's trained adapter keeps: the adapter's
+  // LoRA rank, and with DoRA the logits before the magnitudes scale them. 0: the head has no
+  // trained adapter.
   double head_adapter_width() const {
     double width = 0.0;
     for (size_t i = 0; i < layout_.parameters.size(); ++i) {
@@ -390,9 +392,9 @@ class Measure {
     });
   }
 
-  // Moves the sizes of all units to the first unit and to the buckets. Called for strategies that
-  // reduce gradients in buckets: all parameters are gathered before the first unit runs, and the
-  // buckets' buffers are live until the end of backward.
+  // Moves the sizes of all units' gathers to the first unit, and those of their reductions to the
+  // buckets. Called for strategies that reduce gradients in buckets: all parameters are gathered
+  // before the first unit runs, and the buckets' buffers are live until the end of backward.
   void join_units() {
     UnitBytes all;
     for (UnitBytes& unit : out_.units) {
@@ -410,9 +412,10 @@ class Measure {
     out_.bucket_buffers += all.reduce_buffer;
   }
 
-  // Moves the buffers of decoder layers to a pool that all layers share and that is always live. It
-  // has room for the gathered parameters of one unit, for its gather, and for the gradients of two
-  // units: one whose gradients are computed and one whose gradients are reduced.
+  // Moves the buffers of decoder layers to a pool that all layers share and that is live during the
+  // whole step. The pool has room for the gathered parameters of one layer, for the messages of one
+  // gather, and for the gradients of two layers: while the gradients of one layer are computed,
+  // those of the other are reduced.
   void pool_layers() {
     UnitBytes most;
     for (UnitBytes& unit : out_.units) {
@@ -437,8 +440,8 @@ class Measure {
       const LayerActivations::Owed owed = layer.owed();
       bytes.owed = owed.all;
       bytes.owed_first = owed.down_input;
-      // owed_later excludes the gradients of gate and up. At `later` they have replaced saved
-      // tensors, so they are counted already.
+      // owed_later excludes the gradients of gate and up. At `later` these gradients have replaced
+      // the saved outputs of gate and up, so `activations` counts them already.
       bytes.owed_later = owed.down;
       bytes.owed_attention = owed.feed_forward;
     } else if (unit.kind == model::UnitKind::kEmbedding) {
@@ -448,8 +451,8 @@ class Measure {
       bytes.owed =
           bytes.activations + hidden_bytes(context_, static_cast<double>(config_.hidden_size));
     } else if (unit.kind == model::UnitKind::kHead && out_.head_trains) {
-      // The head's input is kept for the weight's gradient. The gradient of the logits is kept,
-      // too, but counted in MemorySnapshot::logits.
+      // The head's input is kept for the gradient of the head's weight. The gradient of the logits
+      // is kept, too, but MemorySnapshot::logits counts it.
       bytes.owed =
           context_.tokens * static_cast<double>(config_.hidden_size) * context_.product_bytes;
     } else if (unit.kind == model::UnitKind::kRoot) {

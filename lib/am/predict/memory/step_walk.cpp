@@ -1,6 +1,7 @@
-// Memory of a rank during a step. Simulates the rank's list of actions (forward, backward, gather,
-// send, ... of one stage and micro-batch) in the order in which they run: in a pipeline the list
-// that parallel/pp/pipeline.h executes, otherwise forward and backward of the whole model.
+// Predicts the memory of a rank during a step by simulating the rank's actions in the order in
+// which they run. An action is a forward, backward, gather, send, ... of one stage. In a pipeline,
+// the actions are those that parallel/pp/pipeline.h executes; otherwise they are forward and
+// backward of the whole model.
 
 #include <algorithm>
 #include <utility>
@@ -19,8 +20,8 @@ using pipeline::Action;
 using pipeline::Kind;
 
 // Returns `0F0 0B0`, the actions of a model without pipeline: forward and backward of its only
-// stage. There are no actions that gather, free or reduce FSDP units: StepWalk does this when it
-// reaches each unit.
+// stage. The list contains no actions that gather, free or reduce FSDP units: StepWalk gathers,
+// frees and reduces each unit when forward or backward reaches the unit.
 const std::vector<pipeline::Slot>& list_of_whole_model() {
   static const auto kList = pipeline::make_rank_order(pipeline::PipelineShape{}, 0);
   return kList;
@@ -62,9 +63,9 @@ class StepWalk {
 
   // Returns the peak, without RankMemory::rank and RankMemory::stage.
   RankMemory run() {
-    // A step may run the list of actions several times (rounds). Two rounds are then simulated. The
-    // second has the peak, because the gradients of the first are live when it begins; only the
-    // second is recorded.
+    // A round is one run of the list of actions: without a pipeline, one micro-batch. If a step
+    // needs several rounds, two rounds are simulated, and only the second is recorded. The second
+    // round contains the peak, because the gradients of the first round are live when it begins.
     if (batch_.micro_batches > batch_.in_round) run_round(/*is_last=*/false);
     run_round(/*is_last=*/true);
     update();
@@ -80,8 +81,8 @@ class StepWalk {
     bool gathering = false;
     bool kept = false;    // UnitBytes::kept is live
     bool packed = false;  // the reduction's buffer has gradients that are not reduced yet
-    // Whether the bytes UnitBytes::all_packed() or UnitBytes::reduced_gradients are allocated. They
-    // stay until the next step.
+    // Whether the bytes UnitBytes::all_packed() or UnitBytes::reduced_gradients are allocated. Both
+    // stay allocated until the next step.
     bool has_packed_gradients = false;
     bool has_reduced_gradients = false;
   };
@@ -91,7 +92,7 @@ class StepWalk {
     if (is_last_round_) moments_.record(what, of, how, moment);
   }
 
-  // Returns the bytes that are live during the whole step.
+  // Returns the bytes that are live during the whole step, without those of constant_bytes().
   MemorySnapshot idle() const {
     return {.unsharded = step_.pooled_parameters + step_.ignored,
             .communication = step_.pooled_messages};
@@ -108,7 +109,8 @@ class StepWalk {
     if (!overlaps_) reduce_at_end();
   }
 
-  // Without a pipeline, frees all memory that units keep from one micro-batch to the next.
+  // Frees the gathered parameters and the reduction's buffers that are still live after a
+  // micro-batch. The buckets' buffers stay if the reduction is deferred.
   void free_units() {
     now_.unsharded = idle().unsharded;
     for (UnitState& state : states_) state.whole = state.kept = false;
@@ -185,22 +187,22 @@ class StepWalk {
     }
   }
 
-  // Frees the unit's parameters that are gathered: all of them, or the part that was kept after
+  // Frees the gathered parameters of unit number `i`: all of them, or the part that was kept after
   // forward.
   void free_unit(size_t i) {
     if (std::exchange(states_[i].whole, false)) now_.unsharded -= units_[i].full;
     if (std::exchange(states_[i].kept, false)) now_.unsharded -= units_[i].kept;
   }
 
-  // Whether the unit is gathered for its backward: it was freed after its forward, and is not an
-  // embedding without a norm, whose backward needs no parameters.
+  // Whether the unit is gathered for its backward. True if the unit was freed after its forward and
+  // its backward needs parameters, unlike that of an embedding without a norm.
   static bool is_gathered_again(const UnitBytes& unit) {
     return unit.reshards && unit.backward_reads;
   }
 
   // Returns the bytes of prefetched gathers: those of the `count` units that follow unit number `i`
-  // in forward (step = 1) or in backward (step = -1). In backward, units that need no gather count
-  // 0 bytes.
+  // in forward (step = 1) or in backward (step = -1). Units that backward does not gather add 0
+  // bytes.
   double gathering_ahead(size_t i, int64_t step, int64_t count) const {
     double bytes = 0;
     for (int64_t at = static_cast<int64_t>(i) + step;
@@ -213,7 +215,7 @@ class StepWalk {
   }
 
   // Gathers unit number `i` if it is not gathered yet, and records the live memory during the
-  // gather. `beside`: bytes of other messages that are live then.
+  // gather. `beside`: bytes of other messages that are live during the gather.
   void make_whole(size_t i, std::string_view what, double beside) {
     const UnitBytes& unit = units_[i];
     if (states_[i].whole) return;
@@ -228,8 +230,8 @@ class StepWalk {
   }
 
   void forward(int stage, const Range& range) {
-    // From here on, the activations of the stage's first unit include the received tensor, which is
-    // the unit's input.
+    // The received tensor is the input of the stage's first unit. From here on, the activations of
+    // this unit include the tensor.
     if (stage > 0) now_.activations -= hidden_;
     for (size_t i = range.begin; i < range.end; ++i) {
       const UnitBytes& unit = units_[i];
@@ -290,9 +292,9 @@ class StepWalk {
       const UnitBytes& unit = units_[i];
       if (!unit.backward_runs) break;  // earlier units are frozen too
       if (is_gathered_again(unit)) make_whole(i, "backward of ", reducing_);
-      // The gradient received from the next stage is that of the last unit's output. The unit's
-      // activation gradients include it, so the received bytes are subtracted while the unit
-      // computes.
+      // The gradient received from the next stage is the gradient of the last unit's output. The
+      // activation gradients of this unit include it, so the received bytes are subtracted while
+      // the unit computes.
       const bool came = !last && i + 1 == range.end;
       if (came) now_.activations -= hidden_;
       compute_gradients(i, last && i + 1 == range.end, of_weights);
@@ -382,7 +384,7 @@ class StepWalk {
     if (is_whole_ && is_new) now_.gradients += unit.late_gradients;
   }
 
-  // Computes the deferred weight gradients, in the order in which backward deferred them.
+  // Simulates the computation of the deferred weight gradients, in the order of backward.
   void weights(int stage, const Range& range) {
     for (size_t i = range.end; i-- > range.begin;) {
       const UnitBytes& unit = units_[i];
@@ -397,8 +399,8 @@ class StepWalk {
     }
   }
 
-  // Frees the unit's gathered parameters after its backward and starts the reduction of its
-  // gradients, which is in progress while the next unit of backward computes.
+  // Frees the gathered parameters of unit number `i` after its backward and starts the reduction of
+  // its gradients. The reduction is in progress while the next unit of backward computes.
   void end_unit(size_t i) {
     const UnitBytes& unit = units_[i];
     // Autograd keeps the tied head's gradient until it is added to the embedding's.
@@ -406,8 +408,8 @@ class StepWalk {
       now_.unsharded += unit.gradient;
       waiting_gradient_ = unit.gradient;
     }
-    // Without overlap, gradients are reduced when backward is over, and their buffers stay live
-    // until then.
+    // Without overlap, gradients are reduced after backward, and their buffers stay live until
+    // then.
     if (unit.waits_for_end || !overlaps_) return;
     free_unit(i);
     if (defers_ && !is_last_round_) return;
@@ -421,8 +423,8 @@ class StepWalk {
     }
   }
 
-  // The buffers of the previous reduction (reducing_) are freed when this reduction has started, so
-  // the buffers of both reductions are live at this moment.
+  // Simulates the start of the reduction of unit number `i`. The buffers of the previous reduction
+  // (reducing_) are freed only afterwards, so the buffers of both reductions are live.
   void reduce_unit(size_t i, std::string_view what, std::string_view how) {
     const UnitBytes& unit = units_[i];
     allocate_reduced(i);
@@ -447,8 +449,8 @@ class StepWalk {
 
   // Records the live memory during the optimizer's update: the gradients of all units are live.
   // AdamW and similar optimizers update in place; Muon needs buffers for one unit at a time.
-  // Validation is not recorded: it needs less memory than a training step's forward, because it
-  // saves no activations and has no gradients.
+  // Validation is not recorded: it needs less memory than a training step's forward, because
+  // validation saves no activations and computes no gradients.
   void update() {
     MemorySnapshot updating = idle();
     for (const UnitBytes& unit : units_) updating.gradients += unit.gradients();
@@ -466,13 +468,13 @@ class StepWalk {
   const StepUnits& step_;
   const std::vector<UnitBytes>& units_;
   const config::BatchShape batch_;
-  // Whether gradients are reduced only in the last round (in a pipeline by REDUCE_GRAD) instead of
-  // in each backward.
+  // Whether gradients are reduced only in the step's last round (in a pipeline by the action
+  // REDUCE_GRAD) instead of in each backward.
   const bool defers_;
   // Whether the model has no pipeline. FSDP units are then gathered, freed and reduced as forward
   // and backward reach them, not by actions of a pipeline schedule.
   const bool is_whole_;
-  const bool reduces_each_;  // a pipeline's stage reduces its gradients after each backward
+  const bool reduces_each_;  // in a pipeline: each backward of a stage reduces its gradients
   const bool overlaps_;      // gradients are reduced during backward, not after it
   layout::PrefetchDepths prefetches_;  // zero in a pipeline, whose schedule has actions for gathers
   const std::vector<pipeline::Slot>& list_;
@@ -486,9 +488,9 @@ class StepWalk {
   bool is_last_round_ = true;   // only the last round's memory is recorded
   double reducing_ = 0;         // bytes of the buffers of the reduction that is in progress
   bool has_buckets_ = false;    // the buckets' buffers are allocated
-  // Memory that is live between two units: gathered parameters that are not yet freed, saved
-  // activations of units whose backward has not run, communication buffers that are held until the
-  // end. A running unit's own memory is added to it.
+  // Memory that is live between the computations of two units: gathered parameters that are not yet
+  // freed, saved activations of units whose backward has not run, stored gradients, and
+  // communication buffers. The memory that only a running unit needs is added to a copy.
   MemorySnapshot now_;
   MemoryMoments moments_;
 };

@@ -17,9 +17,9 @@ std::optional<int64_t> least_gpus(SearchRequest request, const Calibration& cali
   for (int64_t gpus = 1; gpus < machine; gpus *= 2) {
     if (gpus >= from && fits(gpus)) return gpus;
   }
-  // Bisection would miss some numbers: if one fits, a larger one need not fit, because axes must
-  // divide it. Beyond 32 machines, only multiples of a power of two are tried, which have many
-  // divisors.
+  // Bisection could miss the smallest number of GPUs: a model that fits on some number need not fit
+  // on a larger one, because the sizes of the axes must divide the number. Beyond 32 machines, only
+  // multiples of a power of two are tried, which have many divisors.
   const auto step = [](int64_t machines) {
     const auto power = std::bit_floor(static_cast<uint64_t>(machines));
     return std::max<int64_t>(1, static_cast<int64_t>(power) / 16);

@@ -26,8 +26,8 @@
 namespace am::predict {
 namespace {
 
-// Returns a text that names the part of the step in which `fast` saves most time compared with
-// `slow`.
+// Returns a text that names the part of the step in which `fast` saves the most time compared with
+// `slow`, for example "less attention: 1.2 s vs. 1.5 s".
 std::string reason(const StepTime& fast, const StepTime& slow) {
   struct Part {
     const char* name;
@@ -124,8 +124,8 @@ class Search {
   }
 
   // Compares step times divided by goodput. All layouts use the same number of GPUs and thus fail
-  // equally often; but their goodputs differ slightly, because the interval between saves is a
-  // whole number of steps.
+  // equally often. Their goodputs may still differ, because the interval between saves is a whole
+  // number of steps and because checkpoints of different strategies differ in size.
   static bool is_faster_with_failures(const FoundLayout& a, const FoundLayout& b) {
     return a.step_seconds / a.goodput.value_or(1.0) < b.step_seconds / b.goodput.value_or(1.0);
   }
@@ -139,9 +139,9 @@ class Search {
     found.plan.checkpoint.every = best.steps;
   }
 
-  // Returns the bytes of a checkpoint. They are cached per strategy, because the layout of a large
-  // model takes long to build. All meshes can share the cached value: the bytes of the tensors in a
-  // checkpoint depend on the strategy's precision, but not on the mesh.
+  // Returns the bytes of a checkpoint of the plan. The result is cached per strategy, because the
+  // layout of a large model takes long to build. All meshes share the cached value, because the
+  // bytes of a checkpoint depend on the strategy's precision, but not on the mesh.
   double checkpoint_bytes_of(const config::Plan& plan) {
     const auto [known, is_new] = checkpoint_bytes_.try_emplace(plan.strategy.index(), 0.0);
     if (is_new) {
@@ -156,7 +156,7 @@ class Search {
   }
 
   // Sets result_.pareto. Considers the found layouts, and up to kMost candidates from the Pareto
-  // front that the formulas yield. Computes the exact times and memory of these candidates first.
+  // front that the formulas yield. First simulates the step time and memory of these candidates.
   void find_pareto() {
     constexpr size_t kMost = 6;
     std::sort(candidates_.begin(), candidates_.end(),
@@ -187,9 +187,9 @@ class Search {
     std::reverse(result_.pareto.begin(), result_.pareto.end());
   }
 
-  // Returns the candidate's plan with its simulated step time and its memory, which is exact for
-  // automesh and by formula for other implementations. Returns nullopt if the plan does not fit
-  // into memory or if its step takes more than `slowest` seconds.
+  // Returns the candidate's plan with its simulated step time and its memory. The memory is
+  // simulated for automesh, and computed by formula for other implementations. Returns nullopt if
+  // the plan does not fit into memory or if its step takes more than `slowest` seconds.
   std::optional<FoundLayout> verify(const Candidate& candidate, double slowest) {
     const Workload& workload = space_.workload_of(candidate);
     FoundLayout found;
@@ -215,9 +215,9 @@ class Search {
     return std::nullopt;
   }
 
-  // Returns the exact memory of the worst rank at each index along pp. SampledLayout supports only
-  // fsdp2, and not SearchSpace::needs_whole_layouts(); otherwise the layout of all layers is built.
-  // For the other strategies this is fast enough, because they have no pipeline and few candidates.
+  // Returns, for each index along pp, the simulated memory of the rank with the largest peak. Uses
+  // SampledLayout for the strategy fsdp2, unless SearchSpace::needs_whole_layouts() is true. In all
+  // other cases, builds the layout of all layers, which takes longer.
   std::vector<RankMemory> walked_stages(const Candidate& candidate, const config::Plan& plan) {
     if (std::holds_alternative<config::FSDP2Config>(plan.strategy) &&
         !space_.needs_whole_layouts()) {
@@ -229,8 +229,8 @@ class Search {
     return worst_of_stages(plan, request_.model, *layout);
   }
 
-  // Returns the candidate's SampledLayout. Recent ones are cached, because candidates that are
-  // verified one after the other often have the same mesh.
+  // Returns the candidate's SampledLayout. Results are cached, because candidates that are verified
+  // one after the other often have the same mesh. A full cache is cleared.
   const SampledLayout& sampled_of(const Candidate& candidate, const config::Plan& plan) {
     const mesh::MeshSizes& mesh = candidate.mesh;
     const std::tuple key{mesh.pp,

@@ -1,18 +1,19 @@
-// Searches for the best layouts of a model on a number of GPUs: enumerates combinations of mesh
-// sizes, checkpointing mode, micro-batch size and pipeline schedule, drops those that break a rule
-// or do not fit into memory, counts the dropped ones by reason, and ranks the rest.
+// Searches for the best layouts of a model on a number of GPUs. The search enumerates combinations
+// of mesh sizes, checkpointing mode, micro-batch size and pipeline schedule. It drops the
+// combinations that break a rule or do not fit into memory, counts them by reason, and ranks the
+// rest.
 //
 //   SearchRequest request{.model = config, .model_path = "...", .gpus = 64, .gpu = gpu};
 //   const SearchResult result = search(request, calibration);
 //   result.layouts[0].plan; result.layouts[0].step_seconds;
 //
-// Note [How search is fast]: a candidate (one such combination) is first checked by the rules that
-// need no layout. Formulas then compute its memory and a lower bound of its step time from a layout
+// Note [How search is fast]: a candidate (one of these combinations) is first checked by the rules.
+// Formulas then compute the candidate's memory and a lower bound of its step time from a layout
 // summary (layout_summary.h), within microseconds. After that, candidates become plans in the order
-// of this bound. For each plan the pipeline's schedule and the memory of a step (memory.h) are
-// simulated, which yields the figures that `am-plan memory` and `am-plan cost` print. The search
-// ends when it has found the wanted number of layouts and the next lower bound is above their
-// times, because no remaining candidate can then be faster.
+// of this lower bound. For each plan the search simulates the pipeline's schedule and the memory of
+// a step (memory.h), which yields the figures that `am-plan memory` and `am-plan cost` print. The
+// simulations end when the search has found the wanted number of layouts and the next lower bound
+// is above their times, because no remaining candidate can then be faster.
 #pragma once
 
 #include <cstdint>
@@ -46,10 +47,11 @@ struct SearchRequest {
   bool runnable = false;    // return only layouts that am-run supports (layout/runs.h)
   // Sizes of axes to try; empty: no restriction.
   std::vector<int64_t> tp_sizes = {}, pp_sizes = {}, cp_sizes = {}, ep_sizes = {};
-  // Recipes of products in FP8 to try; kNone: products in 16 bits. Empty: the base plan's recipe.
+  // Recipes of strategy.fp8 to try; kNone: matmuls without FP8. Empty: the base plan's recipe, or
+  // kNone without a base plan.
   std::vector<config::Fp8Recipe> recipes = {};
   // Plan on which the found plans are based. The members above replace its model path, GPU,
-  // sequence length and batch; the search replaces its mesh, its schedule, and the options of its
+  // sequence length and batch. The search replaces the mesh, the schedule, and those options of the
   // strategy that candidates vary. The found plans keep all other keys, for example the optimizer.
   std::optional<config::Plan> base = {};
   // Properties that all candidates copy from `base` instead of varying them (am-plan search --fix).
@@ -75,8 +77,9 @@ struct SearchRequest {
   int64_t batch() const;
 };
 
-// Returns the default number of sequences per step. They have 4 Mi tokens together, or 1,024 tokens
-// per GPU if that is more. Numbers larger than `gpus` are rounded up to a multiple of `gpus`.
+// Returns the default number of sequences per step, at least 1. The sequences have about 4 Mi
+// tokens together, or 1,024 tokens per GPU if that is more. A number larger than `gpus` is rounded
+// up to a multiple of `gpus`.
 int64_t default_batch_size(int64_t gpus, int64_t seq_len);
 
 // Returns the default number of tokens per sequence: 4,096, or the model's maximum if it is less.
@@ -90,7 +93,7 @@ struct FoundLayout {
   double tokens_per_second_per_gpu = 0;
   StepTime time;
   std::optional<double> goodput;  // expected goodput; absent if failures are not modelled
-  std::string why;                // main reason why it is faster than the next layout of the list
+  std::string why;                // main reason why this layout is faster than the next in the list
   bool pareto = false;            // the layout is in SearchResult::pareto
   bool runs = false;              // this version of am-run supports the layout
 };
@@ -99,19 +102,20 @@ struct SearchResult {
   // The found layouts, fastest first. Times include the cost of failures if the request has
   // hours_between_failures and storage_gb_per_s.
   std::vector<FoundLayout> layouts;
-  // Pareto front of step time and memory. The layout with the least memory is first; each following
-  // one needs at least 5 % more memory and is faster.
+  // Pareto front of step time and memory. The layout with the least memory is first. Each following
+  // layout is faster than the one before it and needs at least 5 % more memory.
   std::vector<FoundLayout> pareto;
   int64_t batch = 0;       // sequences per step
   int64_t considered = 0;  // number of candidates
-  // Number of candidates that fit by formula, minus those that do not fit by exact computation.
+  // Number of candidates that fit by formula, minus those whose simulated memory does not fit.
   int64_t feasible = 0;
-  // Smallest peak bytes of the candidates that do not fit; 0 if all fit.
+  // Smallest predicted peak of the candidates that do not fit, in bytes; 0 if all fit.
   int64_t smallest_misfit = 0;
   std::map<std::string, int64_t, std::less<>> dropped;  // reason -> number of dropped candidates
   double seconds = 0;                                   // duration of the search
 };
 
+// Runs the search. The result contains no layouts if no candidate fits.
 SearchResult search(const SearchRequest& request, const Calibration& calibration);
 
 }  // namespace am::predict

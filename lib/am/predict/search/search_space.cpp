@@ -19,7 +19,7 @@ using Checkpointing = config::ActivationCheckpointing;
 
 constexpr std::array<int64_t, 4> kMicroBatches = {1, 2, 4, 8};
 
-// Whether a list of sizes of an axis allows `size`.
+// Whether `sizes`, the sizes of an axis in the request, contain `size`. True if `sizes` is empty.
 bool allows(const std::vector<int64_t>& sizes, int64_t size) {
   return sizes.empty() || std::find(sizes.begin(), sizes.end(), size) != sizes.end();
 }
@@ -44,7 +44,7 @@ SearchSpace::SearchSpace(const SearchRequest& request, const CostConstants& cons
                  {"interleaved_zero_bubble", 2},
                  {"zbv_zero_bubble", 2}},
       batch_(request.batch()) {
-  if (request.strategy == "megatron") {  // Megatron has no other schedules
+  if (request.strategy == "megatron") {  // Megatron supports only the following schedules
     schedules_ = {{"1f1b", 1}};
     for (int64_t stages = 2; stages <= 8; ++stages) {
       schedules_.push_back({"interleaved_1f1b", stages});
@@ -209,8 +209,8 @@ void SearchSpace::walk_options(Candidate candidate) {
       refuse(cut.refused_by);
       continue;
     }
-    // Skips sequence parallelism if the layout does not apply it, because the candidate would equal
-    // the one without it.
+    // Skips sequence parallelism if the model's TP plan does not apply it: the candidate would
+    // equal the one without sequence parallelism.
     if (sequence_parallel && !cut.sample.tp_plan.sequence_parallel) continue;
     for (const int64_t micro_batch : micro_batches()) {
       if (micro_batch > 1 && batch_ % (micro_batch * candidate.mesh.dp()) != 0) continue;
@@ -247,7 +247,7 @@ void SearchSpace::walk_schedules(Candidate candidate) {
 }
 
 // Tries the checkpointing modes in order of increasing memory. If a mode does not fit, the modes
-// after it do not fit either and are dropped at once.
+// after it need more memory, so they are dropped without evaluation.
 void SearchSpace::walk_checkpointing(Candidate candidate) {
   const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
   const bool fsdp2 = is_fsdp2(strategy);
@@ -300,8 +300,8 @@ void SearchSpace::set_options(const Candidate& candidate, config::Plan& plan) co
   }
 }
 
-// Returns the modules that a candidate of the strategy megatron recomputes if it does so
-// selectively.
+// Returns the modules that a candidate of the strategy megatron recomputes under selective
+// checkpointing.
 const std::vector<std::string>& SearchSpace::modules_of(const Candidate& candidate) const {
   const auto& strategy = strategies_[static_cast<size_t>(candidate.strategy)];
   return std::get<config::MegatronConfig>(strategy).recompute_modules;
@@ -331,9 +331,9 @@ std::string SearchSpace::refusal(const mesh::MeshSizes& mesh, const layout::Layo
   return {};
 }
 
-// Builds the sample layout and checks the rules that need a layout, using this sample. If keys of
-// the plan name single layers, the layout of all layers takes its place. One layer of each kind is
-// enough for these rules, because they depend on modules, which are equal in all layers of a kind.
+// Builds the sample layout (the layout of all layers if whole_layouts_ is true) and checks it by
+// the rules that need a layout. One layer of each kind is enough for these rules, because they
+// depend on modules, which are equal in all layers of a kind. Results are cached.
 const SearchSpace::Cut& SearchSpace::cut_of(const Candidate& candidate) {
   const auto& schedule = schedules_[static_cast<size_t>(candidate.schedule)];
   const std::tuple key{candidate.strategy, candidate.mesh.tp, candidate.mesh.ep,
@@ -364,10 +364,10 @@ void SearchSpace::set_stages(const Candidate& candidate) {
   const Cut& cut = cut_of(candidate);
   set_options(candidate, scratch_);
   workload_.layout = summarize_stages(scratch_, request_.model, candidate.mesh, cut.cuts);
-  // Marks all layers as checkpointed; the checkpointing mode, which may be kOff, is set later.
+  // Marks all layers as checkpointed. workload_.recompute, which may be kOff, is set afterwards.
   for (StageSummary& stage : workload_.layout.stages) stage.checkpointed = stage.layers;
   fill_workload(workload_, scratch_, cut.sample, candidate.mesh);
-  // Like the layers, the modules are set before the mode.
+  // Sets the modules that kSelective recomputes, because workload_.recompute may become kSelective.
   if (std::holds_alternative<config::MegatronConfig>(scratch_.strategy)) {
     workload_.megatron.recomputed = config::recomputed_modules(modules_of(candidate));
   }
@@ -387,7 +387,8 @@ const Workload& SearchSpace::workload_of(const Candidate& candidate) {
 }
 
 // Returns why the candidate does not fit, or null if it fits. `misfit`: the result of consider()
-// for a candidate that needs less memory than this one; null if there was no such candidate.
+// for a candidate that needs less memory than this one; null if that candidate fits or if there is
+// none.
 const char* SearchSpace::consider(Candidate candidate, const char* misfit) {
   ++result_->considered;
   if (misfit != nullptr) {

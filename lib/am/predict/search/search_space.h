@@ -37,34 +37,36 @@ class SearchSpace {
   // Both arguments must outlive the object.
   SearchSpace(const SearchRequest& request, const CostConstants& constants);
 
-  // Returns all candidates that fit by formula, and adds the numbers of considered, fitting and
-  // dropped ones to `result`. `result` must outlive all calls of drop_misfit().
+  // Returns all candidates that fit by formula. Adds the numbers of considered, fitting and dropped
+  // candidates to `result`. drop_misfit() changes `result` later, so `result` must outlive its
+  // calls.
   std::vector<Candidate> walk(SearchResult& result);
-  // Counts one candidate of walk() as dropped instead of feasible, because its exact peak of
+  // Counts one candidate of walk() as dropped instead of feasible, because its simulated peak of
   // `bytes` bytes does not fit.
   void drop_misfit(double bytes);
 
   config::Plan plan_of(const Candidate& candidate) const;
   // Whether keys of request.base may make layers of one kind differ, for example adapters or globs
-  // over parameter names. A sample with one layer of each kind cannot represent them.
+  // over parameter names. A sample with one layer of each kind cannot represent these layers.
   bool needs_whole_layouts() const { return whole_layouts_; }
-  // The returned reference is valid until the next call of workload_of().
+  // Returns the candidate's workload. The next call of workload_of() overwrites it.
   const Workload& workload_of(const Candidate& candidate);
-  // Returns a layout with one layer of each kind, sharded by the candidate's tp and ep.
+  // Returns a layout with one layer of each kind, or with all layers if needs_whole_layouts() is
+  // true, sharded by the candidate's tp and ep.
   const layout::Layout& sample_of(const Candidate& candidate) { return cut_of(candidate).sample; }
 
  private:
-  // Layout of each kind of layer under one strategy, on a mesh with given tp and ep.
+  // Layout of the layers under one strategy, on a mesh with given tp and ep.
   struct Cut {
-    layout::Layout sample;   // layout of one layer of each kind
+    layout::Layout sample;   // result of sample_of()
     LocalCuts cuts;          // numbers of elements per rank in `sample`
     std::string refused_by;  // id of the first rule that rejects `sample`; empty if none does
   };
 
   void walk_meshes(int strategy);
   void walk_data_parallel(Candidate candidate);
-  // Returns the sizes of ep to try: the divisors of the number of experts that also divide the
-  // number of ranks of a pipeline stage.
+  // Returns the sizes of ep to try: those of request_.ep_sizes that divide both the number of
+  // experts and the number of ranks of a pipeline stage. Without experts, only ep = 1 is tried.
   std::vector<int64_t> expert_sizes(const mesh::MeshSizes& mesh) const;
   void walk_options(Candidate candidate);
   void walk_schedules(Candidate candidate);
@@ -82,7 +84,7 @@ class SearchSpace {
                       rules::Needs needs) const;
   const Cut& cut_of(const Candidate& candidate);
   std::vector<int64_t> micro_batches() const;
-  // Returns the modes to try, in order of increasing memory.
+  // Returns the checkpointing modes to try, in order of increasing memory.
   std::vector<config::ActivationCheckpointing> checkpointing_modes() const;
   const std::vector<std::string>& modules_of(const Candidate& candidate) const;
   void set_stages(const Candidate& candidate);
@@ -103,8 +105,9 @@ class SearchSpace {
   config::Plan scratch_;  // base_ with the properties of the candidate that is being evaluated
   int64_t batch_ = 0;
   Workload workload_;
-  // For each strategy, the properties of LayoutSummary and Workload that depend on which parameters
-  // are trained, and not on the mesh. Empty without SearchRequest::base: all are trained.
+  // For each strategy, the members of LayoutSummary and Workload that depend on keys of
+  // SearchRequest::base (LoRA, frozen or ignored parameters, the optimizer), and not on the mesh.
+  // Without SearchRequest::base, choices_ is empty and these members keep their defaults.
   struct Choices {
     double trained, ignored, quantized, backward_layers, states;
   };

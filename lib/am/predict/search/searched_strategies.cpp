@@ -7,15 +7,16 @@
 namespace am::predict {
 namespace {
 
-// Returns the configuration of `base` if it has this type, or else the default one.
+// Returns the strategy of `base` if its type is Config, otherwise a default Config.
 template <typename Config>
 Config options_of(const std::optional<config::Plan>& base) {
   const Config* chosen = base ? std::get_if<Config>(&base->strategy) : nullptr;
   return chosen != nullptr ? *chosen : Config{};
 }
 
-// Returns the modules that candidates of the strategy megatron recompute selectively: those whose
-// tensors are large compared with the time of their recomputation.
+// Returns the modules that candidates of the strategy megatron recompute under selective
+// checkpointing, unless the base plan lists modules. They are the modules whose tensors are large
+// compared with the time of their recomputation.
 std::vector<std::string> modules_to_recompute(const model::ModelConfig& model) {
   std::vector<std::string> modules = {"layernorm"};
   if (model.mla) modules.emplace_back("mla_up_proj");
@@ -23,8 +24,9 @@ std::vector<std::string> modules_to_recompute(const model::ModelConfig& model) {
   return modules;
 }
 
-// Adds the strategy megatron with the etp_size of `base`. If `base` sets none and the model has
-// experts, adds a second entry with etp_size = 1; the first then uses tp_size.
+// Adds the strategy megatron with the etp_size of `base`. If `base` does not set etp_size and the
+// model has experts, the first entry uses etp_size = tp_size, and a second entry with etp_size = 1
+// is added.
 void add_megatron(const std::optional<config::Plan>& base, const model::ModelConfig& model,
                   std::vector<config::DistributedConfig>& all) {
   auto megatron = options_of<config::MegatronConfig>(base);
@@ -37,7 +39,8 @@ void add_megatron(const std::optional<config::Plan>& base, const model::ModelCon
   all.emplace_back(megatron);
 }
 
-// Replaces each strategy by several entries, one for each recipe that the strategy supports.
+// Replaces each strategy by one entry for each recipe that the strategy supports. Does nothing if
+// `recipes` is empty.
 void vary_recipes(const std::vector<config::Fp8Recipe>& recipes,
                   std::vector<config::DistributedConfig>& all) {
   if (recipes.empty()) return;

@@ -14,10 +14,10 @@
 namespace am::predict {
 namespace {
 
-// Measurements on which the priors are based. Matmuls of the best shapes reach 0.87 of an A100's
-// peak, 0.80 of an H100's and 0.78 of a B200's; the priors are lower. Links: bus bandwidths that
-// nccl-tests reports. Misaligned widths: the models of Anthony et al., 2024, became 39 % faster
-// when their widths were aligned.
+// Names, priors and spreads of the constants, from these measurements. Matmuls of the best shapes
+// reach 0.87 of an A100's peak, 0.80 of an H100's and 0.78 of a B200's; the priors are lower. The
+// priors of links are bus bandwidths that nccl-tests reports. The prior of misaligned widths is
+// from Anthony et al., 2024, whose models became 39 % faster with aligned widths.
 constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
     {"gemm_ampere", 0.80, 0.2, "share of an A100's bf16 peak that large matrix products reach"},
     {"gemm_hopper", 0.72, 0.2, "share of an H100's bf16 peak that large matrix products reach"},
@@ -187,7 +187,8 @@ class CalibrationReader {
   Diagnostics& found_;
 };
 
-// Returns `base` with the constants of the file.
+// Returns `base` with the values of the TOML text `text`, or nullopt after an error. `file`: the
+// file's name in diagnostics.
 std::optional<Calibration> parse_calibration(std::string_view text, const std::string& file,
                                              Calibration base, Diagnostics& found) {
   const int before = found.errors();

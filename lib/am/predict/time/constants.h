@@ -1,7 +1,7 @@
-// Constants of the time and memory models, for example the fraction of peak rates that real kernels
-// reach, the overlap of communication with computation, and the cost of kernel launches. Each
-// constant has a prior from published measurements; apps/calibrate fits it to measured runs, near
-// its prior, and writes the file plans/measured/constants.toml.
+// Constants of the time model, for example the fraction of peak rates that real kernels reach, the
+// overlap of communication with computation, and the cost of kernel launches. Each constant has a
+// prior from published measurements. scripts/calibrate fits the constants to measured runs, near
+// their priors, and writes the file plans/measured/constants.toml.
 #pragma once
 
 #include <array>
@@ -28,9 +28,9 @@ enum class Constant {
   kGemmHopperFp8,
   kGemmBlackwellFp8,
   kGemmBlackwellFp4,
-  // T0, N0 and K0 of Note [Time model] (step_time.h): numbers of tokens, outputs and inputs. A
-  // matmul with T0 tokens and very many outputs and inputs reaches half of the fraction above.
-  // Experts have their own T0.
+  // T0, N0 and K0 of Note [Time model] (step_time.h): number of tokens, output width and input
+  // width of a matmul. A matmul with T0 tokens and a very large output and input width reaches half
+  // of the fraction above. The matmuls of experts use kHalfExpertTokens as T0.
   kHalfTokens,
   kHalfOutput,
   kHalfInput,
@@ -43,26 +43,28 @@ enum class Constant {
   kAttention,
   kAttentionBlackwell,
   kUnfusedBytes,  // bytes moved per attention score if scores are stored in memory
-  // Number of 2-byte values that memory-bound operators move in forward, per token and per element
-  // of the hidden state or of the MLP's width.
+  // Number of values of the compute dtype that memory-bound operators read or write in forward, per
+  // token and per element of the hidden state (kHiddenTraffic) or of the MLP's width
+  // (kMlpTraffic).
   kHiddenTraffic,
   kMlpTraffic,
   kEagerTraffic,   // factor of kHiddenTraffic and kMlpTraffic if operators are not fused
-  kNarrowTraffic,  // factor of kHiddenTraffic and kMlpTraffic for casts to fp8 and fp4
-  // Minimum seconds of one layer's forward, for launching its kernels: with current kernels, with
-  // kernels of 2021, and the seconds that experts add.
+  kNarrowTraffic,  // factor of kHiddenTraffic and kMlpTraffic if matmuls cast to fp8 or fp4
+  // Minimum seconds of one layer's forward, in which its kernels are launched: kLaunch with current
+  // kernels, kLaunchOld with kernels of 2021. A layer with experts adds kLaunchExperts.
   kLaunch,
   kLaunchOld,
   kLaunchExperts,
   // Factors of the launch seconds above for newer GPUs, whose hosts are faster.
   kLaunchHopper,
   kLaunchBlackwell,
-  // Fraction of the bandwidth of links that collectives reach.
+  // Fraction of a bandwidth that collectives reach: of the links between Ampere GPUs, of the links
+  // between all other GPUs, and of the network.
   kLinkAmpere,
   kLink,
   kNetwork,
   kTpLatency,  // seconds added to a tensor-parallel collective each time the ranks double
-  // Fraction of an axis's communication that does not overlap with computation.
+  // Fraction of an axis's or a strategy's communication that does not overlap with computation.
   kTpExposed,
   kCpExposed,
   kEpExposed,
@@ -90,8 +92,8 @@ struct ImplementationFactors {
   double host = 1.0;     // factor of the time of kernel launches and of kStepSeconds
 };
 
-// Factors by which a GPU differs from the constants of its generation; 1 for GPUs that no
-// calibration of the user names.
+// Factors by which a GPU's times differ from the constants of its generation; 1 for GPUs without a
+// section [gpu."NAME"] in the calibration file.
 struct GpuFactors {
   double compute = 1.0;  // factor of the time of matmuls, attention and memory traffic
   double host = 1.0;     // factor of the time of kernel launches
@@ -110,8 +112,9 @@ struct CostConstants {
   std::map<std::string, double, std::less<>> sites;
   std::map<std::string, GpuFactors, std::less<>> gpus;  // by Gpu::name
 
-  CostConstants();  // sets the priors
+  CostConstants();  // sets each constant to its prior
   double operator[](Constant constant) const { return values[static_cast<size_t>(constant)]; }
+  // The following functions return factors of 1 for an unknown name.
   const ImplementationFactors& of(std::string_view implementation) const;
   double at(std::string_view site) const;
   const GpuFactors& of_gpu(std::string_view name) const;
@@ -121,8 +124,8 @@ struct CostConstants {
 struct Calibration {
   CostConstants constants;
   // Median and 90 % quantile of |log(predicted / measured)| of step times over held-out runs. For
-  // the members with `unseen` all runs of a source (publication) were held out together;
-  // predictions for implementations without measured runs use these members.
+  // the members with `unseen` in their names, all runs of a publication were held out together.
+  // Predictions for implementations without measured runs use the members with `unseen`.
   double time_median = 0.1, time_90 = 0.3;
   double time_median_unseen = 0.15, time_90_unseen = 0.5;
   // Errors of held-out runs by kind, for intervals. Held out together: runs of some layouts; all
@@ -148,9 +151,9 @@ inline constexpr std::array<std::pair<std::string_view, double Calibration::*>, 
 
 // Returns the built-in calibration.
 const Calibration& default_calibration();
-// Reads a file written by scripts/calibrate. Constants that the file does not have are those of
-// default_calibration(). Returns nullopt after an error; adds a diagnostic for each error, for
-// example "cluster.calibration" for an unknown key.
+// Reads a file written by scripts/calibrate. Values that the file does not set are those of
+// default_calibration(). Returns nullopt after an error. Adds a diagnostic for each error to
+// `found`, for example "cluster.calibration" at `where` if the file cannot be read.
 std::optional<Calibration> load_calibration(const std::filesystem::path& file, const Span& where,
                                             Diagnostics& found);
 

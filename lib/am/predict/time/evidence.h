@@ -1,9 +1,9 @@
-// Published runs that support a prediction, counted by implementation, GPU, and kind of model
-// (dense or with experts). The prediction errors of a calibration are valid only for combinations
-// with runs.
+// Counts the published runs that support a prediction, by implementation, GPU, and kind of model
+// (dense or with experts). The prediction errors of a calibration (time/constants.h) are valid only
+// for combinations with runs.
 //
 //   const Evidence evidence = timed_evidence(built_in_runs(), workload, gpu);
-//   if (evidence.of_this == 0) ...   // no run of such a workload was measured
+//   if (evidence.of_this == 0) ...   // no run with this implementation, GPU and kind of model
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@
 
 namespace am::predict {
 
-// Numbers of runs that resemble a workload. Jobs of functional tests are not counted.
+// Numbers of runs that resemble a workload. Functional tests (MeasuredRun::test_job) do not count.
 struct Evidence {
   int of_this = 0;            // runs of this implementation, GPU product and kind of model
   int on_gpu = 0;             // runs of this GPU product and kind of model, any implementation

@@ -55,13 +55,13 @@ double expected_goodput(double work, const FailureLosses& losses) {
   const double mean = losses.between_failures;
   const double interval = work + losses.save;
   const double each = std::max(interval, losses.until_saved);
-  // `each` includes the wait for the previous save, but the first save of a run does not wait, so
-  // the excess of `each` over `interval` is subtracted once.
+  // `each` includes the time for which a save waits for the previous save. The first save after a
+  // start does not wait, so `late` leaves this time, `each` - `interval`, out once.
   const double late = losses.until_saved + interval - each;
   return work * std::exp(-(losses.restart + late) / mean) / (mean * std::expm1(each / mean));
 }
 
-// Goodput rises with the number of steps between saves to a single maximum and then falls.
+// As the number of steps between saves grows, goodput rises to a single maximum and then falls.
 // Bisection therefore finds the maximum: the first number of steps whose goodput is not lower than
 // that of the next number.
 SaveInterval best_interval(double step_seconds, const FailureLosses& losses) {

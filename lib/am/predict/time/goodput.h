@@ -7,19 +7,20 @@
 //   best.goodput;          // 0.96
 //
 // Note [Goodput]: failures come at random with a mean time M between them. A job saves a checkpoint
-// after each interval of work T. The save blocks the job for the time D. An asynchronous save is
-// usable only when it is on the disk, a time L after D. A restart takes the time R from the failure
-// to the first new step; the job may fail again in R. The time from one failure to the next is
-// M e^(R/M) on average. In this time an interval counts if its save ends at least L before the
-// failure; on average, e^(-L/M) / (e^((T + D)/M) - 1) intervals do. The goodput is therefore
+// after each interval of work T. The save blocks the job for the time D. An asynchronous save
+// becomes usable only at a time L after the end of D, when the whole checkpoint is on the disk. A
+// restart takes the time R from the failure to the first new step; the job may fail again during R.
+// The time from one failure to the next is M e^(R/M) on average. An interval counts if its save
+// ends at least L before the failure. On average, e^(-L/M) / (e^((T + D)/M) - 1) intervals count
+// between two failures. The goodput is therefore
 //
 //   T e^(-(R + L)/M) / (M (e^((T + D)/M) - 1))
 //
-// (if T + D < L, a save waits for the previous one: an interval then takes L, the first one T + D).
-// For L = 0 this is J. T. Daly's complete model ("A higher order estimate of the optimum checkpoint
-// interval for restart dumps", Future Generation Computer Systems 22, 2006, equation 20). Its best
-// T is near J. W. Young's sqrt(2 D M) (Communications of the ACM 17, 1974) if that is much less
-// than M.
+// If T + D < L, a save waits for the previous save: an interval then takes L, but the first
+// interval takes T + D. For L = 0 the formula is J. T. Daly's complete model ("A higher order
+// estimate of the optimum checkpoint interval for restart dumps", Future Generation Computer
+// Systems 22, 2006, equation 20). If D is much less than M, the best T is near J. W. Young's sqrt(2
+// D M) (Communications of the ACM 17, 1974).
 #pragma once
 
 #include <cstdint>
@@ -31,7 +32,7 @@
 
 namespace am::predict {
 
-// Times in seconds, and the size of a checkpoint.
+// The costs of a failure and of a save. Times are in seconds.
 struct FailureLosses {
   double between_failures = 0.0;  // mean time between failures of the job
   double restart = 0.0;           // time from a failure to the first new step
@@ -47,12 +48,14 @@ double checkpoint_bytes(const config::Plan& plan, const layout::Layout& layout);
 // storage_gb_per_s of [cluster].
 bool states_failures(const config::ClusterSection& cluster);
 
-// Computes the losses from [cluster] hours_between_failures, restart_minutes and storage_gb_per_s.
-// All ranks together write at the storage's rate; an asynchronous save blocks training only while
-// each rank copies its part of the checkpoint to the host. Requires states_failures().
+// Computes the losses from [cluster] hours_between_failures (of one GPU), restart_minutes and
+// storage_gb_per_s. All ranks together write and read a checkpoint at the storage's rate. An
+// asynchronous save blocks training only while each rank copies its part of the checkpoint to the
+// host. Requires states_failures().
 FailureLosses failure_losses(const config::Plan& plan, double checkpoint_bytes, int64_t world_size,
                              const cluster::Gpu& gpu);
-// Returns nullopt if states_failures() is false.
+// Computes the losses for a checkpoint of checkpoint_bytes(plan, layout). Returns nullopt if
+// states_failures() is false.
 std::optional<FailureLosses> failure_losses(const config::Plan& plan, const layout::Layout& layout,
                                             const cluster::Gpu& gpu);
 
@@ -64,7 +67,7 @@ struct SaveInterval {
   int64_t steps = 1;
   double goodput = 0.0;
 };
-// Returns the number of steps between saves with the highest goodput.
+// Returns the number of steps between saves that has the highest goodput, and this goodput.
 SaveInterval best_interval(double step_seconds, const FailureLosses& losses);
 
 // Forecast of a whole job with failures.
@@ -72,9 +75,9 @@ struct JobForecast {
   FailureLosses losses;
   SaveInterval planned;  // the plan's checkpoint.every; if it is 0, one save after the last step
   SaveInterval best;     // result of best_interval()
-  double seconds = 0.0;  // time of all steps and failures with the interval `planned`
+  double seconds = 0.0;  // time of the job with its saves and failures, with the interval `planned`
 };
-// `steps`: number of steps of the job; less than 1 counts as 1. Returns nullopt if
+// Returns the forecast of a job with `steps` steps; less than 1 counts as 1. Returns nullopt if
 // states_failures() is false.
 std::optional<JobForecast> forecast(const config::Plan& plan, const layout::Layout& layout,
                                     const cluster::Gpu& gpu, double step_seconds, int64_t steps);

@@ -38,9 +38,10 @@ LayerElements elements_of(double hidden, bool biases, const model::LayerProfile&
   return of;
 }
 
-// Returns the points at which `layers` layers are split into stages. If the stages cannot have
-// equally many layers, Megatron and torchtitan count the embedding and the head as one layer each,
-// provided that layers + 2 divides evenly.
+// Returns a section [pipeline] with the split_points for `layers` layers on `stages` stages.
+// split_points stays empty, for the default split, if all stages can have equally many layers, or
+// if layers + 2 is not a multiple of `stages`. Otherwise the embedding and the head count as one
+// layer each, as in Megatron and torchtitan.
 config::PipelineSection stages_of(int64_t layers, int64_t stages) {
   config::PipelineSection pipeline;
   if (stages < 2 || layers % stages == 0 || (layers + 2) % stages != 0) return pipeline;

@@ -37,7 +37,7 @@ struct Column {
 };
 
 // CSV columns that are stored in members of Workload. Numbers of ranks and micro-batches may be
-// fractional, because some publications give only their product.
+// fractional, because some publications state only the product of several of these numbers.
 constexpr std::array<Column<Workload, double>, 14> kOfWorkload = {{
     {"dp_replicate", &Workload::dp_replicate, kRanks},
     {"dp_shard", &Workload::dp_shard, {.least = 0.01, .most = kMostRanks, .absent = 1.0}},
@@ -145,7 +145,8 @@ class RowReader {
     read(kOfWorkload, run_.workload);
     workload_.schedule = workload_.virtual_stages > 1.0 ? "interleaved_1f1b" : "1f1b";
     const double checkpointed = number("recomputed_layers", {.absent = 1.0});
-    // The functions below compute with the values read so far, so these must be correct.
+    // sketch_layout() and read_results() compute with the values read so far, so these values must
+    // be correct.
     if (found_.errors() > before) return std::nullopt;
     sketch_layout(extras_, checkpointed, workload_);
     read_results();
@@ -263,7 +264,8 @@ class RowReader {
   }
 
   void read_results() {
-    // FSDP2 with a pipeline gathers parameters once per step and reduces gradients at its end.
+    // With a pipeline, FSDP2 gathers parameters once per step and reduces gradients at the end of
+    // the step.
     const bool once = workload_.sharding == Sharding::kParameters && workload_.pp > 1.0;
     workload_.reshards = !once;
     workload_.defers_reduction = once || workload_.sharding != Sharding::kParameters;
@@ -288,9 +290,9 @@ class RowReader {
     if (text("recompute").empty() && run_.seconds) infer_recomputation();
   }
 
-  // Assumes the checkpointing mode of a run whose publication does not state it: the mode with the
-  // least recomputation with which the run fits into memory. Requires a step time, which shows that
-  // the run did fit.
+  // Sets the checkpointing mode of a run whose publication does not state the mode: the mode with
+  // the least recomputation with which the run fits into memory. Called only for runs with a step
+  // time, which shows that they did fit.
   void infer_recomputation() {
     for (const Mode mode : {Mode::kOff, Mode::kSelective, Mode::kFull}) {
       workload_.recompute = mode;

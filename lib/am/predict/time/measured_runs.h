@@ -1,4 +1,4 @@
-// Published training runs: layout, step time, memory.
+// Reads published training runs (their layout, step time and memory) from a CSV table.
 //
 //   const MeasuredRuns runs = read_measured_runs(text, "runs.csv", found);
 //
@@ -42,8 +42,8 @@ struct MeasuredRun {
   std::optional<double> seconds;       // measured seconds per step
   std::optional<double> memory_bytes;  // measured memory, of the kind `metric`
   MemoryMetric metric = MemoryMetric::kAllocated;
-  // Whether memory_bytes was measured on the last or on the first pipeline stage. If both are
-  // false, it is the maximum over the stages.
+  // Whether memory_bytes was measured on the last or on the first pipeline stage. If both members
+  // are false, memory_bytes is the maximum over the stages.
   bool last_stage = false;
   bool first_stage = false;
   bool out_of_memory = false;  // the run failed for lack of memory
@@ -53,10 +53,10 @@ struct MeasuredRun {
 
 using MeasuredRuns = std::vector<MeasuredRun>;
 
-// Parses runs. Skips rows with a wrong or missing cell, and adds a diagnostic "csv.syntax" with the
-// line for each such cell.
+// Parses a CSV table of runs. Skips each row with a wrong or missing cell, and adds at least one
+// diagnostic for each skipped row, for example "csv.syntax" with the row's line.
 MeasuredRuns read_measured_runs(std::string_view text, const std::string& file, Diagnostics& found);
-// Returns the built-in runs.
+// Returns the runs of plans/measured/runs.csv, whose text is embedded in the library.
 MeasuredRuns built_in_runs();
 
 }  // namespace am::predict

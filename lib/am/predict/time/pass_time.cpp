@@ -6,8 +6,9 @@
 namespace am::predict {
 namespace {
 
-// Returns a smooth maximum of `value` and `floor`. It combines the time of kernels and the time of
-// launching them, which overlap, so that the longer one determines the duration.
+// Returns a smooth maximum, (value^4 + floor^4)^(1/4), of the seconds of kernels, `value`, and the
+// seconds of launching them, `floor`. Kernels and launches overlap, so the longer time determines
+// the duration.
 double at_least(double value, double floor) {
   return std::sqrt(std::sqrt(value * value * value * value + floor * floor * floor * floor));
 }
@@ -37,7 +38,8 @@ Repeated repeated_by(const Workload& workload, const model::FeedForwardProfile& 
     case config::ActivationCheckpointing::kMlp:
       return {.attention = 0.0, .feed_forward = 1.0};
     case config::ActivationCheckpointing::kSelective: {
-      // torchtitan's selective checkpointing repeats some operators, but none that communicates.
+      // torchtitan's selective checkpointing repeats some operators, but none that communicates, so
+      // nothing counts as repeated.
       if (!workload.megatron.recomputed) break;
       const config::RecomputedModules& modules = *workload.megatron.recomputed;
       const bool repeats = feed_forward.experts > 0 ? modules.moe : modules.mlp;
@@ -121,7 +123,8 @@ double PassTimes::bandwidth(double ranks, double stride) const {
 // ---- one layer -------------------------------------------------------------------------------
 
 // Returns the seconds of the matmul [tokens, in] x [in, out] in forward. `rate`: FLOP/s of large
-// matmuls. `half_tokens`: tokens at which half of this rate is reached.
+// matmuls. `half_tokens`: number of tokens at which a matmul with wide weights reaches half of
+// `rate`.
 double PassTimes::product(double tokens, double in, double out, double rate,
                           double half_tokens) const {
   if (tokens <= 0.0 || in <= 0.0 || out <= 0.0) return 0.0;
@@ -168,7 +171,7 @@ double PassTimes::heads_of_latents(const model::AttentionProfile& a) const {
   return product(T, q_rank, heads * qk) + product(T, kv_rank, heads * kv);
 }
 
-// Returns the seconds that attention's scores and their product with the values take in forward.
+// Returns the seconds of attention's scores, and of their product with the values, in forward.
 double PassTimes::attention(const model::AttentionProfile& a) const {
   const double T = workload_.local_tokens();
   const double S = workload_.sequence;
@@ -184,8 +187,8 @@ double PassTimes::attention(const model::AttentionProfile& a) const {
   return 2.0 * T * seen * heads * width / attention_rate_ * own_.compute;
 }
 
-// Returns the number of rows (a token counts once per expert) that this rank's experts process
-// together if routing is balanced.
+// Returns the number of rows that all experts of this rank process, if routing is balanced. A token
+// counts as one row for each expert that processes it.
 double PassTimes::expert_tokens(const model::FeedForwardProfile& f) const {
   return workload_.local_tokens() * static_cast<double>(f.experts_per_token) /
          workload_.sequence_parts() * (workload_.sequence_parallel ? workload_.expert_tp : 1.0);
@@ -197,7 +200,8 @@ Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
   const double h = workload_.model.hidden;
   const double matrices = f.gated ? 2.0 : 1.0;
   const double wide = c(Constant::kMlpTraffic) * traffic_ * own_.compute;
-  // automesh multiplies experts in bfloat16 (model::multiplies_in_fp8).
+  // automesh multiplies experts in bfloat16 even if the plan has an FP8 recipe
+  // (model::multiplies_in_fp8).
   const bool own = workload_.implementation == &cluster::automesh_implementation();
   const double expert_rate = own ? bf16_rate_ : rate_;
   for (const int64_t width : {f.dense_width, f.shared_width}) {
@@ -266,8 +270,8 @@ void PassTimes::add_recomputation(const model::LayerProfile& profile, Passes& pa
         passes.again = recomputed(*workload_.megatron.recomputed, profile, passes.forward);
         return;
       }
-      // Selective checkpointing keeps the outputs of attention and of every second matmul, and
-      // recomputes the rest.
+      // torchtitan's selective checkpointing keeps the outputs of attention and of every second
+      // matmul, and recomputes the rest.
       passes.again.products = 0.5 * passes.forward.products;
       passes.again.memory_bound = passes.forward.memory_bound;
       return;
@@ -280,7 +284,8 @@ void PassTimes::add_recomputation(const model::LayerProfile& profile, Passes& pa
   }
 }
 
-// Returns the recomputation of Megatron's modules in one layer. `forward`: the layer's forward.
+// Returns the times of recomputing `modules`, a selection of Megatron's modules, in one layer.
+// `forward`: times of the layer's forward.
 Pass PassTimes::recomputed(const config::RecomputedModules& modules,
                            const model::LayerProfile& profile, const Pass& forward) const {
   Pass again;

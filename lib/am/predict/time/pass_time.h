@@ -13,8 +13,9 @@
 
 namespace am::predict {
 
-// Seconds of one pass (a forward or a backward), by what they are spent on. `products` are matmuls;
-// tp, cp and ep are the communication over these axes.
+// Seconds of one pass (a forward or a backward), by cause. `products` are matmuls, `memory_bound`
+// is the time of operators that the memory's bandwidth limits, and `launching` is the time that
+// kernel launches add. tp, cp and ep are the communication over these axes.
 struct Pass {
   double products = 0, attention = 0, memory_bound = 0, launching = 0;
   double tp = 0, cp = 0, ep = 0;
@@ -37,8 +38,8 @@ struct Passes {
   layout::ContextBytes context;  // bytes that attention over cp ranks sends
 };
 
-// Number of times, 0 or 1, that backward of a checkpointed layer repeats attention and the
-// feed-forward, with their communication.
+// How often, 0 or 1, backward of a checkpointed layer repeats the whole attention and the whole
+// feed-forward, with their communication. Repeating only some of their operators counts as 0.
 struct Repeated {
   double attention = 0.0;
   double feed_forward = 0.0;
@@ -50,6 +51,7 @@ class PassTimes {
   // All arguments must outlive the object.
   PassTimes(const Workload& workload, const cluster::Gpu& gpu, const CostConstants& constants);
 
+  // Returns the times of one decoder layer.
   Passes layer(const model::LayerProfile& profile) const;
   // Returns the times of the logits and the loss.
   Passes head() const;
@@ -57,10 +59,11 @@ class PassTimes {
   // Returns the size of a link domain: the number of this job's GPUs that NVLink or similar fast
   // links connect with each other.
   double link_domain() const { return domain_; }
-  // Returns the bytes per second of a collective over `ranks` ranks whose numbers are `stride`
-  // apart.
+  // Returns the bandwidth of a collective over `ranks` ranks whose numbers are `stride` apart, as
+  // the bytes that each rank sends per second.
   double bandwidth(double ranks, double stride) const;
-  // Returns the bytes that a rank sends when tokens go to their experts and back once.
+  // Returns the bytes that a rank sends in one forward of a layer: tokens to their experts, and the
+  // experts' outputs back.
   double expert_bytes(const model::FeedForwardProfile& f) const;
   // Returns the factor by which this job's hosts are slower than the constants assume. It applies
   // to kernel launches and to the constant seconds per step.

@@ -7,10 +7,10 @@ namespace {
 
 using pipeline::PipelineShape;
 
-// Returns the largest number of micro-batches, more than pp and at most `wanted`, that the schedule
-// accepts. If there is none, returns the smallest multiple of pp that the schedule accepts, or 8 pp
-// if it accepts no smaller multiple. With shape.may_stay_partly_full, returns `wanted` if the
-// schedule accepts it, even if it is less than pp.
+// Returns the largest number of micro-batches from pp + 1 to `wanted` that the schedule accepts. If
+// the schedule accepts none of these numbers, returns the first of pp, 2 pp, ..., 7 pp that it
+// accepts, or else 8 pp. With shape.may_stay_partly_full, returns `wanted` whenever the schedule
+// accepts `wanted`, even if `wanted` is less than pp.
 int64_t legal_microbatches(PipelineShape shape, int64_t wanted) {
   shape.microbatches = wanted;
   if (shape.may_stay_partly_full && !pipeline::violated_constraint(shape)) return wanted;
@@ -89,8 +89,8 @@ PipelineOrder::PipelineOrder(const PipelineShape& shape)
     short_ = pipeline::make_schedule(shape);
     return;
   }
-  // The shorter simulated run has 2 pp micro-batches, so that it includes the complete start and
-  // end of the schedule.
+  // The shorter simulated run has at most 2 pp micro-batches, unless the schedule accepts only
+  // larger numbers. 2 pp micro-batches include the complete start and end of the schedule.
   constexpr int64_t kRounds = 2;
   const int64_t few = kRounds * shape.pp;
   const int64_t base = legal_microbatches(shape, std::min(shape.microbatches, few));

@@ -1,6 +1,7 @@
-// Duration of one run of a pipeline schedule, by simulating its passes and messages. The simulation
-// takes into account that stages have unequal durations, that the last stage has the head, and in
-// which order the ranks run their passes.
+// Duration of one run of a pipeline schedule, by simulating its passes. Callers include the time of
+// messages between stages in the durations of the passes. The simulation accounts for stages with
+// unequal durations, for example the last stage, which has the head, and for the order in which the
+// ranks run their passes.
 //
 //   const PipelineOrder order({.schedule = "1f1b", .pp = 4, .microbatches = 512});
 //   order.run(stages).seconds;
@@ -19,23 +20,23 @@ struct PipelineTime {
   double bubble_fraction = 0.0;  // fraction of the ranks' time in which they are idle
 };
 
-// Returns a lower bound of the seconds of every schedule of this shape. The bound is the maximum,
-// over ranks, of the time of the rank's own passes plus the time of the passes on other ranks that
-// must precede its first pass or follow its last one.
+// Returns a lower bound of the seconds of one run of the schedule. The bound is the maximum over
+// the ranks of this sum: the time of the rank's own passes, plus the time of the passes on other
+// ranks that must precede the rank's first pass or follow its last pass. `stages`: as in
+// PipelineOrder::run().
 double least_seconds(const pipeline::PipelineShape& shape,
                      const std::vector<pipeline::StageDurations>& stages);
 
 // Simulates a schedule. Short schedules are simulated completely. A long schedule is periodic
-// between its start and its end. Therefore only two short runs of it are simulated, whose numbers
-// of micro-batches differ by at most pp. The time of the remaining micro-batches is extrapolated
-// from the difference of the two times. Each extrapolated micro-batch takes at least as long as the
-// busiest rank computes for it. Without this bound the result could be below least_seconds(),
-// because the longer run may fill bubbles of the shorter one.
+// between its start and its end, so only two short runs are simulated, whose numbers of
+// micro-batches differ by at most pp. The difference of the two times determines the time of each
+// remaining micro-batch, which is at least the time that the busiest rank computes for one
+// micro-batch. Without this minimum the result could be below least_seconds(), because the longer
+// run may fill bubbles of the shorter run.
 class PipelineOrder {
  public:
-  // If the schedule does not accept shape.microbatches, run() computes the time from numbers of
-  // micro-batches that the schedule accepts. A custom schedule (a CSV file) is simulated
-  // completely.
+  // If the schedule does not accept shape.microbatches, run() extrapolates from runs whose numbers
+  // of micro-batches the schedule accepts. A custom schedule (a CSV file) is simulated completely.
   explicit PipelineOrder(const pipeline::PipelineShape& shape);
 
   // Returns the schedule's duration. `stages`: seconds of the passes through each of the
@@ -44,7 +45,7 @@ class PipelineOrder {
 
  private:
   double microbatches_;
-  std::vector<int64_t> owners_;               // index along pp that runs a stage, [stage]
+  std::vector<int64_t> owners_;               // index along pp of each stage's rank, [stage]
   pipeline::Schedule short_;                  // the complete schedule, or the shorter simulated run
   std::optional<pipeline::Schedule> longer_;  // longer run; unset if only one run is simulated
 };

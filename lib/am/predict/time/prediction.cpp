@@ -53,10 +53,11 @@ bool is_in_range(const StepTime& time) {
   return true;
 }
 
-// Sets the interval, and `basis` if measurements are missing. The errors of a calibration are valid
-// only for runs like those to which it was fitted. If the user's own calibration names the GPU, the
-// errors of this calibration are used; otherwise those of the built-in calibration, if similar runs
-// exist.
+// Sets prediction.interval, and prediction.basis if measurements are missing. The errors of a
+// calibration are valid only for runs like those to which the calibration was fitted. If the plan's
+// calibration contains factors of the GPU, the errors of this calibration determine the interval.
+// Otherwise those of the built-in calibration do, provided that a run of this kind of model on this
+// GPU was measured.
 void set_interval(const MeasuredRuns& runs, Prediction& prediction) {
   const Workload& workload = prediction.workload;
   const Calibration& chosen = prediction.assumptions.calibration;

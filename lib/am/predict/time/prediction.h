@@ -20,8 +20,8 @@
 
 namespace am::predict {
 
-// Returns the GPU that the plan's `[cluster]` names; an H100 if it names none. Returns nullopt if
-// the GPU cannot be read, after adding a diagnostic, for example "cluster.gpu".
+// Returns the GPU that the plan's `[cluster]` names, or h100-sxm if the plan names no GPU. Returns
+// nullopt if the GPU cannot be read, after adding a diagnostic, for example "cluster.gpu".
 std::optional<cluster::Gpu> gpu_of(const config::Plan& plan, Diagnostics& found);
 
 // The GPU of gpu_of(), and the calibration that the plan's `[cluster]` names; by default the
@@ -41,7 +41,8 @@ struct NearestRun {
   double predicted = 0.0;  // seconds per step that the plan's constants predict for this run
 };
 
-// Interval in seconds that contains the measured step time of nine runs in ten.
+// Interval in seconds, as wide as the error of predictions for nine held-out runs in ten
+// (Calibration::time_90, or time_90_unseen).
 struct Interval {
   double low = 0.0;
   double high = 0.0;
@@ -51,8 +52,8 @@ struct Prediction {
   Assumptions assumptions;
   Workload workload;
   StepTime time;
-  // Absent if no runs were read, or if the built-in calibration is used and has no run of this kind
-  // of model on this GPU: the prediction's error is then unknown.
+  // Absent if no runs were read. Also absent if no run of this kind of model on this GPU was
+  // measured and the plan's calibration has no factors of this GPU: the error is then unknown.
   std::optional<Interval> interval;
   std::string basis;  // a sentence about missing measurements; empty if none are missing
   std::vector<NearestRun> nearest;
@@ -63,8 +64,8 @@ struct Prediction {
 
 // Returns the prediction with up to `how_many` nearest runs, at most one per MeasuredRun::group. If
 // `how_many` is 0, no runs are read and the interval is absent. Returns nullopt if assumptions_of()
-// does, and, after adding a diagnostic "predict.range", if the step's seconds or bytes are too
-// large to represent.
+// returns nullopt. Also returns nullopt, after adding a diagnostic "predict.range", if the step's
+// seconds or bytes are too large to represent.
 std::optional<Prediction> predict_step(const config::Plan& plan, const model::ModelConfig& config,
                                        const layout::Layout& layout, int how_many,
                                        Diagnostics& found);
@@ -77,7 +78,8 @@ double distance(const Workload& a, const cluster::Gpu& gpu_a, const Workload& b,
 
 // Returns the GPU's peak FLOP/s for matmuls in the format peak_format(format, gpu).
 double peak_flops(ComputeFormat format, const cluster::Gpu& gpu);
-// Returns `format`, or the format in which the GPU computes instead if it has no units for it.
+// Returns `format` if the GPU has units for this format, otherwise bf16, or fp16 on a GPU without
+// bf16.
 ComputeFormat peak_format(ComputeFormat format, const cluster::Gpu& gpu);
 
 }  // namespace am::predict

@@ -131,7 +131,7 @@ class Model {
       cut_ = 1.0 - workload_.layout.ignored;
       sent = gather_and_reduce(grad);
       sent.add(summed_over_replicas(grad), 1.0);  // replicas communicate once per step
-      // The gradients of parameters that FSDP ignores are summed over all data-parallel ranks.
+      // The gradients of parameters that FSDP ignores are summed over all dp and cp ranks.
       sent.add(over(workload_.dp() * workload_.cp, workload_.tp,
                     2.0 * grad * workload_.layout.ignored * mine_.total()),
                reductions);
@@ -142,9 +142,10 @@ class Model {
     time_.bytes.dp = sent.bytes;
   }
 
-  // Returns the communication of FSDP. FSDP units are gathered for forward and again for backward
-  // of every micro-batch. If they stay gathered, there is one gather per micro-batch, or in a
-  // pipeline per run of the schedule. Communication overlaps with the computation of other units.
+  // Returns the communication of FSDP. FSDP gathers units for forward and again for backward of
+  // every micro-batch. If units stay gathered, FSDP gathers them once per micro-batch or, in a
+  // pipeline, once per round. Communication overlaps with the computation of other units. `grad`:
+  // bytes that a reduction moves per parameter element.
   Sent gather_and_reduce(double grad) {
     const double gathers = workload_.reshards ? 1.0 + workload_.layout.backward_layers : 1.0;
     const double reduced = workload_.defers_reduction ? 0.0 : 1.0;
@@ -185,8 +186,8 @@ class Model {
     computing_ += moved / gpu_.memory_bandwidth;
   }
 
-  // Returns the part of one micro-batch's communication that does not overlap with computation.
-  // `seconds`: duration of this communication alone.
+  // Returns the seconds of one micro-batch's communication that do not overlap with computation.
+  // `seconds`: duration of the communication alone.
   double exposed(double seconds) const {
     const double work = computing_ / workload_.micro_batches;
     const double share = c(Constant::kFsdpExposed);
@@ -194,8 +195,9 @@ class Model {
   }
 
   // Returns the communication of strategies that keep complete parameters on each rank. An
-  // all-reduce of gradients counts as a reduce-scatter and an all-gather. If optimizer states are
-  // sharded, the all-gather is that of the updated parameters instead.
+  // all-reduce of gradients counts as a reduce-scatter and an all-gather of gradients. If optimizer
+  // states are sharded, the all-gather collects the updated parameters instead. `grad`: bytes that
+  // a reduction moves per parameter element. `reductions`: number of reductions per step.
   Sent reduce_whole(double grad, double reductions) const {
     const double back = workload_.sharding == Sharding::kReplicated
                             ? grad
@@ -227,7 +229,8 @@ class Model {
     return count;
   }
 
-  // Returns the number of parameter elements whose optimizer states this rank has.
+  // Returns the number of parameter elements whose optimizer states this rank has if all parameters
+  // are trained.
   double held() const {
     const LayoutSummary& layout = workload_.layout;
     return cut_ * (mine_.dense / state_shards(workload_, layout.dense) +
@@ -267,8 +270,8 @@ class Model {
     const double T = workload_.local_tokens();
     const double through = workload_.layout.backward_layers;
     const Repeated again = repeated_by(workload_, feed_forward);
-    // Returns the number of forwards of one layer to which a step is equivalent. A backward counts
-    // as `backward` forwards, a recomputation as `repeated` forwards.
+    // Returns the number of forwards of one layer that send as many bytes as all passes of a step.
+    // A backward counts as `backward` forwards, a recomputation as `repeated` forwards.
     const auto passes = [&](double backward, double repeated) {
       return workload_.micro_batches *
              (layers * (1.0 + through * backward) + checkpointed_layers * through * repeated);
@@ -287,8 +290,8 @@ class Model {
     }
   }
 
-  // Sets the time of the optimizer's update: the bytes of parameters, gradients and states
-  // (float32) that it reads and writes, divided by the memory bandwidth. Muon's matmuls are not
+  // Sets the time of the optimizer's update: the bytes of float32 parameters, gradients and states
+  // that the update reads and writes, divided by the memory bandwidth. Muon's matmuls are not
   // counted. With offloading the update runs on the host, where a rank's share of the memory
   // bandwidth is about the bandwidth of its GPU's link to the host.
   void add_optimizer() {
@@ -314,9 +317,9 @@ class Model {
   const PassTimes times_;
   std::vector<Passes> groups_;  // times of one layer, [kind of layer]
   // Parameters of a rank, before data parallelism shards them, at the index along pp that has the
-  // most.
+  // most parameters.
   LocalParameters mine_;
-  double cut_ = 1.0;      // fraction of mine_ that data parallelism shards
+  double cut_ = 1.0;      // fraction of mine_ that FSDP does not ignore; 1 without FSDP
   double computing_ = 0;  // seconds of passes and messages per step, averaged over the pp ranks
   StepTime time_;
 };

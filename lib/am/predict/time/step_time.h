@@ -10,14 +10,16 @@
 //                     weights: 1 / (1 + T0/T + N0/N + K0/K)
 //   attention         4 T S n d / tp FLOPs forward, half of them when causal, 2.5 times backward
 //   memory-bound      norms, activations, residuals: bytes over the memory's bandwidth
-//   launching         a lower bound for the sum of the three times above
+//   launching         seconds by which kernel launches make the three times above longer
 //   recomputation     the part of a checkpointed layer that its backward repeats
 //   communication     volumes over the bandwidth of the group's links (below), minus the overlap
 // The pipeline's schedule is simulated with these durations. The times of the gradient reduction
-// and of the optimizer are added. Volumes of communication: Megatron-LM's tensor parallelism (2
-// all-reduces of T h elements in forward, 2 in backward), ring attention, expert all-to-all, ZeRO.
-// A group of ranks that fits into a link domain has the bandwidth of its links; a larger group has
-// the sum of the network bandwidths of its ranks in one link domain.
+// and of the optimizer are added. The volumes of communication are those of Megatron-LM's tensor
+// parallelism (2 all-reduces of T h elements in forward, 2 in backward), of the method of attention
+// over cp (ring attention outside automesh), of expert all-to-all, and of ZeRO. A link domain is a
+// set of GPUs that NVLink or similar fast links connect with each other. A group of ranks inside
+// one link domain has the bandwidth of a GPU's links. A larger group has the sum of the network
+// bandwidths of its ranks in one link domain, but at most the bandwidth of the links.
 #pragma once
 
 #include "am/cluster/hardware.h"
@@ -34,14 +36,15 @@ struct AxisBytes {
 
 struct StepTime {
   double seconds = 0;
-  // Parts of `seconds`, averaged over stages, so that they add up to it.
+  // Parts of `seconds`, from `products` to `fixed`, which add up to `seconds`. The times of passes
+  // and of messages between stages are averaged over the pp ranks.
   double products = 0, attention = 0, memory_bound = 0, launching = 0;
   double tp = 0, cp = 0, ep = 0, pp = 0,
          dp = 0;       // communication that does not overlap with computation
   double bubble = 0;   // time for which ranks wait for other pipeline stages
   double offload = 0;  // copies between device and host that do not overlap with computation
   double optimizer = 0;
-  double fixed = 0;            // constant time per step, and the time added by the number of nodes
+  double fixed = 0;            // constant time per step, and the time that many nodes add
   double bubble_fraction = 0;  // `bubble` as a fraction of the pipeline's time
   AxisBytes bytes;
 };

@@ -1,6 +1,6 @@
-// Description of one optimizer step for the formulas for time and memory: the model's shape, its
-// sharding, the batch, and the implementation. A Workload is made from a plan (workload_of) or from
-// a measured run.
+// Description of one optimizer step, which the formulas for time and memory read: the model's
+// shape, its sharding, the batch, and the implementation. A Workload is made from a plan
+// (workload_of) or from a row of measured runs (measured_runs.h).
 //
 //   const Workload workload = workload_of(plan, config, layout);
 //   estimate_step_time(workload, gpu, constants).seconds;
@@ -41,22 +41,23 @@ ModelShape shape_of(const model::ModelConfig& config);
 // except for what Workload::narrow_bytes changes.
 enum class ComputeFormat { kFp32, kFp16, kBf16, kFp8, kFp4 };
 
-// Sharding of parameters, gradients and optimizer states: the stages of ZeRO.
+// Sharding of parameters, gradients and optimizer states. The values are the ZeRO levels.
 enum class Sharding { kReplicated = 0, kOptimizer = 1, kGradients = 2, kParameters = 3 };
 
-// Properties of a step that only the strategy megatron has; the defaults are those of all others.
+// Properties of a step that only the strategy megatron has. The defaults describe all other
+// strategies.
 struct MegatronStep {
-  // Whether each group of `dp_shard` ranks, an instance of the distributed optimizer, gathers its
-  // parameters and reduces its gradients by itself; reduced gradients are then summed over the
-  // groups. False: all data-parallel ranks gather and reduce together, even if optimizer states are
-  // sharded within groups of `dp_shard` ranks.
+  // Whether each instance of the distributed optimizer gathers its parameters and reduces its
+  // gradients by itself, over `dp_shard` * `cp` ranks; reduced gradients are then summed over the
+  // instances. False: all data-parallel ranks gather and reduce together, even if optimizer states
+  // are sharded over fewer ranks.
   bool own_groups = false;
   // Whether reductions of gradients and, with sharded optimizer states, gathers of updated
   // parameters overlap with computation.
   bool overlaps_reduction = true, overlaps_gather = true;
   bool may_stay_partly_full = false;  // see pipeline::PipelineShape
-  // Modules that kSelective recomputes; absent: kSelective is torchtitan's, which recomputes the
-  // outputs of every second matmul and the element-wise operators.
+  // Modules that kSelective recomputes. Absent: kSelective is torchtitan's mode, which recomputes
+  // the outputs of every second matmul and the element-wise operators.
   std::optional<config::RecomputedModules> recomputed;
   // Number of consecutive layers that keep one input and are recomputed together by kFull.
   double recomputed_together = 1.0;
@@ -73,8 +74,8 @@ struct Workload {
   bool sequence_parallel = false;
   Sharding sharding = Sharding::kReplicated;
   // Whether parameters are freed after forward and gathered again for backward; used if `sharding`
-  // is kParameters. If false, they are gathered once per micro-batch, or in a pipeline once per
-  // round.
+  // is kParameters. If false, parameters are gathered once per micro-batch or, in a pipeline, once
+  // per round.
   bool reshards = true;
   bool defers_reduction = false;  // gradients are reduced only after the last micro-batch
   bool offloads = false;    // sharded parameters, gradients and optimizer states are in host memory
@@ -110,7 +111,7 @@ struct Workload {
   // example because they are accumulated in float32. Below 0 if gradients need fewer bytes.
   double more_gradient_bytes = 0.0;
 
-  double ranks_per_node = 0.0;  // number of ranks per node; 0: the GPU's gpus_per_node
+  double ranks_per_node = 0.0;  // number of ranks per node; 0: unknown
   // Site (cluster) of a published run, for its factor in CostConstants::sites; may be empty.
   std::string site;
 
@@ -141,8 +142,8 @@ bool has_experts(const Workload& workload);
 // Returns the number format in which the plan's layers compute their matmuls.
 ComputeFormat compute_format(const config::Plan& plan);
 
-// Returns the number of rows of the vocabulary on one rank, with padding for implementations that
-// pad it.
+// Returns the number of rows of the embedding table on one rank, with padding for implementations
+// that pad the vocabulary.
 double local_vocabulary(const Workload& workload);
 // Returns the number of ranks over which the optimizer states of the group's parameters are
 // sharded.

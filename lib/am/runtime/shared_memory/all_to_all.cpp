@@ -15,7 +15,7 @@ int64_t whole_lines(int64_t bytes) { return (bytes + kCacheLine - 1) / kCacheLin
 
 }  // namespace
 
-// An entry of the table at the start of a slot: describes the data for one receiver.
+// An entry of the table at the start of a slot. Describes the bytes for one receiver.
 struct AllToAll::Header {
   int64_t whole;  // number of bytes for the receiver in all rounds
   int64_t first;  // offset of the receiver's bytes in the slot
@@ -44,8 +44,8 @@ bool AllToAll::has_more() const {
   return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.left > 0; });
 }
 
-// Writes the table and the next bytes for each rank to the slot. Ranks that still receive data get
-// equal parts of the slot; space that remains is used for the first ranks that need more.
+// Writes the table and the next bytes for each receiver to the slot. Receivers with bytes left to
+// send get equal parts of the slot. The first receivers with more bytes get the space that remains.
 void AllToAll::write(std::byte* slot) {
   std::vector<Header> headers(parts_.size());
   const auto table = whole_lines(static_cast<int64_t>(headers.size() * sizeof(Header)));

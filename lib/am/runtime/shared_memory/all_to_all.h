@@ -1,10 +1,10 @@
-// One all-to-all of a channel, with parts of any sizes; each rank knows only the sizes of the parts
-// that it sends and receives.
+// One all-to-all of a channel, with parts of any sizes. Each rank specifies only the sizes of the
+// parts that it sends and receives.
 //
-// In each round, a rank's slot begins with a table: the number of bytes in the slot for each rank,
-// and whether more bytes follow in later rounds. All ranks run equally many rounds, until no rank
-// has more bytes to send. Destination ranks share a slot equally; when all bytes for a rank are
-// sent, the other ranks get its share.
+// In each round (rounds.h), a rank's slot begins with a table, which states how many bytes the slot
+// contains for each receiver, and whether more bytes follow in later rounds. All ranks run the same
+// number of rounds, until no rank has more bytes to send. Receivers share a slot equally; when all
+// bytes for one receiver are sent, the other receivers share its part of the slot.
 #pragma once
 
 #include <cstddef>
@@ -24,9 +24,9 @@ class AllToAll {
 
  private:
   struct Part {
-    std::byte* out;       // where the next bytes from the peer go
+    std::byte* out;       // where to write the next bytes from the peer
     const std::byte* in;  // next bytes to send to the peer
-    // Numbers of bytes: to receive from the peer in total, received, and still to send.
+    // Numbers of bytes: to receive from the peer in total, received so far, and still to send.
     int64_t expected, arrived, left;
     int64_t whole;  // total number of bytes to send to the peer
   };
@@ -38,7 +38,7 @@ class AllToAll {
 
   const Channel& channel_;
   Rounds& rounds_;
-  std::vector<Part> parts_;  // for each peer; the part of this rank itself has nothing to send
+  std::vector<Part> parts_;  // one per rank; this rank's own part is copied by the constructor
 };
 
 }  // namespace am::runtime::shared_memory

@@ -22,8 +22,8 @@ namespace {
 
 using std::chrono::milliseconds;
 
-// Interval at which a sleeping thread checks the deadline, and whether the peer has ended or the
-// group was aborted without waking this thread.
+// Longest sleep of a waiting thread. After each sleep, the thread checks the deadline, whether the
+// peer's process has ended, and whether the peer or this rank has left the channel.
 constexpr milliseconds kNap{50};
 constexpr int kSpins = 400;  // number of polls, a few microseconds, before a thread sleeps
 constexpr size_t kCounts = 3;
@@ -56,7 +56,7 @@ int open_process(int32_t process) {
   return static_cast<int>(::syscall(SYS_pidfd_open, process, 0));
 }
 
-// Whether pidfd_open works: it requires Linux 5.3, and a sandbox may forbid it.
+// Returns whether pidfd_open works. The call requires Linux 5.3, and a sandbox may forbid it.
 bool can_watch_processes() {
   const int fd = open_process(::getpid());
   if (fd >= 0) ::close(fd);
@@ -65,8 +65,8 @@ bool can_watch_processes() {
 
 }  // namespace
 
-// The state of one rank, in separate cache lines. Only this rank writes it, except that waiting
-// peers change `sleepers`.
+// The state of one rank, in separate cache lines. Only this rank writes the state, except that
+// waiting peers change `sleepers`.
 struct alignas(128) Channel::Line {
   struct Counter {
     Word value{0};
@@ -99,7 +99,7 @@ Channel::~Channel() {
   }
 }
 
-// Zeroed memory is a valid initial Line.
+// The lines follow the slots of all ranks. A new segment is zeroed, which is a valid initial Line.
 Channel::Line& Channel::line(int64_t rank) const {
   return reinterpret_cast<Line*>(segment_.data() +
                                  static_cast<size_t>(size_) * kSlots * kSlotBytes)[rank];
@@ -109,8 +109,7 @@ std::byte* Channel::slot(int64_t rank, uint32_t number) const {
   return segment_.data() + (static_cast<size_t>(rank) * kSlots + number) * kSlotBytes;
 }
 
-// Another process writes this memory, so the slot's number may be invalid: the modulo keeps it in
-// range.
+// The modulo keeps the slot's number in range, because the rank's process may write any number.
 Channel::Entry Channel::entry(int64_t rank, uint32_t round) const {
   const Line::Round& said = line(rank).rounds[round % kSlots];
   return {said.label.load(std::memory_order_relaxed),
@@ -151,8 +150,8 @@ std::unique_ptr<Channel> Channel::meet(c10d::Store& store, int64_t index, int64_
 }
 
 // Note [A peer that dies]: if a process dies, its connections notify their other ends, but shared
-// memory does not. Each rank therefore holds a pidfd of each peer's process, which becomes readable
-// when the process has ended, even before its parent reaps it.
+// memory does not. Each rank therefore holds a pidfd of each peer's process. The pidfd becomes
+// readable when the process has ended, even before the process's parent reaps it.
 void Channel::watch_peers() {
   processes_.assign(static_cast<size_t>(size_), -1);
   for (int64_t i = 0; i < size_; ++i) {
@@ -184,8 +183,8 @@ std::string Channel::why_gone(int64_t peer, bool ask_system) const {
 
 std::string Channel::why_gone(int64_t peer) const { return why_gone(peer, true); }
 
-// Returns why waiting for the peer is hopeless; empty: keep waiting. If the result is a reason, the
-// caller checks the count once more before it throws.
+// Returns why waiting for the peer is hopeless; empty: continue to wait. The peer may reach the
+// awaited count just before it leaves, so the caller checks the count again before it throws.
 std::string Channel::hopeless(int64_t peer, Clock::time_point deadline, bool ask_system) const {
   if (has_left()) return "the group was aborted";
   if (std::string reason = why_gone(peer, ask_system); !reason.empty()) return reason;

@@ -1,6 +1,6 @@
 // Shared memory of the ranks of a group on one host. Each rank has counters of its progress, and
-// slots with the data that it shows to the other ranks. Arguments `rank` and `peer` are indices in
-// the group.
+// slots with the data that it shows to the other ranks. The arguments `rank` and `peer` are indices
+// in the group.
 //
 //   auto channel = Channel::meet(store, index, size, {.ranks = ranks});   // null: no common memory
 //   std::memcpy(channel->slot(index, 0), data, bytes);
@@ -8,8 +8,8 @@
 //   channel->wait_for(peer, Count::kShown, 1, deadline);
 //   ...                                   // data that the peer wrote before may be read now
 //
-// The channel's user defines when counts grow (rounds.h). Counts are compared by their difference,
-// so they may wrap around.
+// Rounds (rounds.h) increments the counts. Counts are compared by their difference modulo 2^32, so
+// they may wrap around.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,8 @@
 
 namespace am::runtime::shared_memory {
 
-// Phases of a round; a count is the number of rounds in which a rank has completed the phase.
+// Phases of a round, in which each rank shows at most one slot to the others (rounds.h). A count is
+// the number of rounds in which a rank has completed the phase.
 enum class Count : uint8_t {
   kShown,    // the rank's slot is written
   kReduced,  // the rank's part of a sum is written
@@ -33,11 +34,12 @@ enum class Count : uint8_t {
 };
 
 struct ChannelOptions {
-  bool wanted = true;  // whether this rank wants a channel; all ranks must, otherwise none gets one
-  // Spin briefly before sleeping; this helps only if every rank of the host has its own core.
+  bool wanted = true;  // whether this rank wants a channel; meet() makes one only if all do
+  // Whether a waiting thread spins briefly before it sleeps. Spinning helps only if every rank of
+  // the host has its own core.
   bool spin = false;
-  // Names of the group's members in errors: their ranks in the world. Empty: their index in the
-  // group.
+  // World ranks of the group's members, by index; errors name the members by these numbers. Empty:
+  // errors name the members by their indices in the group.
   std::vector<int64_t> ranks;
 };
 
@@ -49,10 +51,10 @@ class Channel {
   static constexpr size_t kSlotBytes = 512 << 10;
   static constexpr uint32_t kSlots = 4;
 
-  // Creates the channel; collective among `size` ranks, of which this rank has index `index`. The
-  // ranks exchange messages through `store`, which no other group uses. Returns null on all ranks
-  // if any rank does not want a channel, cannot open the memory of index 0, or cannot be notified
-  // of the end of a process (pidfd).
+  // Collective among the `size` ranks of a group, in which this rank has index `index`: creates the
+  // channel. The ranks exchange messages through `store`, which no other group uses. Returns null
+  // on all ranks if any rank does not want a channel or cannot watch processes (pidfd_open), or if
+  // the ranks cannot share memory that index 0 creates.
   static std::unique_ptr<Channel> meet(c10d::Store& store, int64_t index, int64_t size,
                                        const ChannelOptions& options);
   ~Channel();
@@ -63,8 +65,8 @@ class Channel {
   int64_t size() const { return size_; }
 
   std::byte* slot(int64_t rank, uint32_t number) const;
-  // A rank's record of a round: the slot with the rank's data, and the label of the rank's
-  // collective. The record is overwritten kSlots rounds later.
+  // A rank's record of a round: the number of the slot with the rank's data, and the label of the
+  // rank's collective or message (label.h). The record is overwritten kSlots rounds later.
   struct Entry {
     uint64_t label = 0;
     uint32_t slot = 0;
@@ -72,9 +74,9 @@ class Channel {
   Entry entry(int64_t rank, uint32_t round) const;
   void set_entry(uint32_t round, const Entry& entry) const;
 
-  // Publishes this rank's progress: sets the count to `value`.
+  // Sets this rank's count to `value`, and wakes the peers that wait for the count.
   void reach(Count count, uint32_t value) const;
-  // Returns the progress of a rank.
+  // Returns a rank's count.
   uint32_t value(int64_t rank, Count count) const;
   // Waits until the peer's count reaches `value`. Throws std::runtime_error if the peer leaves or
   // its process ends first, if this rank has left, or at the deadline.
@@ -83,7 +85,8 @@ class Channel {
   // wait for peers, get an error. Thread-safe.
   void leave() const;
   bool has_left() const;
-  // Returns why the peer has left the channel; empty if it is not known to have left.
+  // Returns why the peer no longer takes part: the peer left the channel, or its process ended.
+  // Returns an empty string if neither is known.
   std::string why_gone(int64_t peer) const;
   // Returns the peer's name in errors, for example "rank 3".
   std::string name(int64_t peer) const;

@@ -11,15 +11,15 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// Number of elements per block: the accumulators stay in the L1 cache, and the compiler knows the
-// length of the loops.
+// Number of elements per block. The accumulators of a block stay in the L1 cache, and the length of
+// the loops is a compile-time constant.
 constexpr int64_t kBlock = 512;
 
 template <typename Scalar>
 using Wide = std::conditional_t<sizeof(Scalar) < sizeof(float), float, Scalar>;
 
-// Combines `count` elements from index `at` on. `Count` is a compile-time constant for whole
-// blocks, and int64_t for the rest.
+// Combines elements `at` to `at` + `count` - 1 of the rows. The type `Count` is a
+// std::integral_constant for whole blocks, and int64_t for the last, shorter block.
 template <typename Scalar, typename Count, typename Step>
 void combine_block(Scalar* out, const std::vector<const void*>& rows, int64_t at, Count count,
                    bool from_zero, Step step) {

@@ -2,7 +2,8 @@
 //
 //   combine(at::kBFloat16, Operation::kSum, out, {row_0, row_1}, count);   // bfloat16 rows and out
 //
-// Narrow floats are summed in float32 and rounded once.
+// A row holds the elements of one rank. bfloat16 and float16 are summed in float32, and the result
+// is rounded once.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -19,12 +20,12 @@ enum class Operation : uint8_t {
   kMax,
 };
 
-// Whether combine() supports the operation in this dtype: float32, float64, bfloat16 and float16
-// for all operations; int32 and int64 for all except kSumFromZero.
+// Returns whether combine() supports the operation for this dtype. float32, float64, bfloat16 and
+// float16 support all operations; int32 and int64 support all except kSumFromZero.
 bool can_combine(c10::ScalarType dtype, Operation operation);
 
-// Writes the combination of the rows to `out`. Each row holds `count` elements of `dtype`; `out`
-// may be one of the rows.
+// Combines the rows element by element and writes the result to `out`. Each row, and `out`, holds
+// `count` elements of `dtype`; `out` may be one of the rows.
 void combine(c10::ScalarType dtype, Operation operation, void* out,
              const std::vector<const void*>& rows, int64_t count);
 

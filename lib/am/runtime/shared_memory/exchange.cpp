@@ -11,8 +11,9 @@ namespace am::runtime::shared_memory {
 
 namespace {
 
-// Up to this size in bytes, and for any size in a group of two ranks, every rank sums all elements
-// itself, which is faster than waiting for sums from other ranks.
+// Limit for all_reduce(), in bytes per round. If the elements of a round have at most this size, or
+// if the group has two ranks, every rank sums all elements itself. This is faster than waiting for
+// sums from other ranks.
 constexpr int64_t kSmall = 16 << 10;
 
 constexpr auto kSlot = static_cast<int64_t>(Channel::kSlotBytes);
@@ -46,7 +47,7 @@ void Exchange::guarded(uint64_t label, Deadline deadline, const std::function<vo
 }
 
 // Writes data of later rounds ahead of time only while other ranks' data of the current round is
-// missing; see Note [Rounds].
+// missing; see Note [Rounds] in rounds.h.
 void Exchange::run(int64_t count, const std::function<void(int64_t, std::byte*)>& write,
                    const std::function<void(int64_t)>& read) {
   int64_t written = 0;
@@ -121,7 +122,8 @@ void Exchange::all_reduce(void* data, int64_t count, c10::ScalarType dtype, Oper
       return channel_.size() > 2 && cut.size(i) * width > kSmall;
     };
     const auto write = [&](int64_t i, std::byte* slot) {
-      // Skips this rank's own part, because peers read that part only after it contains the sum.
+      // If each rank sums one part, skips this rank's own part: peers read that part of the slot
+      // only after sum_parts() has written the sum to it.
       const int64_t skipped = in_parts(i) ? part_begin(cut.size(i), channel_.index()) * width : 0;
       const int64_t next = in_parts(i) ? part_begin(cut.size(i), channel_.index() + 1) * width : 0;
       copy_bytes(slot, at(i), skipped);
@@ -137,12 +139,14 @@ void Exchange::all_reduce(void* data, int64_t count, c10::ScalarType dtype, Oper
   });
 }
 
-// Returns the index of the first element that `rank` sums, if there are `count` elements.
+// Returns the index of the first element that the rank with index `rank` sums, if the ranks share
+// the sum of `count` elements.
 int64_t Exchange::part_begin(int64_t count, int64_t rank) const {
   return count * rank / channel_.size();
 }
 
-// Waits until every rank has published its elements, then sums all of them.
+// Waits until every rank has published its `count` elements, then writes the sum over the ranks to
+// `data`.
 void Exchange::sum_all(std::byte* data, int64_t count, c10::ScalarType dtype,
                        Operation operation) const {
   std::vector<const void*> rows(static_cast<size_t>(channel_.size()));
@@ -152,8 +156,9 @@ void Exchange::sum_all(std::byte* data, int64_t count, c10::ScalarType dtype,
   combine(dtype, operation, data, rows, count);
 }
 
-// Waits until every rank has published its elements, then sums this rank's part of them. Publishes
-// the sum in this rank's slot, and copies the sums of the other parts from the other ranks' slots.
+// Waits until every rank has published its `count` elements, then sums this rank's part of the
+// elements over the ranks. Publishes the sum in this rank's slot, and copies the sums of the other
+// parts from the other ranks' slots.
 void Exchange::sum_parts(std::byte* data, int64_t count, c10::ScalarType dtype,
                          Operation operation) const {
   const auto width = static_cast<int64_t>(c10::elementSize(dtype));

@@ -1,12 +1,12 @@
-// The collectives of a Channel. Data moves through the channel's slots, one slot's size at a time,
-// so that a tensor of any size needs no memory beyond the slots.
+// The collectives of a Channel. Data passes through the channel's slots in rounds of at most one
+// slot per rank (rounds.h). A tensor of any size therefore needs no memory beyond the slots.
 //
 //   Exchange exchange(*channel);
 //   exchange.all_gather(out, in, bytes, deadline);
 //
-// Every rank must call the same functions in the same order, with matching sizes, one at a time. A
-// failed wait for a peer (Channel::wait_for), or a peer that is in another collective, throws
-// std::runtime_error. The rank has then left the channel, and all later calls fail.
+// Every rank must call the same functions in the same order, with matching sizes, one at a time.
+// The functions throw std::runtime_error if a wait for a peer fails (Channel::wait_for), or if a
+// peer is in another collective. This rank has then left the channel, and all later calls throw.
 #pragma once
 
 #include <c10/core/ScalarType.h>
@@ -47,7 +47,7 @@ class Exchange {
                   const std::vector<int64_t>& in_bytes, int64_t width, Deadline deadline);
 
  private:
-  // Runs `body`; leaves the channel if `body` throws.
+  // Runs `body`, which is one collective. If `body` throws, leaves the channel and rethrows.
   void guarded(uint64_t label, Deadline deadline, const std::function<void()>& body);
   // Runs `count` rounds. write(i, slot) fills this rank's slot of round i; read(i) reads the other
   // ranks' slots of round i.
@@ -60,9 +60,9 @@ class Exchange {
 
   const Channel& channel_;
   Rounds rounds_;
-  uint64_t label_ = 0;  // label of the current collective; the peers must have an equal label
+  uint64_t label_ = 0;  // label of the current collective (label.h)
   Deadline deadline_;   // deadline of the current collective
-  std::string broken_;  // reason why no further collective can run; empty if one can
+  std::string broken_;  // reason why no further collective can run; empty: none
 };
 
 }  // namespace am::runtime::shared_memory

@@ -108,7 +108,7 @@ void Mailbox::fail(const std::string& reason) {
   channel_->leave();
 }
 
-// Moves a part of the first message, if a slot is ready for it. Returns whether a part was moved.
+// Transfers a part of the first message if a slot is ready. Returns whether a part was transferred.
 bool Mailbox::move_some() {
   if (posted_.empty() || !broken_.empty()) return false;
   if (!(sends() ? rounds_.can_write() : rounds_.all_shown())) return false;

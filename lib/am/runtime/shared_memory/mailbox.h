@@ -4,13 +4,13 @@
 //   auto work = mailbox->post(tensor);     // at both ends; index 0 sends
 //   work->wait();
 //
-// Note [Messages]: both ends keep a list of posted messages. The first message of the list moves, a
-// slot's size at a time, whenever a slot is free (sender) or full (receiver). It is moved by
-// post(), by a thread that waits, or by the mailbox's own thread, which starts when a message is
-// incomplete after its post. A sender can thus fill all slots before the receiver is there, two
-// ranks that send to each other make progress without waiting, and a message that is already in the
-// slots costs no thread switch. Timeouts apply to waits: a message may stay pending while no thread
-// waits for it.
+// Note [Messages]: both ends keep a list of posted messages. The sender copies a part of its first
+// message, at most one slot's size, whenever a slot is free; the receiver does so whenever a slot
+// is full. Three threads may copy: the thread that calls post(), a thread that waits for a message,
+// and the mailbox's own thread, which starts when a message is incomplete after its post. A sender
+// can therefore fill all slots before the receiver posts, two ranks that send to each other make
+// progress without waiting, and a message that is already in the slots costs no thread switch.
+// Timeouts apply to waits: a message may stay pending while no thread waits for it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -37,9 +37,12 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   Mailbox(const Mailbox&) = delete;
   Mailbox& operator=(const Mailbox&) = delete;
 
-  // Posts a contiguous tensor. If the returned work is destroyed before its message has begun to
-  // move, the message is cancelled. If the work is destroyed when only a part of the message has
-  // moved, the mailbox leaves the channel, because the other end would have a partial message.
+  // Posts a contiguous tensor: its values are sent at index 0, and received at index 1. If the
+  // returned work is destroyed before the transfer of its message has begun, the message is
+  // cancelled. If the work is destroyed when only a part of the message has been transferred, the
+  // mailbox leaves the channel, because the other end would have a partial message. Throws
+  // std::runtime_error if the mailbox has left the channel or, at index 0, if the receiver has left
+  // the channel or its process has ended.
   c10::intrusive_ptr<c10d::Work> post(const at::Tensor& tensor);
   // Ends this side's participation: threads that wait at this end or at the other end get an error.
   void leave();
@@ -49,7 +52,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   struct Posted {
     uint64_t number;
     at::Tensor tensor;
-    int64_t moved;  // number of bytes that have been moved
+    int64_t moved;  // number of bytes that have been transferred
   };
 
   bool sends() const { return channel_->index() == 0; }
@@ -58,11 +61,12 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   void wait(uint64_t number);
   void take_back(uint64_t number);
 
-  // The caller of these three functions must hold the lock.
+  // The caller of these three functions must hold `mutex_`.
   bool move_some();
   void move_part(Posted& message);
   void fail(const std::string& reason);
-  // Releases the lock, waits until the first message can move, and takes the lock again.
+  // Waits until a part of the first message can be transferred; releases the lock meanwhile. If the
+  // wait fails, calls fail().
   void wait_for_peer(std::unique_lock<std::mutex>& lock, Rounds::Deadline deadline);
   void run_thread();
 
@@ -74,7 +78,7 @@ class Mailbox : public std::enable_shared_from_this<Mailbox> {
   Rounds rounds_;
   std::deque<Posted> posted_;  // messages that are not complete, in the order of their posts
   uint64_t next_ = 0;
-  std::string broken_;  // reason why no message can move any more
+  std::string broken_;  // reason why no message can be transferred any more; empty: none
   bool closing_ = false;
   std::thread thread_;
 };

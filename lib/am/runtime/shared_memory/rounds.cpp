@@ -11,8 +11,8 @@ namespace am::runtime::shared_memory {
 Rounds::Rounds(const Channel& channel) : channel_(channel) {}
 
 // Returns the number of this rank's published rounds that all other ranks have completed. A peer
-// can be ahead of this rank, because in a broadcast it waits only for the root; such a peer has
-// completed all rounds that this rank has published.
+// may have completed more rounds than this rank has published, because a peer waits only for the
+// root in a broadcast. This peer has then completed all rounds that this rank has published.
 uint64_t Rounds::done_by_others() const {
   int32_t behind = 0;
   for (int64_t peer = 0; peer < channel_.size(); ++peer) {
@@ -73,8 +73,8 @@ std::byte* Rounds::own() const {
   return channel_.slot(channel_.index(), channel_.entry(channel_.index(), count_done()).slot);
 }
 
-// Ends the round. Also publishes kReduced, which counts every round, although reduced() is called
-// only in reductions whose ranks sum separate parts.
+// Ends the round. Publishes kReduced too, because this count must include every round: reduced() is
+// called only in reductions in which each rank sums a separate part.
 void Rounds::done() {
   ++done_;
   channel_.reach(Count::kReduced, count_done());

@@ -37,14 +37,15 @@ bool is_number(std::string_view text) {
   return !text.empty() && text.front() != '-' && parse_integer(text).has_value();
 }
 
-// Whether the text has the form "PID/fd/FD", so that text in the store cannot make this process
-// open any other file.
+// Returns whether the text has the form "PID/fd/FD". Without this check, an address in the store
+// could make this process open a file outside of /proc/PID/fd.
 bool names_descriptor(const std::string& file) {
   const std::vector<std::string> parts = split(file, '/');
   return parts.size() == 3 && is_number(parts[0]) && parts[1] == "fd" && is_number(parts[2]);
 }
 
-// Whether the file has this size and the size is sealed, unlike that of most other files.
+// Returns whether the file has this size, and a seal that fixes the size. Other files rarely have
+// this seal.
 bool is_segment(int fd, size_t bytes) {
   struct stat status = {};
   return ::fstat(fd, &status) == 0 && status.st_size == static_cast<off_t>(bytes) &&

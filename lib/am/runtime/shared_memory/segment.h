@@ -6,9 +6,9 @@
 //   auto same = Segment::open(store.get_to_str("segment"), bytes);   // in another process
 //
 // A segment is a memfd that other processes open as /proc/PID/fd/FD. open() verifies that both
-// processes are on one host: equal boot ids, equal namespaces of process ids and networks, and the
-// file opens. The size is sealed, so that no process can truncate memory that another process uses.
-// open() rejects a file whose size is not sealed, whichever file the address names.
+// processes are on one host: their boot ids, pid namespaces and network namespaces must be equal.
+// The size of the memfd is sealed, so no process can truncate memory that another process uses.
+// open() rejects any file whose size is not sealed.
 #pragma once
 
 #include <cstddef>
@@ -22,8 +22,9 @@ class Segment {
   // Creates a segment of zeroed memory. Returns nothing if the system does not support this: /proc
   // or memfd is not available, or the memory cannot be mapped.
   static std::optional<Segment> create(size_t bytes);
-  // Opens the segment at an address. Returns nothing if the segment cannot be opened: the address
-  // is on another host or is closed, or the container, the user or the size differs.
+  // Opens the segment at an address. Returns nothing if the segment cannot be opened: its creator
+  // runs on another host or in another container, its address is closed, this process has no
+  // permission, or its size is not `bytes`.
   static std::optional<Segment> open(const std::string& address, size_t bytes);
 
   Segment(Segment&& other) noexcept;

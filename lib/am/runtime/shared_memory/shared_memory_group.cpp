@@ -29,8 +29,8 @@ bool plain(const at::Tensor& tensor) {
 
 int64_t bytes_of(const at::Tensor& tensor) { return static_cast<int64_t>(tensor.nbytes()); }
 
-// Returns the number of bytes of the tensor for each rank. `rows` has the number of rows for each
-// rank; if it is empty, all ranks have equal parts.
+// Returns the size in bytes of each rank's part of the tensor. `rows` contains the number of rows
+// of each part; if `rows` is empty, all parts have the same size.
 std::vector<int64_t> bytes_of_ranks(const at::Tensor& tensor, const std::vector<int64_t>& rows,
                                     int64_t ranks) {
   if (rows.empty())

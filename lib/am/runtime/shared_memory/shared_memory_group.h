@@ -2,10 +2,10 @@
 // training collectives run through shared memory (exchange.h).
 //
 // Shared memory serves all-reduce (sum, minimum, maximum), all-gather into a tensor,
-// reduce-scatter, broadcast and all-to-all of contiguous tensors. Reductions must have a dtype that
-// combine.h supports. Gloo serves all other collectives. Sums add the ranks' values in the order of
-// their indices in the group. Collectives are asynchronous and run one at a time, in the order of
-// their calls; collectives that Gloo serves run in a separate queue.
+// reduce-scatter (sum), broadcast and all-to-all of contiguous tensors. Reductions must have a
+// dtype that combine.h supports. Gloo serves all other collectives. Reductions combine the ranks'
+// values in the order of the ranks' indices in the group. Collectives run one at a time, in the
+// order of their calls; collectives that Gloo serves run in a separate queue.
 #pragma once
 
 #include <chrono>
@@ -26,8 +26,8 @@ class SharedMemoryGroup final : public GlooGroup {
   // Arguments as for GlooGroup's constructor; `channel` connects the ranks of the group.
   SharedMemoryGroup(std::unique_ptr<Channel> channel, const c10::intrusive_ptr<c10d::Store>& store,
                     int rank, int size, const c10::intrusive_ptr<Options>& options);
-  // Finishes collectives in progress. If an exception destroys the group, leaves the channel
-  // instead, so that the peers get an error.
+  // Finishes pending collectives. If an exception destroys the group, leaves the channel first:
+  // pending collectives then fail on this rank and on its peers.
   ~SharedMemoryGroup() override;
 
   Work allreduce(std::vector<at::Tensor>& tensors, const c10d::AllreduceOptions& options) override;

@@ -45,8 +45,8 @@ class TaskQueue::Queue {
     changed_.notify_all();
   }
 
-  // Runs tasks, or waits while another thread runs one, until `task` is completed. With a null
-  // `task`, continues until the queue is closed and empty.
+  // Runs the queue's tasks until `task` is completed; waits while another thread runs a task. If
+  // `task` is null, continues until the queue is closed and empty.
   void run_until(Task* task) {
     std::unique_lock lock(mutex_);
     while (true) {

@@ -2,8 +2,8 @@
 //
 //   TaskQueue queue;
 //   auto work = queue.add([&] { exchange.all_gather(out, in, bytes, deadline); });
-//   ...                     // the queue's thread may run it
-//   work->wait();           // if it has not begun, the waiting thread runs it: no thread switch
+//   ...                     // the queue's thread may run the task
+//   work->wait();           // runs the task in this thread if it has not begun: no thread switch
 //
 // If a thread waits for a task immediately, waking the queue's thread often costs more than the
 // task itself: When::kWaitedFor leaves the task to the waiting thread.
@@ -19,10 +19,10 @@
 namespace am::runtime::shared_memory {
 
 enum class When : uint8_t {
-  // Run the task in the queue's thread, or in a thread that waits for it.
+  // The queue's thread runs the task, or a thread that waits for this or a later task.
   kSoon,
-  // Run the task in a thread that waits for it or for a later task. If the queue's thread happens
-  // to be awake, it may run the task too.
+  // A thread that waits for this or a later task runs the task. The queue's thread is not woken for
+  // the task. If the queue's thread happens to be awake, that thread may run the task too.
   kWaitedFor,
 };
 

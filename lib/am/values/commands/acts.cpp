@@ -1,5 +1,6 @@
-// Defines the commands `acts` and `experts`, which run a forward pass and report on the outputs of
-// units and on the tokens of experts.
+// Defines the commands `acts` and `experts`. `acts` runs a forward pass and reports statistics of
+// the units' outputs. `experts` reports how many tokens were routed to each expert, in the last
+// step or in a forward pass.
 #include <ATen/ATen.h>
 
 #include <algorithm>
@@ -55,10 +56,11 @@ struct OutputStatistics {
   double zeros = 0.0;  // number of elements that are zero
 };
 
-// Statistics of units, by the index of the unit in the forward of the full model.
+// Statistics of units, by the unit's index in the forward of the full model (UnitOutput::place).
 using OutputsOfUnits = std::map<int64_t, OutputStatistics>;
 
-// Returns the statistics of all ranks, and stores the description of the data in `of`.
+// Runs a forward pass. Returns the statistics of each unit's output over all ranks, and stores the
+// description of the data in `of`. Collective.
 OutputsOfUnits outputs_of(Session& session, const Tokens& tokens, std::string& of) {
   ParameterView& view = values_of(session);
   parallel::ParallelModel& model = view.runnable();
@@ -81,7 +83,7 @@ OutputsOfUnits outputs_of(Session& session, const Tokens& tokens, std::string& o
     }
     of = run_forward_of(session, tokens);
   }
-  // Each rank knows the units of its own stages only.
+  // The names of units are gathered, because each rank stores only the units of its own stages.
   Json names = Json::array();
   for (const auto& [place, statistics] : own) names.push_back({place, statistics.name});
   OutputsOfUnits all;
@@ -111,15 +113,16 @@ OutputsOfUnits outputs_of(Session& session, const Tokens& tokens, std::string& o
   return all;
 }
 
-// Returns whether `pattern` selects the unit. A pattern is the unit's name, the last components of
-// its name, a glob, or the name of a module that contains the unit.
+// Returns whether `pattern` selects the unit named `unit`. A pattern is the unit's name, the last
+// components of this name, a glob, or the name of a module that contains the unit.
 bool selects(const std::string& pattern, const std::string& unit) {
   return pattern == unit || glob_match(pattern, unit) || starts_with(unit, pattern + ".") ||
          ends_with(unit, "." + pattern);
 }
 
-// Returns the number of tokens of the global batch that were routed to each expert in the last step
-// or, with --of or before the first step, in a new forward pass.
+// Returns the number of tokens of the global batch that were routed to each expert in the last
+// step. With `tokens`, or before the first step, counts the tokens of a new forward pass instead.
+// Stores the description of the data in `of`. Collective.
 std::vector<double> expert_counts_of(Session& session, const Tokens& tokens, std::string& of) {
   ParameterView& view = values_of(session);
   if (!tokens) {
@@ -155,7 +158,7 @@ Result run_acts(Session& session, const Arguments& arguments) {
              {"zeros", {}, RowKind::kNumber},
              {"nan", {}, RowKind::kCount},
              {"inf", {}, RowKind::kCount}});
-  std::string first;  // unit with the first values that are not finite
+  std::string first;  // first unit whose output is not finite
   for (const auto& [place, unit] : units) {
     const Moments& moments = unit.moments;
     if (first.empty() && moments.finite() < moments.numel) first = unit.name;

@@ -23,11 +23,11 @@
 namespace am::values {
 namespace {
 
-// Sums the attention entropy of each head of a layer over all queries, as long as the object
-// exists.
+// Sums the attention entropy of each head of a layer over the queries of all forward passes that
+// run while the object exists.
 class EntropyWatch {
  public:
-  // Counts the first `length` queries of each sequence; those after them are padding.
+  // Counts only the first `length` queries of each sequence; later queries are padding.
   EntropyWatch(nn::DecoderLayer& layer, int64_t length) : layer_(layer) {
     layer.self_attn.core = std::make_shared<const nn::AttentionCore>(
         [this, length](const nn::Qkv& heads, const nn::AttentionParams& params,
@@ -49,12 +49,12 @@ class EntropyWatch {
 
  private:
   nn::DecoderLayer& layer_;
-  at::Tensor sum_;  // undefined before the first forward
+  at::Tensor sum_;  // [heads of this rank], float64; undefined before the first forward
   double queries_ = 0.0;
 };
 
-// Returns the mean entropy of each head, [layers, heads], over all queries of all ranks. Stores the
-// description of the data in `of`.
+// Runs a forward pass. Returns the mean entropy of each head, [layers, heads], over all queries of
+// all ranks. Stores the description of the data in `of`. Collective.
 at::Tensor entropies_of(Session& session, const std::optional<std::vector<int64_t>>& tokens,
                         std::string& of) {
   ParameterView& view = values_of(session);
@@ -66,7 +66,7 @@ at::Tensor entropies_of(Session& session, const std::optional<std::vector<int64_
   }
   const int64_t layers = model.config().num_hidden_layers;
   const int64_t heads = model.config().num_attention_heads;
-  at::Tensor own = at::zeros({layers, heads, 2}, at::kDouble);  // sum, number of queries
+  at::Tensor own = at::zeros({layers, heads, 2}, at::kDouble);  // last dim: sum, queries
   std::vector<std::pair<int64_t, std::unique_ptr<EntropyWatch>>> watches;
   const int64_t length = tokens ? std::ssize(*tokens) : std::numeric_limits<int64_t>::max();
   for (const auto& [number, stage] : model.stages()) {

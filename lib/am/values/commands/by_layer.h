@@ -21,13 +21,13 @@ struct NamedMoments {
 };
 
 struct MomentRows {
-  std::vector<NamedMoments> rows;  // one per name, in the order in which names first appeared
+  std::vector<NamedMoments> rows;  // one row per name, in the order in which names first appear
   Moments total;
   Unread unread;
 };
 
-// Returns the moments of each named tensor, or of each layer if --by is "layer", and the total over
-// all tensors. Collective.
+// Returns the moments of each tensor that the arguments name, and the total over these tensors. If
+// --by is "layer", the tensors of a layer share one row. Collective.
 MomentRows named_moments(Session& session, const inspect::Arguments& arguments);
 
 }  // namespace am::values

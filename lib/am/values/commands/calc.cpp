@@ -1,5 +1,5 @@
-// Defines the command `calc`: arithmetic on statistics of tensors, in expressions with this
-// grammar:
+// Defines the command `calc`, which computes expressions of statistics of tensors. NAMES are
+// operands that pick_all() resolves to tensors. The grammar of an expression is:
 //
 //   expression  term {(+ | -) term}
 //   term        factor {(* | /) factor}
@@ -45,8 +45,8 @@ std::string measure_names() {
   return join(names, ", ");
 }
 
-// Evaluates an expression. Its tensors are read from left to right, in the same order on all ranks.
-// Collective.
+// Evaluates an expression. Reads the expression's tensors from left to right, in the same order on
+// all ranks. Collective.
 class Calculation {
  public:
   Calculation(Session& session, std::string_view text) : session_(session), at_(text) {}

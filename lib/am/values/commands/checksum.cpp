@@ -17,12 +17,12 @@ namespace {
 struct Verdict {
   Json json;
   std::string text;
-  int64_t compared = 0;  // number of copies of shards that have several replicas
+  int64_t compared = 0;  // number of replicas of all shards that have several replicas
   bool equal = true;
 };
 
-// Returns a remark for the user, for example "16 copies of 2 parts, equal". Parts are the shards,
-// and copies their replicas.
+// Returns a remark for the user, for example "16 copies of 2 parts, equal". `parts`: number of
+// shards of the tensor; `copies`: number of replicas of all these shards.
 std::string copies_text(size_t copies, size_t parts) {
   if (copies == parts) return parts == 1 ? "one copy" : cat("one copy, of ", parts, " parts");
   return parts == 1 ? cat(copies, " copies, equal")

@@ -16,17 +16,19 @@ namespace {
 
 constexpr size_t kNamedIndices = 10;
 
-// Summaries per row and per column of a tensor that is viewed as a matrix, whose row index combines
-// all dims except the last.
+// Summaries of the rows and columns of a tensor that is viewed as a matrix. The row index of the
+// matrix combines all dims of the tensor except the last.
 struct LinesSeen {
-  // For each row: 0 if this rank has read no value, 1 if all values so far are zero, otherwise 2.
+  // For each row: 0 if no value was read, 1 if all values that were read are zero, otherwise 2.
   at::Tensor rows;
-  // Smallest and largest value of each column: infinity and -infinity if no value was read. If a
-  // value is NaN, -infinity and infinity, so that the column is not reported as constant.
+  // Smallest and largest value of each column. A column from which no value was read has infinity
+  // and -infinity. A column with a NaN has -infinity and infinity, so the column is not reported as
+  // constant.
   at::Tensor lowest;
   at::Tensor highest;
 };
 
+// Returns the summaries over the values that all ranks have read. Collective.
 LinesSeen lines_of(Session& session, const Picked& picked) {
   const Shape& shape = picked.parameter->shape;
   const int64_t width = shape.back();
@@ -97,7 +99,7 @@ Result run_dead(Session& session, const Arguments& arguments) {
     if (!unread.read(picked.label, [&] { seen = lines_of(session, picked); })) continue;
     ++looked_at;
     const auto zero_rows = indices_where(seen.rows.eq(1.0));
-    // With only one row, every column would be reported as constant.
+    // If values of only one row were read, every column would be reported as constant.
     const bool several = seen.rows.gt(0.0).sum().item<int64_t>() > 1;
     const auto constant = several ? indices_where(seen.lowest.eq(seen.highest)) : Shape{};
     if (zero_rows.empty() && constant.empty()) continue;

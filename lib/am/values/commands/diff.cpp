@@ -20,19 +20,20 @@ namespace {
 
 using stored::StoredTensor;
 
-// Comparison of one parameter, which may be missing in one of the two checkpoints, or of all
-// parameters of a layer.
+// Comparison of one parameter, which may be missing on one of the two sides, or of all parameters
+// of a layer.
 struct Difference {
   std::string name;
   std::string status;
-  // Details of the status: the two shapes or dtypes that differ. For a layer, the number of its
-  // parameters that are not equal, for example "2 of 9".
+  // Details of the status: the two shapes or dtypes that differ. For a layer, the number of
+  // parameters in the layer that are not equal, for example "2 of 9".
   std::string what;
-  bool compared = false;
+  bool compared = false;  // whether values were compared; otherwise `distance` is not set
   Distance distance = {};
 };
 
-// Statuses in order of severity. The status of a layer is the most severe one of its parameters.
+// Statuses, the most severe first. The status of a layer is the most severe status of its
+// parameters.
 constexpr std::string_view kWorstFirst[] = {"unreadable", "only here", "only there", "shape",
                                             "dtype",      "different", "equal"};
 
@@ -41,7 +42,8 @@ size_t place_of(std::string_view status) {
                              std::begin(kWorstFirst));
 }
 
-// Returns one entry per layer, in the order in which layers first appear.
+// Combines the comparisons of parameters. Returns one comparison per layer, in the order in which
+// layers first appear.
 std::vector<Difference> by_layers(const std::vector<Difference>& all) {
   struct Counts {
     size_t tensors = 0, unequal = 0;
@@ -68,8 +70,8 @@ std::vector<Difference> by_layers(const std::vector<Difference>& all) {
   return layers;
 }
 
-// Compares one tensor. If `here` or `there` is in the memory of ranks, the distance covers only
-// this rank's parts.
+// Compares the tensor `a` of `here` with the tensor of this name in `there`. If one side is in the
+// memory of ranks, the distance covers only this rank's parts of the tensor.
 Difference difference_of(Session& session, const Side& here, const Side& there,
                          const StoredTensor& a) {
   Difference difference{a.name, "equal", {}};
@@ -98,8 +100,8 @@ Difference difference_of(Session& session, const Side& here, const Side& there,
   return difference;
 }
 
-// Returns whether `a` is listed before `b`: first parameters that could not be compared, then the
-// compared parameters in descending order of their largest difference.
+// Returns whether `a` is listed before `b`. Parameters that could not be compared are listed first.
+// The compared parameters follow in descending order of their largest difference.
 bool comes_before(const Difference& a, const Difference& b) {
   if (a.compared != b.compared) return !a.compared;
   return a.distance.max_abs > b.distance.max_abs;

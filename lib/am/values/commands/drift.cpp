@@ -28,8 +28,8 @@ Json change_row(const std::string& name, const Change& change) {
           {"cosine", number_or_null(change.dot / std::sqrt(change.before * change.after))}};
 }
 
-// Returns the sums over one tensor. If `from` or `to` is in the memory of ranks, sums only over
-// this rank's parts of the tensor.
+// Returns the sums over one tensor, which is `a` in `from` and `b` in `to`. If one side is in the
+// memory of ranks, sums only over this rank's parts of the tensor.
 Change change_of(Session& session, const Side& from, const StoredTensor& a, const Side& to,
                  const StoredTensor& b) {
   FoundInOrder<Change> of_blocks;
@@ -91,7 +91,7 @@ Result run_drift(Session& session, const Arguments& arguments) {
   };
   auto ranks = on_all_ranks(view, compare);
   session.check_interrupt();
-  if (of_files) ranks.resize(1);  // every rank has read both checkpoints as a whole
+  if (of_files) ranks.resize(1);  // each rank's sums already cover both checkpoints as a whole
   for (size_t i = 0; i < compared.size(); ++i) {
     Change change;
     for (const std::vector<double>& rank : ranks) {

@@ -66,7 +66,8 @@ std::vector<std::string> write_export(Session& session, const Arguments& argumen
               "(torch.distributed.checkpoint), torchtitan, olmo, megatron");
 }
 
-// Throws if files are damaged, because the exported model would silently lack their tensors.
+// Throws if files are damaged, because the exported model would silently lack the tensors of these
+// files.
 void require_undamaged(const stored::TensorSource& source) {
   const std::vector<stored::StoredProblem> damage = source.damage();
   if (damage.empty()) return;
@@ -97,7 +98,8 @@ Result run_export(Session& session, const Arguments& arguments) {
   Json files = Json::array();
   int64_t bytes = 0;
   std::vector<fs::path> paths;
-  // Other ranks may be on machines that do not have the folder.
+  // Only rank 0 lists the exported files, because other ranks may run on machines without the
+  // folder.
   const auto entries = session.view().rank() == 0 ? fs::recursive_directory_iterator(folder)
                                                   : fs::recursive_directory_iterator();
   for (const fs::directory_entry& entry : entries) {

@@ -1,5 +1,5 @@
-// Declares the functions of the commands that read values of tensors. The command table is in
-// inspect/commands/rows_*.cpp.
+// Declares the functions of the commands that read values of tensors. Names, operands and help of
+// the commands are in inspect/commands/rows_*.cpp.
 #pragma once
 
 #include <string_view>

@@ -8,8 +8,8 @@
 namespace am::values {
 namespace {
 
-// Returns the gradients of the picked parameters, with the same slices. Frozen parameters have no
-// gradient and are omitted.
+// Returns the gradients of the picked parameters, each with the slice of its parameter. Omits
+// frozen parameters, which have no gradient.
 std::vector<Picked> gradients_of(const Session& session, const std::vector<Picked>& parameters) {
   const auto states = session.view().states();
   std::vector<Picked> gradients;

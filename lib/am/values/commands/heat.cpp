@@ -38,12 +38,15 @@ MatrixSize matrix_of(const Shape& shape) {
   return {shape.back() == 0 ? 0 : am::numel(shape) / shape.back(), shape.back()};
 }
 
-// Values per block of the matrix: sum of the finite values, number of values, largest finite value,
-// and number of non-finite values.
+// Statistics of each block of the matrix: sum and largest of the finite values, number of all
+// values (count), and number of non-finite values (bad). Sum and largest are of x for --of signed,
+// otherwise of |x|.
 struct HeatSums {
-  at::Tensor sum, count, largest, bad;  // each [height * width], with one element per block
+  at::Tensor sum, count, largest, bad;  // each [height * width of the heat map], float64
 };
 
+// Divides the picked tensor, viewed as a matrix, into at most `height` x `width` blocks. Each cell
+// of the heat map shows one block.
 class HeatMap {
  public:
   HeatMap(const Picked& picked, HeatOf of, int64_t height, int64_t width)
@@ -121,8 +124,8 @@ class HeatMap {
   HeatSums sums_;
 };
 
-// Returns the cells of a row in colour. Neighbouring cells of equal colour share one colour
-// sequence.
+// Returns the cells of a row in colour. Neighbouring cells of equal colour share one escape
+// sequence of the terminal.
 std::string coloured_row(const inspect::Grid& grid, int64_t row, const term::Style& style) {
   constexpr int kNone = -1;  // a value that is not finite
   std::string out;
@@ -148,8 +151,9 @@ std::string coloured_row(const inspect::Grid& grid, int64_t row, const term::Sty
   return out;
 }
 
-// Draws the blocks of a matrix of this size. Each line begins with the number of its first row; the
-// last line has the numbers of the first and the last column.
+// Draws the heat map of a matrix of size `size`. Each line shows one row of blocks, and
+// begins with the number of the first matrix row in these blocks. If there is space, a last line
+// shows the numbers of the first and the last matrix column.
 std::string draw_heat(const inspect::Grid& grid, const MatrixSize& size, const term::Style& style) {
   static constexpr std::array<const char*, 5> kShades = {" ", "░", "▒", "▓", "█"};
   static constexpr std::array<const char*, 5> kLetters = {" ", ".", "+", "#", "@"};
@@ -158,7 +162,7 @@ std::string draw_heat(const inspect::Grid& grid, const MatrixSize& size, const t
   const std::string edge = style.unicode ? "│" : "|";
   std::string out;
   for (int64_t row = 0; row < grid.height; ++row) {
-    // First row of the matrix in this row of blocks.
+    // The first row of the matrix that is in this row of blocks.
     const int64_t first = (row * size.rows + grid.height - 1) / grid.height;
     out += cat(term::pad_left(std::to_string(first), label), " ", edge);
     if (style.color) out += coloured_row(grid, row, style);
@@ -196,7 +200,7 @@ Result run_heat(Session& session, const Arguments& arguments) {
   const Picked picked = pick_one(session, arguments.words);
   if (picked.numel() == 0) throw Error(ErrorKind::kUsage, cat(picked.label, " has no elements"));
   const HeatOf of = heat_of(arguments);
-  // Leaves room for the command, the legend and the next prompt.
+  // The default height leaves room for the command, the legend and the next prompt.
   const int64_t height =
       arguments.integer("--rows", std::clamp(session.style().height - 4, 8, 1000), 1, 1000);
   const int64_t width = arguments.integer(

@@ -18,6 +18,7 @@ struct Range {
   double high = -std::numeric_limits<double>::infinity();
 };
 
+// Calls `visit` with the finite values of each block of the tensor, without empty blocks.
 void for_each_finite_block(Session& session, const Picked& picked,
                            const std::function<void(const at::Tensor&)>& visit) {
   scan_on_device(session, picked, [&](const at::Tensor& values, const mesh::Box&) {
@@ -37,7 +38,7 @@ Range range_of(Session& session, const Picked& picked) {
   const at::Tensor row = at::tensor({-own.low, own.high}, at::TensorOptions(at::kDouble));
   const at::Tensor ends = std::get<0>(values_of(session).gather(row).max(0));
   Range range{-ends[0].item<double>(), ends[1].item<double>()};
-  if (range.low == range.high) {  // equal values get a range around them, as in torch.histogram
+  if (range.low == range.high) {  // as in torch.histogram if all values are equal
     range.low -= 0.5;
     range.high += 0.5;
   }
@@ -95,7 +96,8 @@ Result one_histogram(Session& session, const Picked& picked, int64_t bins) {
   return result;
 }
 
-// Returns a table with one row per histogram. Each character of the drawing is one bin.
+// Returns a table with one row per tensor. A row draws the tensor's histogram with one character
+// per bin.
 Result many_histograms(Session& session, const std::vector<Picked>& all, int64_t bins) {
   Rows rows({{"name", {}, RowKind::kText},
              {"low", "from", RowKind::kNumber},

@@ -83,7 +83,7 @@ Result run_generate(Session& session, const Arguments& arguments) {
   };
   const term::Style& style = session.style();
   std::string head = style.paint(term::Role::kBold, inspect::printable_text(prompt, style));
-  // Without colours, a mark separates the prompt from the text that the model has added.
+  // Without colours, a mark separates the prompt from the generated text.
   if (!style.color) head += style.unicode ? "▸" : "|";
   const auto* print = session.live_text();
   data::TextStream stream(tokenizer_of(session));

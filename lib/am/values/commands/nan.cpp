@@ -12,11 +12,12 @@
 namespace am::values {
 namespace {
 
-// Numbers of the non-finite values of one tensor, on one rank or summed over all ranks.
+// Counts of the non-finite values of one tensor, on one rank or summed over all ranks.
 struct BadValues {
   int64_t nan = 0;
   int64_t inf = 0;
-  // Row-major index of the first non-finite value in the full tensor.
+  // Row-major index of the first non-finite value in the full tensor. Keeps this default if all
+  // values are finite.
   int64_t first = std::numeric_limits<int64_t>::max();
 };
 

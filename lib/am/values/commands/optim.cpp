@@ -67,7 +67,7 @@ Result run_optim(Session& session, const Arguments& arguments) {
   Result result;
   rows.give(result, "parameters", session);
   result.json["parameters"] = list;
-  result.table = {};  // a parameter has several rows in the table, and one in the JSON
+  result.table = {};  // the table's rows are not those of the JSON: a parameter has several rows
   unread.give(result);
   return result;
 }

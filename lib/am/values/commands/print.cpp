@@ -17,9 +17,9 @@ constexpr int64_t kShownWhole = 1000;
 constexpr int64_t kEdgeItems = 3;  // indices printed at each end of a dim whose middle is omitted
 constexpr int64_t kMostInJson = 1'000'000;
 
-constexpr int kUnlimited = 1 << 30;  // columns
+constexpr int kUnlimited = 1 << 30;  // number of columns: rows are not broken
 
-// Returns a value as JSON. NaN and infinities, which JSON does not have, become strings.
+// Returns a value as JSON. NaN and infinities become strings, because JSON has no numbers for them.
 Json scalar(const at::Tensor& value) {
   if (value.scalar_type() == at::kBool) return value.item<bool>();
   if (!value.is_floating_point()) return value.item<int64_t>();
@@ -36,9 +36,10 @@ Json nested(const at::Tensor& values) {
   return list;
 }
 
+// Formats a tensor as nested brackets. All values are padded to the same width.
 class Printer {
  public:
-  // Rows are broken between values so that no line has more than `columns` columns.
+  // Breaks rows between values, to keep each line within `columns` columns where possible.
   Printer(const at::Tensor& values, int digits, int columns)
       : elide_(values.numel() > kShownWhole), digits_(digits), columns_(columns) {
     measure(values);
@@ -54,7 +55,8 @@ class Printer {
     return format_general(value.item<double>(), digits_);
   }
 
-  // Returns the indices of a dim that are printed; -1 stands for the omitted middle.
+  // Returns the indices that are printed of a dim with `size` indices; -1 stands for the omitted
+  // middle.
   std::vector<int64_t> shown(int64_t size) const {
     std::vector<int64_t> indices;
     for (int64_t i = 0; i < size; ++i) {
@@ -67,6 +69,7 @@ class Printer {
     return indices;
   }
 
+  // Sets width_ to the width of the longest printed value.
   void measure(const at::Tensor& values) {
     if (values.dim() == 0) {
       width_ = std::max(width_, cell(values).size());
@@ -85,11 +88,11 @@ class Printer {
     const bool row = values.dim() == 1;
     const std::string margin = ",\n" + std::string(depth + 1, ' ');
     std::string text = "[";
-    size_t line = depth + 1;  // columns of the line so far
+    size_t line = depth + 1;  // number of columns of the current line
     bool first = true;
     for (const int64_t i : shown(values.size(0))) {
       const std::string each = i < 0 ? "..." : draw(values[i], depth + 1);
-      // A value is followed by ", " or by the brackets that end the dims.
+      // Reserves columns for the text after the value: ", ", or the closing brackets.
       const bool full = row && line + each.size() + 2 + depth + 1 > static_cast<size_t>(columns_);
       if (!first) text += row && !full ? ", " : margin;
       line = (first || full ? depth + 1 : line + 2) + each.size();
@@ -131,8 +134,8 @@ Result print_one(Session& session, const Picked& picked) {
   return result;
 }
 
-// Prints a stored value that is not a tensor, for example a learning rate. Returns nothing if the
-// operand is not the name of such a value.
+// Prints a stored value that is not a tensor, for example a learning rate. Returns nullopt if the
+// command's operand does not name a stored value of this kind.
 std::optional<Result> print_value(const Session& session, const Arguments& arguments) {
   const std::vector<std::string> names = session.view().value_names();
   const std::string name = arguments.text();

@@ -20,8 +20,8 @@ namespace {
 using stored::StoredTensor;
 using stored::TensorSource;
 
-// Returns whether the stored checksums of two tensors are equal; nothing if one of the checkpoints
-// has no checksums, or if the tensors are sharded differently in the files.
+// Returns whether the stored checksums of two tensors are equal. Returns nullopt if a checkpoint
+// stores no checksums of its tensor, or if the tensors are sharded differently in their files.
 std::optional<bool> same_by_checksums(const TensorSource& here, const StoredTensor& a,
                                       const TensorSource& there, const StoredTensor& b) {
   const bool cut_alike =
@@ -33,6 +33,7 @@ std::optional<bool> same_by_checksums(const TensorSource& here, const StoredTens
   return of_a == of_b;
 }
 
+// Returns whether the stored bytes of two tensors of equal shape and dtype are equal.
 bool same_by_values(Session& session, const TensorSource& here, const StoredTensor& a,
                     const TensorSource& there, const StoredTensor& b) {
   std::atomic<bool> same = true;
@@ -49,7 +50,7 @@ bool same_by_values(Session& session, const TensorSource& here, const StoredTens
 struct Verdict {
   std::string name;
   std::string status;
-  std::string by;  // "checksums" or "values", whichever were compared; empty: neither
+  std::string by;  // basis of the comparison: "checksums" or "values"; empty: neither
 };
 
 Verdict verdict_of(Session& session, const TensorSource& here, const TensorSource& there,

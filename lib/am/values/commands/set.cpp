@@ -28,7 +28,7 @@ void set_dtype(Session& session, const std::string& value) {
 
 void set_tokenizer(Session& session, const std::string& value) {
   const std::string name = value == "bytes" ? value : session.path(value).string();
-  values_of(session).tokenizer(name);  // throws if invalid; the setting is then unchanged
+  values_of(session).tokenizer(name);  // throws before the setting changes if `name` is invalid
   session.set_tokenizer(name);
 }
 

@@ -15,9 +15,8 @@ struct TensorMoments {
   Moments moments;
 };
 
-// Returns rows of statistics in which tensors whose names differ only in numbers share one row,
-// with the statistics of all their values together. A tensor with NaN or infinities keeps its own
-// row.
+// Returns rows of statistics. Tensors whose names differ only in numbers share one row, with the
+// statistics of all their values together. A tensor with NaN or infinities has its own row.
 Json folded(const std::vector<TensorMoments>& all) {
   std::vector<inspect::NamedRow> named;
   for (const auto& [name, moments] : all) {

@@ -1,5 +1,5 @@
-// Defines the commands `step` and `collectives` for the ranks of a plan. Running jobs implement
-// these commands in live/verbs.cpp and live/hang.cpp.
+// Defines the commands `step` and `collectives` for ranks that am-repl started. For sessions that
+// are attached to a running job, live/verbs.cpp and live/hang.cpp implement these commands.
 #include <algorithm>
 
 #include "am/inspect/training_answers.h"

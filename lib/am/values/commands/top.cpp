@@ -14,6 +14,7 @@
 namespace am::values {
 namespace {
 
+// Returns the state of kind `kind` that has the parameter's shape, or null.
 const HeldParameter* state_named(const std::vector<const HeldParameter*>& states,
                                  const HeldParameter& parameter, std::string_view kind) {
   for (const HeldParameter* state : states) {
@@ -22,6 +23,7 @@ const HeldParameter* state_named(const std::vector<const HeldParameter*>& states
   return nullptr;
 }
 
+// Returns the stored settings of Adam. The options --lr and --eps replace the stored values.
 inspect::AdamSettings settings_for(const Session& session, const Arguments& arguments,
                                    const std::string& parameter) {
   auto settings = adam_settings(session, parameter);
@@ -35,9 +37,10 @@ inspect::AdamSettings settings_for(const Session& session, const Arguments& argu
   return *settings;
 }
 
-// Returns |last update| / |weights| for Adam, whose update is lr * m / (1 - beta1^t), divided by
-// sqrt(v / (1 - beta2^t)) + eps. Weight decay is excluded, because it does not depend on the
-// gradient.
+// Returns |last update| / |weights|. Adam's update is lr * m' / (sqrt(v') + eps), where
+// m' = exp_avg / (1 - beta1^t) and v' = exp_avg_sq / (1 - beta2^t) after t steps. The update
+// excludes weight decay, which does not depend on the gradient. Returns nullopt if the parameter
+// has no states of Adam. Collective.
 std::optional<double> update_ratio(Session& session, const Arguments& arguments,
                                    const HeldParameter& parameter) {
   const auto states = states_of(session, parameter);

@@ -1,5 +1,5 @@
-// Defines the commands `unshard` and `reshard`, which gather full tensors on every rank and free
-// them. Both report the memory of each rank before and after.
+// Defines the commands `unshard` and `reshard`. `unshard` gathers full tensors on every rank, and
+// `reshard` frees them. Both commands report the memory of each rank before and after.
 #include <set>
 
 #include "am/base/text.h"
@@ -49,8 +49,9 @@ std::string draw_boxes(const std::vector<HeldShard>& before, const std::vector<H
   return table.text(style);
 }
 
-// Runs `change` and reports the memory of each rank before and after it. For a single parameter,
-// also reports the boxes that each rank stores.
+// Runs `change`, and reports the memory of each rank before and after the change. For a single
+// parameter, also reports the boxes that each rank can read without communication. `done`: past
+// participle for the report, for example "unsharded".
 template <typename Change>
 Result measured(Session& session, const Parameters& parameters, const char* done, Change change) {
   ParameterView& view = values_of(session);
