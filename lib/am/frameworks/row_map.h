@@ -45,9 +45,9 @@ struct RowMap {
   int64_t rows() const;
   // Returns the stored row of the hub's row `row`.
   int64_t stored(int64_t row) const;
-  // Splits a range of the hub's rows into pieces that are read together. A piece is a contiguous
-  // run of stored rows. If rows must be rearranged, a piece contains the rows of one head, or of
-  // several heads with at most 1024 rows together.
+  // Splits a range of the hub's rows into pieces that are read together. If the rows keep their
+  // order, a piece is a contiguous run of stored rows. Otherwise, a piece contains the rows of one
+  // head, or of several heads with at most 1024 rows together.
   std::vector<RowPiece> pieces(const mesh::Extent& rows) const;
   // Returns the rows of the hub's tensor that are stored in `stored_rows`, as ascending ranges.
   std::vector<mesh::Extent> held_in(const mesh::Extent& stored_rows) const;

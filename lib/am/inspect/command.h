@@ -201,10 +201,11 @@ struct Command {
 // Returns all commands, in the order of the table. A program that links only libautomesh_core can
 // run only the commands that read no values of tensors.
 std::span<const Command* const> commands();
-// Returns the command that has this name in `name` or `also`; null if there is none.
+// Returns the command with this name, which is Command::name or one of Command::also; null if there
+// is none.
 const Command* find_command(std::string_view name);
-// Returns the command that has this name in `name` or `also`. If there is none, throws
-// Error(kUsage), whose hint is the nearest name or `help`.
+// Returns the command that find_command() returns. If there is none, throws Error(kUsage), whose
+// hint is the nearest name or `help`.
 const Command& named_command(const std::string& name);
 // Returns the command that the first word of the line names; null if no command has this name.
 const Command* command_of(const std::string& input);

@@ -6,8 +6,8 @@
 //
 // The files do not contain global shapes, so the shape of a tensor is inferred from the end of its
 // last part. A missing last file is therefore detected only by comparison with a config.json: a
-// tensor that is smaller than in config.json is damaged. note() mentions the first tensor with
-// another difference.
+// tensor that is smaller than in config.json is reported as damaged. If a tensor differs from
+// config.json in any other way, note() mentions the first such tensor.
 #pragma once
 
 #include <filesystem>

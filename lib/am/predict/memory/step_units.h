@@ -32,10 +32,10 @@ struct UnitBytes {
   // as it is computed, so only one full gradient of the unit is live at a time.
   double gradient = 0;
   double gather_buffer = 0;  // output of the all-gather, and its input if the input is a copy
-  // Peak bytes during the gather, minus `full`: gather_buffer, and the scratch memory in which
-  // parameters are dequantized. The value may be less than gather_buffer if the unit is gathered in
-  // several parts: quantized parameters, and experts under expert parallelism, are gathered after
-  // the others.
+  // Peak bytes during the gather, minus `full`. If the unit is gathered at once, these are
+  // gather_buffer and the scratch memory in which parameters are dequantized. If it is gathered in
+  // parts, because quantized parameters and experts under expert parallelism follow the others, the
+  // value may be less than gather_buffer.
   double gathering = 0;
   double kept = 0;  // part of the gathered parameters that is kept between forward and backward
   double reduce_buffer = 0;  // buffer into which gradients are packed: input of the reduction

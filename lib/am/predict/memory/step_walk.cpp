@@ -81,10 +81,9 @@ class StepWalk {
     bool gathering = false;
     bool kept = false;    // UnitBytes::kept is live
     bool packed = false;  // the reduction's buffer has gradients that are not reduced yet
-    // Whether the bytes UnitBytes::all_packed() or UnitBytes::reduced_gradients are allocated. Both
-    // stay allocated until the next step.
-    bool has_packed_gradients = false;
-    bool has_reduced_gradients = false;
+    // These bytes stay allocated until the next step.
+    bool has_packed_gradients = false;   // UnitBytes::all_packed() is allocated
+    bool has_reduced_gradients = false;  // UnitBytes::reduced_gradients is allocated
   };
 
   void record(std::string_view what, std::string_view of, std::string_view how,
