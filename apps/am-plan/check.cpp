@@ -157,9 +157,10 @@ void settle_framework(PlanOptions& options) {
                       : options.plan_only          ? "--plan-only"
                                                    : nullptr;
   if (other != nullptr) {
-    throw am::Error(am::ErrorKind::kUsage,
-                    am::cat(other, " is for plans, and --from for the files of ", options.from),
-                    am::cat("am-plan import FILE --from ", options.from, " makes a plan"));
+    throw am::Error(
+        am::ErrorKind::kUsage,
+        am::cat(other, " works only with plans, but --from reads files of ", options.from),
+        am::cat("am-plan import FILE --from ", options.from, " makes a plan"));
   }
   if (am::frameworks::find_framework_rules(options.from) != nullptr) options.dialect = options.from;
 }
@@ -169,8 +170,8 @@ Run declare_check(CLI::App& command, SharedOptions& shared) {
              {"PLAN", "", "Plan files (TOML), or files of another framework (--from)", kRequired},
              shared.plan.files);
   add_framework(command, "--from",
-                "The framework that the files are for: check them as they are, by its own rules if "
-                "automesh knows these",
+                "Read the files as this framework's own configuration, and check them by its rules "
+                "if automesh knows these",
                 shared.plan.from, /*required=*/false);
   add_option(command,
              {"--model", "CONFIG",

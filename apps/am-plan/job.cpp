@@ -74,7 +74,7 @@ double tokens_of(const am::config::Plan& plan, double step_tokens) {
   if (plan.max_steps_apply()) tokens = step_tokens * am::as_double(plan.train.max_steps);
   if (plan.train.max_tokens > 0) tokens = std::min(tokens, am::as_double(plan.train.max_tokens));
   if (tokens > 0.0 && std::isfinite(tokens)) return tokens;
-  throw am::Error(am::ErrorKind::kUsage, "the plan does not state the tokens of the job",
+  throw am::Error(am::ErrorKind::kUsage, "the plan does not give the job's number of tokens",
                   "--tokens 15T, or train.max_steps or train.max_tokens in the plan");
 }
 
@@ -184,8 +184,8 @@ std::string report(const PlanInput& input, const Forecast& job, const Prediction
   std::string text = facts.text(style);
   if (!job.failures) {
     text +=
-        "\nfailures are not counted: cluster.hours_between_failures and cluster.storage_gb_per_s "
-        "add the goodput and the best interval between checkpoints\n";
+        "\nfailures are not counted: to predict the goodput and the best interval between "
+        "checkpoints, set cluster.hours_between_failures and cluster.storage_gb_per_s\n";
   }
   if (prediction.assumptions.gpu_is_assumed) {
     text += am::cat("\n", assumed_gpu_text(prediction.assumptions.gpu), "\n");

@@ -95,10 +95,11 @@ std::string experts_text(const am::model::ModelConfig& config) {
   if (!config.moe.has_value()) return {};
   const am::model::MoeConfig& moe = *config.moe;
   const auto layers = std::count(moe.layers.begin(), moe.layers.end(), true);
-  return am::cat(
-      "  ", moe.experts_per_token, " of ", moe.experts, " experts of ", moe.expert_width,
-      moe.shared_width > 0 ? am::cat(", shared experts of ", moe.shared_width) : std::string(),
-      ", in ", layers, layers == 1 ? " layer\n" : " layers\n");
+  return am::cat("  ", moe.experts_per_token, " of ", moe.experts, " experts per token, of width ",
+                 moe.expert_width,
+                 moe.shared_width > 0 ? am::cat(", shared experts of width ", moe.shared_width)
+                                      : std::string(),
+                 ", in ", layers, layers == 1 ? " layer\n" : " layers\n");
 }
 
 std::string window_text(const am::model::ModelConfig& config) {
@@ -132,11 +133,11 @@ std::string geometry(const am::model::ModelConfig& config) {
   if (config.tie_word_embeddings) text += "  the head shares the embedding's weight\n";
   if (config.mla.has_value()) {
     const am::model::MlaConfig& mla = *config.mla;
-    text +=
-        am::cat("  latent attention: keys and values from ", mla.kv_lora_rank,
-                mla.q_lora_rank > 0 ? am::cat(", queries from ", mla.q_lora_rank) : std::string(),
-                "; heads of ", mla.qk_nope_head_dim, " + ", mla.qk_rope_head_dim,
-                " rotated, values of ", mla.v_head_dim, "\n");
+    text += am::cat(
+        "  latent attention (MLA): keys and values of rank ", mla.kv_lora_rank,
+        mla.q_lora_rank > 0 ? am::cat(", queries of rank ", mla.q_lora_rank) : std::string(),
+        "; heads of ", mla.qk_nope_head_dim, " + ", mla.qk_rope_head_dim, " rotated, values of ",
+        mla.v_head_dim, "\n");
   }
   return text + experts_text(config) + window_text(config);
 }

@@ -67,11 +67,10 @@ int run_search(const SearchOptions& options, const PlanOptions& plan, const Outp
 Run declare_search(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<SearchOptions>();
   add_optional_plan(command, shared,
-                    "A plan whose model, batch, optimizer and other keys the layouts keep");
-  add_option(
-      command,
-      {"--fix", "KEYS", "Keys of the plan that the search does not vary, such as mesh.tp_size"},
-      options->fixed);
+                    "A plan: the layouts keep its model, batch, optimizer and other keys");
+  add_option(command,
+             {"--fix", "KEYS", "Keep the plan's values of these keys, such as mesh.tp_size"},
+             options->fixed);
   add_option(
       command,
       {"--model", "CONFIG",

@@ -144,14 +144,14 @@ std::string no_layout_text(const SearchResult& result, const am::predict::Search
   if (result.smallest_misfit == 0) return "Every layout violates a rule.\n";
   const double room = am::predict::usable_bytes(*request.implementation, request.usable_gpu());
   const auto text = [](double bytes) { return am::format_bytes(static_cast<int64_t>(bytes)); };
-  return am::cat("No layout fits: the smallest needs ",
-                 text(static_cast<double>(result.smallest_misfit)), " per rank, but of the ",
-                 text(request.gpu.memory_bytes), " of ", request.gpu.name,
-                 " a layout may use only ", text(room), ", to leave room for ",
-                 request.headroom > 0.0 ? "--headroom and " : "", "the error of predictions. ",
-                 enough ? am::cat("With ", *enough, " GPUs a layout fits.")
-                        : "No layout fits on 32 768 GPUs or fewer.",
-                 "\n");
+  return am::cat(
+      "No layout fits: the smallest needs ", text(static_cast<double>(result.smallest_misfit)),
+      " per rank, but a layout may use only ", text(room), " of the ",
+      text(request.gpu.memory_bytes), " of ", request.gpu.name, ": the rest is kept free for ",
+      request.headroom > 0.0 ? "--headroom and " : "", "the error of predictions. ",
+      enough ? am::cat("With ", *enough, " GPUs a layout fits.")
+             : "No layout fits on 32 768 GPUs or fewer.",
+      "\n");
 }
 
 }  // namespace

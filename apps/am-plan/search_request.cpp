@@ -141,7 +141,7 @@ void hold(const std::string& keys, am::predict::SearchRequest& request) {
     }
     if (!known) {
       throw am::Error(am::ErrorKind::kUsage,
-                      am::cat("--fix ", key, ": the search does not vary it"),
+                      am::cat("--fix ", key, ": this is not one of the keys that a search varies"),
                       am::cat("legal: ", am::join(legal, ", ")));
     }
   }

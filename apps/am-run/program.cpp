@@ -102,10 +102,10 @@ int dry_run_program(const Options& options) {
   spec.output_fd = STDERR_FILENO;
   const int status = await_exit(launch::spawn(spec));
   if (status != 0) {
-    throw Error(ErrorKind::kRuntime, cat("the program has failed: exit status ", status),
-                "its output is above; a dry run starts one rank, whose collectives return results "
-                "as if all "
-                "ranks had its tensors");
+    throw Error(
+        ErrorKind::kRuntime, cat("the program has failed: exit status ", status),
+        "its output is above; a dry run starts one rank, and each collective returns what it "
+        "would return if all ranks had this rank's tensors");
   }
   std::error_code missing;
   if (!std::filesystem::exists(file.path, missing)) {

@@ -212,10 +212,11 @@ std::optional<Options> parse_options(int argc, char** argv,
       ->type_name("[HOST:]PORT")
       ->check(is_tcp_address)
       ->excludes(no_attach);
-  app.add_option("--on-failure", on_failure,
-                 "Action after a loss or gradients that are not finite. end: end the job; hold: "
-                 "wait until am-repl, which can then attach, gives `continue`, or MINUTES (60) "
-                 "have passed; dump: write the state to RUN/failure/step-N (default: end)")
+  app.add_option(
+         "--on-failure", on_failure,
+         "Action after a loss or gradients that are not finite. end: end the job; hold: "
+         "wait for MINUTES (60), or until `continue` in am-repl, which can attach meanwhile; "
+         "dump: write the state to RUN/failure/step-N (default: end)")
       ->type_name("end|hold[=MINUTES]|dump")
       ->check(is_on_failure);
   app.add_option(
@@ -238,8 +239,8 @@ std::optional<Options> parse_options(int argc, char** argv,
       ->excludes(dry_run);
   app.add_option(
          "--fault", options.fault,
-         "Inject a bug, to test that --verify-layout, or another check of a training job, finds "
-         "it: tp_input_sum, ...")
+         "Inject this bug (tp_input_sum, ...), to test that --verify-layout or another check of a "
+         "training job finds it")
       ->check(is_fault)
       ->excludes(dry_run);
   am_apps::add_plugins(app, flags);

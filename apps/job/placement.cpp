@@ -21,9 +21,9 @@ void refuse_options(const Options& options, const launch::RankEnvironment& here,
       "launch.environment", Span{},
       cat(join(options.placement, ", "), ": ", here.launcher,
           "'s variables make this process rank ", here.rank, " of ", here.world_size,
-          ", which starts no ranks"),
-      "remove these options; or start one process per machine, with --nnodes set to the number of "
-      "machines, and am-run starts the ranks");
+          ", so am-run starts no ranks here"),
+      "remove these options; or, to let am-run start the ranks, start one process per machine and "
+      "set --nnodes to the number of machines");
 }
 
 void place_node(const launch::NodeEnvironment& node, Options& options, Diagnostics& found) {

@@ -66,7 +66,7 @@ TEST_CASE("patterns of strangers have a length and a depth") {
   CHECK(glob_match(nested(64, true), "a"));
   CHECK_FALSE(glob_match(nested(64, true), "c"));
   for (const bool closed : {true, false}) {
-    CHECK(glob_problem(nested(65, closed)) == "has nested braces, more than 64 deep");
+    CHECK(glob_problem(nested(65, closed)) == "nests braces more than 64 levels deep");
   }
   CHECK_THROWS_AS(glob_match(nested(100'000, true), "b"), am::Error);
   CHECK(glob_problem("*" + std::string(16 << 10, 'a')) ==

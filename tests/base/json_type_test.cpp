@@ -71,5 +71,6 @@ TEST_CASE("a JSON type that is written wrongly says where") {
     CAPTURE(wrong);
     CHECK_THROWS_AS(parse_json_types(wrong), Error);
   }
-  CHECK_THROWS_WITH(parse_json_types("{a: whole}"), Catch::Contains("instead of whole"));
+  CHECK_THROWS_WITH(parse_json_types("{a: whole}"),
+                    Catch::Contains("\"whole\" is not the name of a type"));
 }

@@ -55,7 +55,7 @@ class ModelTest(PlanCase):
         self.assertEqual(modules["model.layers.*.block_sparse_moe.gate"], 32 * 8 * 4096)
         self.assertEqual((answer["experts"], answer["experts_per_token"]), (8, 2))
         result = self.am_plan("model", MODELS / "mixtral-8x7b-v0.1")
-        self.assertIn("2 of 8 experts of 14336", result.out)
+        self.assertIn("2 of 8 experts per token, of width 14336", result.out)
         self.assertIn("active for one token: 12 879 925 248", result.out)
 
     def test_multi_token_prediction_is_counted_apart(self):

@@ -97,7 +97,7 @@ class OptimizerTest(RunTest):
     def test_weights_without_states_are_no_checkpoint_to_resume_from(self):
         failed = self.am_run(self.plan_of("llama"), "--run-dir", "run", "--resume", DATA / "hf" / "llama")
         self.assertEqual(failed.returncode, 1, failed.stderr)
-        self.assertIn("the weights of another program, without optimizer states", failed.stderr)
+        self.assertIn("it holds the weights of another program, without optimizer states", failed.stderr)
         self.assertIn("model.weights = ", failed.stderr)
 
 

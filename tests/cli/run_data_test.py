@@ -123,7 +123,7 @@ class DataTest(RunTest):
         self.run_plan("run", data=data, train="max_steps = 2")
         self.write_tokens("t.bin", 30, 5)
         log, _ = self.run_plan("run", data=data, train="max_steps = 3", status=1)
-        self.assertIn("the data: 321 tokens there, to which 160 were added here", log)
+        self.assertIn("the data: 321 tokens there, and 160 more at their end here", log)
         self.assertNotIn("fingerprint", log)
         self.write_tokens("t.bin", 30, 6)
         log, _ = self.run_plan("run", data=data, train="max_steps = 3", status=1)
@@ -209,14 +209,14 @@ weight = 0.2
         shutil.copy(DATA / "tokenizers" / "smollm.json", self.path / "other/tokenizer.json")
         log, _ = self.run_plan("again", data=data + 'tokenizer = "other"\n', model=folder)
         self.assertIn("loaded from", log)
-        self.assertIn("the model's folder has another tokenizer", log)
+        self.assertIn("the plan's tokenizer differs from the model's own", log)
         exported.unlink()
         for other in folder.glob("*tokenizer*"):
             other.unlink()
         log, _ = self.run_plan("none", data=data, model=folder)
         self.assertIn("weights are loaded, but the model's folder has no tokenizer", log)
         log, _ = self.run_plan("synthetic", data="", model=folder)
-        self.assertIn("the model's weights would be trained on synthetic data", log)
+        self.assertIn("the model's weights are loaded, but the data are synthetic", log)
 
     def test_prepared_and_compressed_text_have_the_same_tokens(self):
         model = self.folder_of_model()
@@ -282,7 +282,7 @@ weight = 0.2
         data = f'kind = "text"\npath = "{tables}/ids-snappy.parquet"\n'
         refused = self.am_run("show-batch", self.write_plan(plan_text(data=data, model=model), "no.toml"))
         self.assertEqual(refused.returncode, 2, refused.stderr)
-        self.assertIn('ids-snappy.parquet:1: the object has no "text" that is a string', refused.stderr)
+        self.assertIn('ids-snappy.parquet:1: "text" is missing or not a string', refused.stderr)
 
     def json_of_command(self, *arguments):
         result = self.am_run(*arguments, "--json")

@@ -139,14 +139,14 @@ TEST_CASE("errors in a Parquet file name the row, as those in JSON Lines name th
       conversations(spec);
     });
   };
-  CHECK_THAT(of_ids("ids.jsonl", 59, false), Catch::StartsWith(":9: the token id 59 is not"));
+  CHECK_THAT(of_ids("ids.jsonl", 59, false), Catch::StartsWith(":9: the token id 59 is outside"));
   CHECK(of_ids("ids-delta.parquet", 59, false) == of_ids("ids.jsonl", 59, false));
   CHECK_THAT(of_ids("ids.jsonl", 100, true), Catch::StartsWith(":1: label 0 is 0, but must be"));
   CHECK(of_ids("ids-snappy.parquet", 100, true) == of_ids("ids.jsonl", 100, true));
   const auto without_text = [](const std::string& name) {
     return message_about(name, [&] { text_tokens(spec_of_file("text", kTables / name)); });
   };
-  CHECK(without_text("ids-snappy.parquet") == ":1: the object has no \"text\" that is a string");
+  CHECK(without_text("ids-snappy.parquet") == ":1: \"text\" is missing or not a string");
   CHECK(without_text("ids.jsonl") == without_text("ids-snappy.parquet"));
 }
 

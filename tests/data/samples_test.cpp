@@ -211,8 +211,9 @@ TEST_CASE("files of conversations are JSON Lines or an array, with columns of ot
   CHECK(row.labels == Ids{-100, 'c', 0, -100, -100, -100, -100, -100});
   CHECK_THROWS_WITH(open("{\"prompt\": \"ab\"}\n"), Catch::Contains("a.json:1: "));
   CHECK_THROWS_WITH(open("{\n"), Catch::Contains("a.json:1: the line is not JSON"));
-  CHECK_THROWS_WITH(open("{\"input_ids\": [1, 256]}\n"),
-                    Catch::Contains("256 is not from 0 to 255"));
+  CHECK_THROWS_WITH(
+      open("{\"input_ids\": [1, 256]}\n"),
+      Catch::Contains("256 is outside the model's vocabulary, which has the ids 0 to 255"));
 }
 
 }  // namespace am::data

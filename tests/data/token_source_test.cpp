@@ -321,7 +321,7 @@ TEST_CASE("a document of 2 GiB is refused before it is tokenized") {
   fs::resize_file(path, uint64_t{1} << 31);  // sparse
   const auto [kind, text] = failure(spec_of("text", {path}));
   CHECK(kind == ErrorKind::kFormat);
-  CHECK_THAT(text, Catch::Contains("large.txt: a document of 2147483648 bytes"));
+  CHECK_THAT(text, Catch::Contains("large.txt: the document has 2147483648 bytes"));
 }
 
 TEST_CASE("a line of a .jsonl without a text is an error that names it") {

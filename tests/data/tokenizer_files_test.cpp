@@ -199,7 +199,8 @@ TEST_CASE("broken files of ranks say where") {
   const std::string ranks = read_file(kKinds / "cl100k.tiktoken");
   CHECK_THAT(error_of(ranks + "!!! 7\n", "cl100k.tiktoken"),
              Catch::Contains(": the line must be a token in base64"));
-  CHECK_THAT(error_of(ranks, "mine.tiktoken"), Catch::Contains("encoding of this file of 519"));
+  CHECK_THAT(error_of(ranks, "mine.tiktoken"),
+             Catch::Contains("no known encoding has this file's name or its 519 tokens"));
   CHECK_THAT(error_of("QQ== 4000000000\n", "cl100k.tiktoken"), Catch::Contains("too large"));
   const std::string tekken = read_file(kKinds / "tekken.json");
   const auto changed = [&](const std::string& from, const std::string& to) {

@@ -121,7 +121,7 @@ TEST_CASE("a target without a module that can have an adapter is named, with the
   const auto tied =
       find_bad_targets(describe(test::model_of("llama-3.2-1b")), {4, 1.0, {"lm_head"}});
   REQUIRE(tied.size() == 1);
-  CHECK(tied[0].why == "has the embedding's weight");
+  CHECK(tied[0].why == "shares the embedding's weight");
 }
 
 TEST_CASE("modules to save have a weight and no adapter") {
@@ -134,7 +134,7 @@ TEST_CASE("modules to save have a weight and no adapter") {
   };
   const ModelConfig tied = test::model_of("llama-3.2-1b");
   CHECK(problem(tied, "embed_tokens").empty());
-  CHECK(problem(tied, "lm_head") == "lm_head has the embedding's weight");
+  CHECK(problem(tied, "lm_head") == "lm_head shares the embedding's weight");
   CHECK(problem(tied, "*") == "model.layers.0.self_attn.q_proj has an adapter");
   CHECK(problem(tied, "absent") == "nothing ");
   const ModelConfig olmo = test::config_of(std::string(

@@ -141,7 +141,7 @@ TEST_CASE("an absent batch is one round of the pipeline, and a checkpoint's must
   CHECK(train::with_batch(plan, *sizes, begin).train.global_batch_size == 24);
   begin.info.facts = {{"train.global_batch_size", 18}};  // three micro-batches on each rank
   CHECK_THROWS_WITH(train::with_batch(plan, *sizes, begin),
-                    Catch::Contains("into rounds of the pipeline with 2 micro-batches of 3"));
+                    Catch::Contains("into pipeline rounds of 2 micro-batches of 3 sequences"));
 }
 
 TEST_CASE("data goes on where it stood on another number of ranks") {

@@ -53,7 +53,7 @@ constexpr std::array<Description, 40> kFaults = {{
     {Fault::kWindowLocal, "window_local",
      "attention windows are measured in local indices instead of positions"},
     {Fault::kReplicaBit, "replica_bit",
-     "one element has the wrong sign in all replicas of its parameter but the first"},
+     "one element of a parameter has the wrong sign in all replicas except the first"},
     {Fault::kFp8LocalScale, "fp8_local_scale",
      "scales of FP8 products are computed from each tp rank's shard alone"},
     {Fault::kLabelsOfRank, "labels_of_rank",

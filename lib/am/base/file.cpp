@@ -233,8 +233,8 @@ fs::path behind_own_links(const fs::path& path) {
       throw Error(ErrorKind::kIo,
                   cat(place.string(), ": this symbolic link belongs to ", user_name(info.st_uid),
                       ", so it is not followed"),
-                  "only links of this user and of root are followed; remove the link, or choose "
-                  "another folder");
+                  "a link is followed only if it belongs to you or to root; remove the link, or "
+                  "choose another folder");
     }
     std::string target(PATH_MAX, '\0');
     const ssize_t size = ::readlinkat(entry.get(), "", target.data(), target.size());

@@ -156,7 +156,7 @@ std::string glob_problem(std::string_view pattern) {
   int depth = 0;
   for (const char c : pattern) {
     depth += c == '{' ? 1 : c == '}' && depth > 0 ? -1 : 0;
-    if (depth > kDeepestGlob) return cat("has nested braces, more than ", kDeepestGlob, " deep");
+    if (depth > kDeepestGlob) return cat("nests braces more than ", kDeepestGlob, " levels deep");
   }
   return {};
 }

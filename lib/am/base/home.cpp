@@ -12,9 +12,10 @@ bool begins_with_home(std::string_view path) { return path == "~" || starts_with
 std::filesystem::path expand_home(const std::string& path) {
   if (path.empty() || path.front() != '~') return path;
   if (!begins_with_home(path)) {
-    throw Error(
-        ErrorKind::kUsage, cat(path, ": ~NAME is not supported, only ~ and ~/..."),
-        cat("write the home folder out; a file of this name in the current folder is ./", path));
+    throw Error(ErrorKind::kUsage, cat(path, ": ~NAME is not supported, only ~ and ~/..."),
+                cat("write the full path of the home folder; for a file of this name in the "
+                    "current folder, write ./",
+                    path));
   }
   const char* home = std::getenv("HOME");
   if (home == nullptr || *home == '\0') {

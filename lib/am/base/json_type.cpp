@@ -29,24 +29,24 @@ class Parser {
       require('=');
       types.names.emplace(std::move(name), any_of());
     }
-    if (peek() != '\0') fail("nothing more");
+    if (peek() != '\0') fail("expected the end");
     return types;
   }
 
  private:
-  [[noreturn]] void fail(std::string_view wanted) const {
+  [[noreturn]] void fail(std::string_view problem) const {
     throw Error(ErrorKind::kInternal,
-                cat("JSON type `", text_, "`: ", wanted, " is expected at `", at_.rest(), "`"));
+                cat("JSON type `", text_, "`: ", problem, ", at `", at_.rest(), "`"));
   }
 
   char peek() { return at_.peek(); }
   bool take(char c) { return at_.take(c); }
   void require(char c) {
-    if (!take(c)) fail(std::string(1, c));
+    if (!take(c)) fail(cat("expected ", c));
   }
   std::string until(char end) {
     const size_t stop = at_.rest().find(end);
-    if (stop == std::string_view::npos) fail(std::string(1, end));
+    if (stop == std::string_view::npos) fail(cat("expected ", end));
     std::string text(at_.pass(stop));
     at_.pass(1);
     return text;
@@ -54,7 +54,7 @@ class Parser {
   std::string word() {
     const std::string_view word = at_.take_while(
         [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; });
-    if (word.empty()) fail("a word");
+    if (word.empty()) fail("expected a word");
     return std::string(word);
   }
 
@@ -80,7 +80,7 @@ class Parser {
       return {Kind::kName, std::move(name), {}, {}};
     }
     if (std::find(kPlainTypes.begin(), kPlainTypes.end(), name) == kPlainTypes.end()) {
-      fail(cat("a type instead of ", name));
+      fail(cat("\"", name, "\" is not the name of a type"));
     }
     return {Kind::kPlain, std::move(name), {}, {}};
   }

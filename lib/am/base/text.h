@@ -38,7 +38,7 @@ bool ends_with(std::string_view text, std::string_view suffix);
 // glob_problem() rejects, throws Error(kUsage), or returns false if the text already differs from
 // the literal beginning or end of the pattern.
 bool glob_match(std::string_view pattern, std::string_view text);
-// Returns why a text cannot be used as a glob, for example "has nested braces, more than 64 deep".
+// Returns why a text cannot be used as a glob, for example "nests braces more than 64 levels deep".
 // Returns an empty text for a valid glob. Patterns come from untrusted plans. Their length is
 // limited because matching takes longer for longer patterns, and the depth of their braces because
 // matching recurses.

@@ -272,7 +272,7 @@ class BraceFormat {
     if (starts_with(text, "!")) {
       const char conversion = text.size() > 1 ? text[1] : '\0';
       if ((conversion != 'r' && conversion != 's') || (text.size() > 2 && text[2] != ':')) {
-        throw Failure("the conversion of a format string is not !r or !s");
+        throw Failure("a format string supports only the conversions !r and !s");
       }
       value = conversion == 's' ? str(value, in_.heap()) : in_.heap().text(repr(value, in_.heap()));
       text.remove_prefix(2);

@@ -119,7 +119,7 @@ frameworks::NameMap name_map_of(const frameworks::NameTable& table,
     throw Error(
         ErrorKind::kFormat,
         cat(source.path().string(), ": the export needs the model's config.json: ", config.problem),
-        cat("the folder of the weights needs the config.json of a supported model: the order of "
+        cat("put the config.json of a supported model into the folder of the weights: the order of "
             "rows in ",
             table.framework, "'s tensors depends on the model"));
   }

@@ -334,8 +334,8 @@ void export_hf(const fs::path& folder, const stored::TensorSource& source, const
   if (options.weights_only) return write_at_rest(folder, source, options, between);
   if (source.config_file().empty()) {
     throw Error(ErrorKind::kIo, cat(source.path().string(), ": has no config.json beside it"),
-                "transformers needs one to load the export; --format safetensors writes only the "
-                "weights");
+                "put the model's config.json beside the weights, because transformers needs it to "
+                "load the export; or write only the weights with --format safetensors");
   }
   refuse_adapters(source);
   if (const auto named = without_prefix(source)) {

@@ -176,8 +176,9 @@ class FrameworkStates {
     for (const FilledPart& part : parameter.parts) {
       if (stored_.is_trained(part.hub) == trained) continue;
       const std::string& frozen = trained ? part.hub : first;
-      stored_.fail(cat(frozen, " has no optimizer state, but ", table_.framework, " stores it in ",
-                       parameter.name, " together with trained parameters"));
+      stored_.fail(cat(frozen, " has no optimizer state, but ", table_.framework,
+                       " stores this parameter in ", parameter.name,
+                       ", together with trained parameters"));
     }
     if (!trained) return;
     for (const char* state : kAdamStates) add_state(parameter, state);
@@ -220,7 +221,7 @@ class FrameworkStates {
       const stored::StoredTensor& own = require_state(part.hub, state);
       const bool first = &part == tensor.parts.data();
       if (!first && own.dtype != tensor.dtype) {
-        stored_.fail(cat(own.name, " has another dtype than other states in ", parameter.name));
+        stored_.fail(cat(own.name, " differs in dtype from the other states in ", parameter.name));
       }
       tensor.dtype = own.dtype;
       part.hub = own.name;
@@ -247,9 +248,9 @@ class FrameworkStates {
           stored_.updates_of(part.hub) == updates) {
         continue;
       }
-      stored_.fail(cat(first, " and ", part.hub,
-                       " have different settings or step counts of the optimizer, but ",
-                       table_.framework, " stores both in ", parameter.name));
+      stored_.fail(cat("the optimizer has different settings or step counts for ", first, " and ",
+                       part.hub, ", but ", table_.framework, " stores both parameters in ",
+                       parameter.name));
     }
     add_parameter(result_.groups, complete, parameter.name, updates);
   }

@@ -129,8 +129,8 @@ MegatronOptimizer megatron_optimizer(const fs::path& source,
     if (known->settings == own.settings) continue;
     const std::string& first = firsts[static_cast<size_t>(known - result.groups.begin())];
     if (without(kDecay, known->settings) != without(kDecay, own.settings)) {
-      fail(cat(first, " and ", parameter.name,
-               " have different settings of the optimizer, but Megatron has one group for both"));
+      fail(cat("the optimizer has different settings for ", first, " and ", parameter.name,
+               ", but Megatron has one group for both parameters"));
     }
     if (std::exchange(noted, true)) continue;
     optimizer.notes.push_back(cat(first, " and ", parameter.name,

@@ -19,7 +19,7 @@ struct Absent {
   std::string_view why;
 };
 
-constexpr std::string_view kNoPlan = "transformers has no tensor-parallel plan for it";
+constexpr std::string_view kNoPlan = "transformers has no plan for this family";
 constexpr std::string_view kEmbedding = "the plan in transformers shards only the embedding";
 constexpr std::string_view kExperts =
     "the plan in transformers shards only routed experts, which automesh distributes by expert "
@@ -98,7 +98,8 @@ model::TpPlan get_hf_tp_shard_plan(const model::ModelConfig& config) {
   for (const Absent& absent : kAbsent) {
     if (absent.family != family) continue;
     throw Error(ErrorKind::kPlan,
-                cat("no Hugging Face tensor-parallel plan for ", family, ": ", absent.why),
+                cat("the model family ", family,
+                    " cannot use a tensor-parallel plan of Hugging Face: ", absent.why),
                 "set tp_plan = \"auto\" or to your own table, or set tp_size = 1");
   }
   model::TpPlan plan = model::family_tp_plan(config, false);

@@ -122,10 +122,9 @@ void add_data(std::vector<FieldSpec>& out) {
   data.add("packing", &S::packing, Boolean{},
            "Put several whole examples of kind chat into a row; attention stays inside an example. "
            "false: one example per row.");
-  data.add(
-      "columns", &S::columns, ColumnsCodec{},
-      "Names of the keys in the files of kind chat, a table key = name, for the keys messages, "
-      "tools, prompt, completion, input_ids and labels.");
+  data.add("columns", &S::columns, ColumnsCodec{},
+           "Table key = name, for files of kind chat in which keys have other names. The keys are "
+           "messages, tools, prompt, completion, input_ids and labels.");
 }
 
 void add_validation(std::vector<FieldSpec>& out) {

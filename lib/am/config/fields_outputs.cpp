@@ -84,9 +84,10 @@ void add_output_fields(std::vector<FieldSpec>& out) {
       .also = {"stability_sigma"};
   metrics.add("spike_window", &M::spike_window, Integer{8, 1 << 16},
               "Number of losses with which spike_sigma compares.");
-  metrics.add("straggler_seconds", &M::straggler_seconds, Number{0.0, 1e6},
-              "Seconds between two comparisons of the ranks' times, which name a rank that the "
-              "others wait for. 0: no comparison.");
+  metrics.add(
+      "straggler_seconds", &M::straggler_seconds, Number{0.0, 1e6},
+      "Seconds between two comparisons of the ranks' times. A comparison names the rank that the "
+      "others wait for, if there is one. 0: no comparison.");
 
   FieldBuilder runtime(
       "runtime", [](auto& plan) -> auto& { return plan.runtime; }, out);

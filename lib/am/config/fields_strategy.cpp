@@ -90,7 +90,8 @@ void add_fsdp2(std::vector<FieldSpec>& out) {
             "Units to gather ahead in forward.");
   fsdp2
       .add("shard_placement", &S::shard_placement, PlacementCodec{},
-           "Dimension that FSDP cuts parameters on, a table glob = dimension. All others: 0.")
+           "Table glob = dimension: FSDP cuts the matching parameters on this dimension, and all "
+           "others on dimension 0.")
       .also = {"shard_placement_fn"};
   fsdp2.add("ignored_params", &S::ignored_params, Texts{},
             "Parameters that FSDP leaves whole on every data parallel rank, as globs over their "
@@ -198,11 +199,10 @@ void add_megatron(std::vector<FieldSpec>& out) {
   megatron.add("recompute_modules", &S::recompute_modules,
                Choices{{{modules.begin(), modules.end()}}},
                "Modules that \"selective\" recomputes in every layer. Empty: core_attn.");
-  megatron.add(
-      "recompute_num_layers", &S::recompute_num_layers, Integer{0, 1 << 20},
-      "Layers that \"full\" recomputes: with recompute_method = \"block\" the first n of "
-      "each stage; with \"uniform\" all, and n consecutive layers keep one input. 0: every "
-      "layer by itself.");
+  megatron.add("recompute_num_layers", &S::recompute_num_layers, Integer{0, 1 << 20},
+               "Layers that \"full\" recomputes: with recompute_method = \"block\" the first n of "
+               "each stage; with \"uniform\" all layers, of which each n consecutive ones keep one "
+               "input. 0: each layer keeps its own input.");
   megatron.add("recompute_method", &S::recompute_method, Choice{{"uniform", "block"}},
                "How recompute_num_layers counts.");
   megatron.add("backend", &S::backend, backend(), kBackendHelp);

@@ -25,7 +25,7 @@ void add_pipeline(std::vector<FieldSpec>& out) {
                "First layer of each stage after the first. Empty: layers are distributed according "
                "to balance.");
   pipeline.add("balance", &S::balance, Choice{{"layers", "cost"}},
-               "What is balanced over the stages without split_points. layers: the number of "
+               "What is balanced over the stages if split_points is empty. layers: the number of "
                "layers; cost: the operations of a forward pass, including the head's, so that the "
                "last stage has fewer layers.");
 }
@@ -55,8 +55,8 @@ void add_experts(std::vector<FieldSpec>& out) {
       .also = {"bias_update_speed", "gate_bias_update_factor", "moe_router_bias_update_rate"};
   experts
       .add("coefficient", &S::coefficient, Number{},
-           "Factor of the auxiliary loss, which is, per layer and sequence, the sum over experts "
-           "of the expert's share of choices times its mean score.")
+           "Factor of the auxiliary loss. For each layer and sequence, this loss is a sum over the "
+           "experts: the expert's share of the choices times its mean score.")
       .also = {"aux_loss_alpha", "router_aux_loss_coef", "moe_aux_loss_coeff"};
 }
 
@@ -102,8 +102,8 @@ void add_train(std::vector<FieldSpec>& out) {
       .also = {"label_smoothing_factor"};
   train
       .add("z_loss", &S::z_loss, Number{},
-           "Factor of the z-loss: the mean, over the labels, of the squared logarithm of the "
-           "logits' sum of exponentials. Gradients contain it; the reported loss does not.")
+           "Factor of the z-loss, the mean of logsumexp(logits)^2 over the labels. Gradients "
+           "contain it; the reported loss does not.")
       .also = {"z_loss_multiplier", "z_loss_weight", "z_loss_coefficient"};
   train
       .add("neftune_noise_alpha", &S::neftune_noise_alpha, Number{},

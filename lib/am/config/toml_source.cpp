@@ -203,10 +203,10 @@ bool is_ascii_outside_strings(std::string_view text, const std::string& file, Di
   span.line = 1 + static_cast<int>(std::count(text.begin(), text.begin() + begin, '\n'));
   span.column = 1 + character_count(text.substr(begin, i - begin));
   span.source = std::string(text.substr(begin, text.find('\n', begin) - begin));
-  found.error(
-      "plan.syntax", span,
-      "this character is allowed only in quoted text and comments, and not after a backslash",
-      "keys are ASCII letters, digits, - and _; anything else must be in quotes");
+  found.error("plan.syntax", span,
+              "this character is allowed only in comments and in quoted text, and there no "
+              "backslash may precede it",
+              "keys are ASCII letters, digits, - and _; anything else must be in quotes");
   return false;
 }
 

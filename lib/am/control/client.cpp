@@ -86,9 +86,10 @@ void Client::prove(const JobAddress& address, const std::string& nonce,
   const Nonces nonces{nonce, text_in(challenge, "nonce")};
   if (!token.proves("job", nonces, text_in(challenge, "proof"))) {
     throw Error(ErrorKind::kRuntime,
-                cat("the server at ", address.tcp->text(), " does not know the token of ",
+                cat("the server at ", address.tcp->text(), " does not know the token in ",
                     address.token.string()),
-                "the token belongs to another job, or the port is not that of the job");
+                "give the token and the address of the same job: the token may belong to another "
+                "job, or the port to another program");
   }
   send_bytes(to_frame(dump_json(Json{{"proof", token.proof("client", nonces)}}, -1)));
 }

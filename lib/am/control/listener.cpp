@@ -198,8 +198,8 @@ void Server::Listener::say_hello(Connection& connection, const std::string& text
   connection.who.hello = *std::move(hello);
   if (!same) {
     return refuse(connection,
-                  "the job uses another version of the protocol: attach with the am-repl of the "
-                  "same build as its am-run");
+                  "the job uses another version of the protocol: attach with the am-repl that was "
+                  "built together with the job's am-run");
   }
   if (connection.remote) return challenge(connection);
   welcome(connection);

@@ -80,8 +80,9 @@ Token Token::read(const fs::path& file) {
   const std::string text = read_file(file, kMost);
   Token token;
   if (bytes_of(trim(text), token.secret_)) return token;
-  throw Error(ErrorKind::kFormat, cat(file.string(), ": the file holds no valid token"),
-              "a job that is started with --attach-at writes one to RUN/control/token");
+  throw Error(
+      ErrorKind::kFormat, cat(file.string(), ": the file holds no valid token"),
+      "give a copy of RUN/control/token, which a job writes if it is started with --attach-at");
 }
 
 std::string Token::text() const { return hex_of(secret_); }

@@ -46,10 +46,11 @@ std::vector<Example> read_examples(const ConversationReader& reader, const JsonO
     examples.push_back(reader.read(object, where));
     for (const int64_t id : examples.back().ids) {
       if (id >= 0 && id < vocab_size) continue;
-      throw Error(ErrorKind::kPlan,
-                  cat(where, ": the token id ", id, " is not from 0 to ", vocab_size - 1,
-                      ", the ids of the model's vocabulary"),
-                  "use the tokenizer that belongs to the model");
+      throw Error(
+          ErrorKind::kPlan,
+          cat(where, ": the token id ", id,
+              " is outside the model's vocabulary, which has the ids 0 to ", vocab_size - 1),
+          "use the tokenizer that belongs to the model");
     }
   });
   return examples;

@@ -34,7 +34,7 @@ constexpr std::array<Signature, 16> kSignatures = {{
     {"BZh91AY&SY"sv, "a bzip2 file", kUnpack},
     {"PK\x03\x04"sv, "a zip archive (such as PyTorch's .pt or NumPy's .npz)", kConvert},
     {"PAR1"sv, "an Apache Parquet file",
-     "data.kind = \"text\" and \"chat\" read Parquet files, but not inside a .gz or .zst file"},
+     "set data.kind = \"text\" or \"chat\" for Parquet files, and unpack a .gz or .zst file first"},
     {"ARROW1"sv, "an Apache Arrow file", kConvert},
     {"Obj\x01"sv, "an Avro file", kConvert},
     {"\x89HDF"sv, "an HDF5 file", kConvert},

@@ -76,7 +76,7 @@ void refuse_wider_integers(const TokenFile& file) {
   if (even_zero || !odd_zero) return;
   throw Error(ErrorKind::kFormat,
               cat(file.path.string(),
-                  ": read as uint16, every second token is 0: the integers have more than 2 bytes"),
+                  ": the integers have more than 2 bytes: read as uint16, every second token is 0"),
               "set data.token_dtype = \"uint32\"; convert 64-bit integers to uint32 first");
 }
 

@@ -52,8 +52,8 @@ std::string text_of(const Json& object, const std::string& where) {
   if (object.is_object() && object.contains("text") && object["text"].is_string()) {
     return object["text"].get<std::string>();
   }
-  throw Error(ErrorKind::kFormat, cat(where, ": the object has no \"text\" that is a string"),
-              "each line or row has a document as its \"text\": {\"text\": \"...\"}");
+  throw Error(ErrorKind::kFormat, cat(where, ": \"text\" is missing or not a string"),
+              "write one document per line or row, as a string: {\"text\": \"...\"}");
 }
 
 // Tokenises documents on several threads.
@@ -109,10 +109,9 @@ class TextReader {
   // document in messages.
   void append(const std::string& where, std::string_view text, TokenizedText& out) const {
     if (text.size() > kLargestDocument) {
-      throw Error(
-          ErrorKind::kFormat,
-          cat(where, ": a document of ", text.size(), " bytes; it may have at most 2^31 - 1"),
-          "write the documents as JSON Lines, {\"text\": \"...\"}, or as several files");
+      throw Error(ErrorKind::kFormat,
+                  cat(where, ": the document has ", text.size(), " bytes; the limit is 2^31 - 1"),
+                  "write the documents as JSON Lines, {\"text\": \"...\"}, or as several files");
     }
     const size_t before = out.ids.size();
     tokenizer_.append_tokens(text, {.split_special_tokens = spec_.splits_special}, out.ids);

@@ -166,8 +166,8 @@ int am_checkpoint_read(const am_checkpoint* checkpoint, int64_t index, const int
     const am::mesh::Box box = box_of(tensor, first, count);
     const size_t needed = bytes_of(tensor, box);
     if (bytes != needed) {
-      throw Error(ErrorKind::kUsage,
-                  am::cat(tensor.name, ": the box has ", needed, " bytes, and `values` ", bytes));
+      throw Error(ErrorKind::kUsage, am::cat(tensor.name, ": `values` has ", bytes,
+                                             " bytes, but the box has ", needed));
     }
     if (needed == 0) return 0;
     checkpoint->source->read(

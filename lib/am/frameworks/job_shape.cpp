@@ -173,9 +173,11 @@ int64_t stages_by_layers(PlanBuilder& builder, const PipelineKeys& keys, int64_t
     return 0;
   }
   if (one_a_rank != (stages == pp)) {
-    source.refuse(keys.layers_per_stage, cat(made, ", but pp_size = ", pp),
-                  one_a_rank ? "this schedule has one stage per rank"
-                             : "this schedule has two or more stages per rank");
+    source.refuse(
+        keys.layers_per_stage, cat(made, ", but pp_size = ", pp),
+        one_a_rank
+            ? "choose a number that makes one stage per rank, as this schedule needs"
+            : "choose a number that makes two or more stages per rank, as this schedule needs");
     return 0;
   }
   return stages;
@@ -189,7 +191,7 @@ void set_pipeline(PlanBuilder& builder, const PipelineKeys& keys, int64_t pp) {
   const std::string file = source.text(keys.file).value_or("");
   const auto schedule = file.empty() ? our_schedule_name(named) : std::optional(file);
   if (!schedule.has_value()) {
-    return source.refuse(keys.schedule, cat("a plan has no schedule \"", named, "\""),
+    return source.refuse(keys.schedule, cat("plans do not support the schedule \"", named, "\""),
                          cat("legal values: ", keys.known));
   }
   builder.set("pipeline.schedule", *schedule, keys.schedule);

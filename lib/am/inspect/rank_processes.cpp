@@ -384,8 +384,8 @@ Outcome RankProcesses::run(const std::string& input) {
     outcome.error = {
         ErrorKind::kUsage,
         cat("given up: ", missing_text(), " has not finished `", pending_->input, "`"),
-        "`help` and `quit` need no rank; any other command first waits for this one, and Ctrl-C "
-        "then ends the session"};
+        cat("`help` and `quit` need no rank; any other command first waits until `",
+            pending_->input, "` has finished, and Ctrl-C during that wait ends the session")};
     return outcome;
   };
   if (pending_) {  // the ranks may still run an abandoned command

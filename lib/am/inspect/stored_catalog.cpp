@@ -78,8 +78,8 @@ void StoredCatalog::read_checkpoint_facts() {
   if (!beside) tokenizer_ = tokenizer_of(*plan, config_->vocab_size);
   const auto layout = layout::build_layout(*plan, *config_, info.mesh, found);
   if (!layout) {
-    note_ = cat("placements are not known (", first_error(found),
-                "): shown are the shards that the checkpoint's index lists");
+    note_ = cat("the placements are not known (", first_error(found),
+                "), so the shards are those that the checkpoint's index lists");
     return;
   }
   for (const layout::ParameterLayout& parameter : layout->parameters) {

@@ -75,7 +75,7 @@ std::string run_note(const fs::path& plan) {
   const fs::path checkpoints = folder / "checkpoints";
   const auto newest = run_folder::newest_complete(checkpoints).found;
   if (!newest) return {};
-  return cat(plan.string(), ": this is the plan of a run; its trained weights are in ",
+  return cat(plan.string(), ": this is the plan of a run; the run's checkpoints are in ",
              (plan.parent_path() / "checkpoints").string(), ", the newest is ",
              newest->path.filename().string());
 }
@@ -152,7 +152,8 @@ Target recognize(const fs::path& path) {
   if (path.extension() == ".distcp") {
     throw Error(
         ErrorKind::kFormat,
-        cat(path.string(), ": one rank's file of a checkpoint, which holds only parts of tensors"),
+        cat(path.string(),
+            ": this file of a checkpoint belongs to one rank and holds only parts of tensors"),
         "open the checkpoint's folder, which has the files of all ranks and their metadata");
   }
   throw Error(ErrorKind::kFormat, cat(path.string(), ": neither a plan nor weights"), kKinds);

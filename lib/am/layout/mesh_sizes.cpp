@@ -94,7 +94,8 @@ class Resolver {
           "mesh.world", span("world_size"),
           cat("world_size = ", mesh_.world_size, ", but the launcher or --world-size gives ",
               launched_, launched_ == 1 ? " rank" : " ranks"),
-          cat("give ", mesh_.world_size, " there, or set world_size = ", launched_));
+          cat("set the launcher's world size (or --world-size) to ", mesh_.world_size,
+              ", or set world_size = ", launched_));
       world_ = mesh_.world_size;
     }
     if (world_ == 0 && mesh_.dp_size > 0) world_ = mesh_.dp_size * replica();

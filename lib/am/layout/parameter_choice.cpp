@@ -213,7 +213,7 @@ class Choice {
           return found_.error(
               key, plan_.span(key),
               cat("a row of ", parameter.name, " has ", row, " values", cut ? " on a rank" : "",
-                  ", which is not a multiple of the ", kNf4Block, " values of a block of nf4"),
+                  ", but nf4 needs a multiple of its block size, ", kNf4Block),
               cut ? "a smaller tp_size, no shard_placement on this dimension, or quantize_base = "
                     "\"none\""
                   : "quantize_base = \"none\"");

@@ -174,8 +174,9 @@ Result AttachServer::set_break(const Arguments& arguments, uint64_t client) {
   if (!words.empty() && words.front() == "when") words.erase(words.begin());
   if (!words.empty()) {
     if (break_ && break_->client != client && server_->client(break_->client)) {
-      throw Error(ErrorKind::kUsage, "another client has set a `break` condition",
-                  cat("its condition is `", break_->when.text(), "`"));
+      throw Error(ErrorKind::kUsage,
+                  cat("another client has set `break when ", break_->when.text(), "`"),
+                  "wait until the condition holds, or until that client leaves");
     }
     if (words.size() == 1 && words.front() == "off") {
       break_.reset();

@@ -38,7 +38,7 @@ std::string_view why_not(const ModuleSpec& module) {
     case ModuleKind::kLinear:
       break;
   }
-  return "has the embedding's weight";  // kLinear: only a tied head cannot have an adapter
+  return "shares the embedding's weight";  // kLinear: only a tied head cannot have an adapter
 }
 
 using Visit = std::function<void(const ModuleSpec& module, const std::string& name)>;
@@ -153,7 +153,7 @@ std::vector<BadTarget> find_bad_saved(const DecoderSpec& spec, const LoraConfig&
       }
       found.matched = name;
       found.why = adapted                      ? "has an adapter"
-                  : module.role == Role::kHead ? "has the embedding's weight"
+                  : module.role == Role::kHead ? "shares the embedding's weight"
                                                : "has no weight";
     });
     if (!good || adapted) bad.push_back(std::move(found));

@@ -290,8 +290,8 @@ void DataParallel::check_gradients() const {
       const auto count = bad.sum().item<int64_t>();
       if (count == 0) continue;
       throw Error(ErrorKind::kNumeric,
-                  cat("the gradient of ", group->owned()[i].name, " has ", count, " of ",
-                      bad.numel(), " values that are not finite on rank ", rank_),
+                  cat(count, " of ", bad.numel(), " values in the gradient of ",
+                      group->owned()[i].name, " are not finite on rank ", rank_),
                   "use a lower learning rate, or set check_for_nan_in_grad = false to continue "
                   "nevertheless");
     }

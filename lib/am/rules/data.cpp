@@ -56,9 +56,9 @@ void check_validation_path(const RuleContext& context, Diagnostics& found) {
   if (validation.path.empty() && !validation.sets.empty()) return;
   if (!context.plan.data.sources.empty() && is_synthetic(context.plan.data.kind)) {
     found.error("validation.path", context.plan.span("validation.every"),
-                cat("validation data have the kind of [data], \"", context.plan.data.kind,
-                    "\", which has no files"),
-                "kind = \"text\" in [data], beside the sources");
+                cat("validation.path needs a kind with files, but kind = \"",
+                    context.plan.data.kind, "\" in [data] applies to validation too"),
+                "kind = \"text\" in [data]; keep the [[data.source]] tables");
     return;
   }
   require_path(context, "validation", validation.path, context.plan.span("validation.every"),
@@ -87,7 +87,9 @@ void check_validation_sets(const RuleContext& context, Diagnostics& found) {
       found.error("validation.set", where, "the set has no path", "path = \"...\" in the set");
     }
     if (set.kind || !is_synthetic(plan.data.kind)) continue;
-    found.error("validation.set", where, "the set has no kind, and data.kind is synthetic",
+    found.error("validation.set", where,
+                cat("the set needs a kind with files, but kind = \"", plan.data.kind,
+                    "\" in [data] applies to it too"),
                 "kind = \"text\" in the set");
   }
 }
@@ -169,7 +171,8 @@ void check_synthetic(const RuleContext& context, Diagnostics& found) {
   }
   if (!loads_weights(plan)) return;
   found.warning("data.synthetic", plan.span("data.kind"),
-                "the model's weights would be trained on synthetic data",
+                "the model's weights are loaded, but the data are synthetic: training would undo "
+                "what the weights have learned",
                 "kind = \"text\" and path = \"...\" in [data]; or weights = \"none\" in [model]");
 }
 
@@ -225,8 +228,8 @@ void note_foreign(const RuleContext& context, const std::filesystem::path& path,
   if (!is_there(given) || given.filename() != own->filename()) return;
   if (read_file(given) == read_file(*own)) return;
   found.add({"data.tokenizer", Severity::kNote, plan.span("data.tokenizer"),
-             cat("the model's folder has another tokenizer, ", own->string()),
-             "tokenizer = \"auto\" is the model's own"});
+             cat("the plan's tokenizer differs from the model's own, ", own->string()),
+             "tokenizer = \"auto\" uses the model's own"});
 }
 
 void check_tokenizer(const RuleContext& context, Diagnostics& found) {
@@ -281,7 +284,8 @@ void check_examples(const RuleContext& context, Diagnostics& found) {
   if (!plan.data.packing && context.model != nullptr && context.model->moe.has_value() &&
       plan.experts.balancing != "none") {
     found.warning("data.examples", plan.span("data.packing"),
-                  "without packing, the balance of experts also counts padding", "packing = true");
+                  "with packing = false, the load balancing of experts also counts padding",
+                  "packing = true");
   }
   if (plan.data.reset_position_ids && plan.data.sources.empty()) {
     found.warning("data.examples", plan.span("data.reset_position_ids"),

@@ -71,11 +71,11 @@ void check_quantize_base(const RuleContext& context, Diagnostics& found) {
   const std::vector<model::Unit> layers = {{model::UnitKind::kLayer, "", {}, 0},
                                            {model::UnitKind::kLayer, "", {}, 1}};
   if (layout::reshard_after_forward(plan.strategy, layers, plan.mesh.pp_size).front()) return;
-  found.warning(
-      key, plan.span(key),
-      "the layers stay gathered, and dequantized, from forward to backward: quantize_base "
-      "makes only shards and messages smaller",
-      "strategy.reshard_after_forward = true frees each layer after its forward");
+  found.warning(key, plan.span(key),
+                "without reshard_after_forward the layers stay gathered and dequantized from "
+                "forward to backward: quantize_base makes only the stored shards and the "
+                "communication smaller",
+                "strategy.reshard_after_forward = true frees each layer after its forward");
 }
 
 constexpr std::array<Rule, 6> kRules = {{

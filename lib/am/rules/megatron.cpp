@@ -31,9 +31,8 @@ void check_expert_copies(const RuleContext& context, int64_t instances, Diagnost
   if (copies % instances == 0) return;
   found.error("strategy.optimizer_instances", context.plan.span("mesh.dp_replicate_size"),
               cat("dp_replicate_size = ", instances,
-                  " instances of the distributed optimizer do not divide dp_size * cp_size * "
-                  "tp_size / (ep_size * etp_size) = ",
-                  copies),
+                  " does not divide dp_size * cp_size * tp_size / (ep_size * etp_size) = ", copies,
+                  ", the number of copies of each expert"),
               assignment("dp_replicate_size", nearest_values(divisors(copies), instances)));
 }
 
@@ -43,8 +42,8 @@ void check_instances(const RuleContext& context, Diagnostics& found) {
   if (config == nullptr || instances == 1) return;
   if (config->zero > 0) return check_expert_copies(context, instances, found);
   found.error("strategy.optimizer_instances", context.plan.span("mesh.dp_replicate_size"),
-              cat("dp_replicate_size = ", instances,
-                  " instances of the distributed optimizer, but zero = 0 has none"),
+              cat("dp_replicate_size = ", instances, " means ", instances,
+                  " instances of the distributed optimizer, but zero = 0 turns it off"),
               "dp_replicate_size = 1, or zero = 1");
 }
 
@@ -131,7 +130,8 @@ class Recomputation {
   void check() const {
     const ActivationCheckpointing mode = config_.activation_checkpointing;
     if (mode == ActivationCheckpointing::kMlp) {
-      error("activation_checkpointing", "Megatron recomputes single modules by their names",
+      error("activation_checkpointing",
+            "Megatron does not support activation_checkpointing = \"mlp\"",
             "activation_checkpointing = \"selective\" and recompute_modules = [\"mlp\"]");
     }
     if (mode != ActivationCheckpointing::kSelective && !config_.recompute_modules.empty()) {
@@ -184,7 +184,7 @@ class Recomputation {
     const auto lacks = [&](bool wanted, bool has, const char* module, const char* what) {
       if (!wanted || has) return;
       error("recompute_modules",
-            cat("\"", module, "\" is recomputed, but a ", context_.model->model_type,
+            cat("recompute_modules has \"", module, "\", but a ", context_.model->model_type,
                 " model has no ", what),
             cat("remove \"", module, "\" from recompute_modules"));
     };
@@ -226,7 +226,7 @@ void check_implementation(const RuleContext& context, Diagnostics& found) {
     if (cluster::runs_megatron(one)) legal.push_back(cat("\"", one.name, "\""));
   }
   found.error("strategy.implementation", context.plan.span("cluster.implementation"),
-              cat("implementation = \"", name, "\" has no distributed optimizer of Megatron"),
+              cat("implementation = \"", name, "\" does not have Megatron's distributed optimizer"),
               cat("legal: ", join(legal, ", ")));
 }
 

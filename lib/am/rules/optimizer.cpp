@@ -64,9 +64,11 @@ void check_groups(const RuleContext& context, Diagnostics& found) {
                   "lr = 1e-4 in [optimizer]");
     }
     if (group.name && optimizer.name != "muon") {
-      found.warning("optimizer.group", where,
-                    cat("name has no effect with optimizer.name = \"", optimizer.name, "\""),
-                    "remove the key; it excludes parameters from muon");
+      found.warning(
+          "optimizer.group", where,
+          cat("name = \"", *group.name, "\" in a group has no effect with optimizer.name = \"",
+              optimizer.name, "\""),
+          "remove name from the group: it only excludes parameters from muon");
     }
   }
 }

@@ -193,8 +193,7 @@ void check_fp8(const RuleContext& context, Diagnostics& found) {
   if (recipe.recipe == config::Fp8Recipe::kNone) return;
   const Span span = plan.span("strategy.fp8");
   if (is_megatron(context) && recipe.megatron.empty()) {
-    found.error("strategy.fp8", span,
-                cat("Megatron has no recipe \"", recipe.name, "\" for products in FP8"),
+    found.error("strategy.fp8", span, cat("Megatron does not support fp8 = \"", recipe.name, "\""),
                 "fp8 = \"tensorwise\", \"delayed\", \"block\", \"mxfp8\" or \"nvfp4\"");
     return;
   }
@@ -206,8 +205,10 @@ void check_fp8(const RuleContext& context, Diagnostics& found) {
   const bool on_gpu = !plan.cluster.gpu.empty() || backend.has_value();
   if (on_gpu && recipe.recipe == config::Fp8Recipe::kRowwise &&
       layout::resolve_precision(plan).products == "float32") {
-    found.error("strategy.fp8", span, "GPUs return fp8 = \"rowwise\" products in bfloat16 only",
-                "fp8 = \"tensorwise\", or compute in bfloat16");
+    found.error(
+        "strategy.fp8", span,
+        "fp8 = \"rowwise\" cannot compute in float32: GPUs return its products in bfloat16 only",
+        "fp8 = \"tensorwise\", or compute in bfloat16");
   }
   if (context.model != nullptr) check_fp8_sizes(context, recipe, span, found);
 }

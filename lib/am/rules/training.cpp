@@ -93,7 +93,7 @@ void check_trace(const RuleContext& context, Diagnostics& found) {
   for (const int64_t rank : plan.metrics.trace->ranks) {
     if (world_size == 0 || rank < world_size) continue;
     found.error("metrics.trace", plan.span("metrics.trace"),
-                cat("ranks names rank ", rank, ", but the job has ", world_size,
+                cat("trace.ranks has rank ", rank, ", but the job has only ", world_size,
                     world_size == 1 ? " rank" : " ranks"),
                 cat("ranks from 0 to ", world_size - 1));
   }
@@ -108,11 +108,11 @@ void check_ema(const RuleContext& context, Diagnostics& found) {
   const config::Plan& plan = context.plan;
   const std::string storage = layout::resolve_precision(plan).storage;
   if (plan.optimizer.ema_decay == 0.0 || storage == "float32") return;
-  found.error(
-      "optimizer.ema_decay", plan.span("optimizer.ema_decay"),
-      cat("the parameters are stored in ", storage, ", in which an average with a decay of ",
-          plan.optimizer.ema_decay, " would lose most of each update"),
-      "dtype = \"float32\" in [model]; fsdp2 computes in bfloat16 with mp_policy");
+  found.error("optimizer.ema_decay", plan.span("optimizer.ema_decay"),
+              cat("ema_decay = ", plan.optimizer.ema_decay,
+                  " needs parameters that are stored in float32: in ", storage,
+                  " the average would lose most of each update"),
+              "dtype = \"float32\" in [model]; fsdp2 computes in bfloat16 with mp_policy");
 }
 
 void check_resume(const RuleContext& context, Diagnostics& found) {

@@ -147,11 +147,9 @@ std::optional<Refusal> why_no_checkpoint(const fs::path& path) {
   if (fs::exists(path / kInfoFile, ignored)) return std::nullopt;
   const fs::path steps = path.filename() == "checkpoints" ? path : path / "checkpoints";
   if (fs::is_directory(steps, ignored)) {
-    return Refusal{
-        cat(path.string(), ": this folder contains checkpoints, but is not one of them"),
-        cat((steps / "step-N").string(),
-            " would name a checkpoint; \"auto\" resumes from the newest in the job's own "
-            "folder")};
+    return Refusal{cat(path.string(), ": this folder contains checkpoints, but is not one of them"),
+                   cat("name one of them, ", (steps / "step-N").string(),
+                       "; or write \"auto\" to resume from the newest in the job's own folder")};
   }
   return std::nullopt;
 }

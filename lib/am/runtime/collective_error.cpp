@@ -20,13 +20,13 @@ std::string message(const Collective& collective, const std::string& reason, con
 
 CollectiveError::CollectiveError(Collective collective, bool timed_out, const std::string& reason,
                                  Stall stall)
-    : Error(
-          ErrorKind::kPeer, message(collective, reason, stall),
-          timed_out
-              ? "look at the log of the rank that did not arrive; if it was only slow, give "
-                "a longer timeout"
-              : "a peer rank went away, or called another collective or one of another size; look "
-                "at its log"),
+    : Error(ErrorKind::kPeer, message(collective, reason, stall),
+            timed_out
+                ? "look at the log of the rank that did not arrive; if it was only slow, give "
+                  "a longer timeout"
+                : "a peer rank went away, or called another collective, or called this one with "
+                  "another "
+                  "size; look at that rank's log"),
       collective_(std::move(collective)),
       timed_out_(timed_out),
       missing_(std::move(stall.missing)) {}

@@ -128,8 +128,8 @@ IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex&
                   cat(path.string(), ": names ", name, ", but this file is missing"));
     } else {
       files.problems.push_back(
-          {name, cat("the file is missing; number of tensors in it according to ",
-                     path.filename().string(), ": ", format_count(tensors))});
+          {name, cat("the file is missing; ", path.filename().string(), " lists ",
+                     format_count(tensors), tensors == 1 ? " tensor in it" : " tensors in it")});
       files.missing.insert(name);
     }
   }

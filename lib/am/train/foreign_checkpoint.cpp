@@ -81,13 +81,13 @@ std::optional<int64_t> common_updates(const TensorSource& source,
     if (!updates) continue;
     if (!common) first = tensor.name;
     if (common.value_or(*updates) != *updates) {
-      throw Error(
-          ErrorKind::kFormat,
-          cat(source.path().string(), ": the optimizer updated ", first, " ",
-              static_cast<int64_t>(*common), " times, but ", tensor.name, " ",
-              static_cast<int64_t>(*updates), " times; am-run keeps one number for all parameters"),
-          cat("model.weights = \"", source.path().string(),
-              "\" starts from these weights, with a new optimizer"));
+      throw Error(ErrorKind::kFormat,
+                  cat(source.path().string(), ": the optimizer updated ", first, " ",
+                      static_cast<int64_t>(*common), " times, but ", tensor.name, " ",
+                      static_cast<int64_t>(*updates),
+                      " times; am-run keeps one count of updates for all parameters"),
+                  cat("model.weights = \"", source.path().string(),
+                      "\" starts from these weights, with a new optimizer"));
     }
     common = updates;
   }
@@ -146,10 +146,11 @@ run_folder::CheckpointInfo describe_foreign(const fs::path& path) {
                     return name && source->find(name->parameter) != nullptr && tensor.numel() > 1;
                   });
   if (!states) {
-    throw Error(ErrorKind::kPlan,
-                cat(path.string(), ": the weights of another program, without optimizer states"),
-                cat("model.weights = \"", path.string(),
-                    "\" starts from these weights, with a new optimizer"));
+    throw Error(
+        ErrorKind::kPlan,
+        cat(path.string(), ": it holds the weights of another program, without optimizer states"),
+        cat("model.weights = \"", path.string(),
+            "\" starts from these weights, with a new optimizer"));
   }
   const auto groups = frameworks::read_settings_groups(*source);
   const auto updates = common_updates(*source, groups);

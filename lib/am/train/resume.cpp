@@ -146,10 +146,11 @@ ResumePoint choose_resume_point(const config::Plan& plan, const fs::path& checkp
                                                  (choice.folder / run_folder::kInfoFile).string());
   begin.foreign = choice.foreign;
   if (begin.foreign) {
-    begin.notes.push_back(cat(begin.folder.filename().string(),
-                              " is a checkpoint of another program at step ", begin.info.step,
-                              ": its weights and optimizer states are loaded, and the data begins "
-                              "after the sequences of that number of this job's steps"));
+    begin.notes.push_back(
+        cat(begin.folder.filename().string(), " is a checkpoint of another program at step ",
+            begin.info.step,
+            ": its weights and optimizer states are loaded, and the data begins where ",
+            begin.info.step, " steps of this job would have ended"));
   }
   return begin;
 }
@@ -162,12 +163,13 @@ config::Plan with_batch(config::Plan plan, const mesh::MeshSizes& sizes, const R
   const config::BatchShape shape = config::batch_shape(plan, sizes.dp());
   if (shape.divides_over_ranks() && shape.divides_into_rounds()) return plan;
   const std::string rounds =
-      shape.in_round == 1 ? "" : cat("rounds of the pipeline with ", shape.in_round, " ");
+      shape.in_round == 1 ? "" : cat("pipeline rounds of ", shape.in_round, " ");
   throw Error(
       ErrorKind::kPlan,
       cat(begin.folder.string(), ": trained with ", batch, " sequences per step, but ", sizes.dp(),
-          " data-parallel ranks cannot divide these into ", rounds, "micro-batches of ",
-          plan.train.micro_batch_size),
+          " data-parallel ranks cannot split these evenly into ", rounds, "micro-batches of ",
+          plan.train.micro_batch_size,
+          plan.train.micro_batch_size == 1 ? " sequence" : " sequences"),
       cat("choose a number of data-parallel ranks and a train.micro_batch_size whose product",
           shape.in_round == 1 ? "" : cat(", times ", shape.in_round, ","), " divides ", batch,
           "; or set train.global_batch_size, and continue with another batch by --resume ",
@@ -196,8 +198,8 @@ std::string growth(const Json& there, const data::BatchReader& reader) {
   const int64_t before = tokens->get<int64_t>(), now = reader.tokens();
   if (before < 1 || before >= now) return {};
   if (reader.sources().front().samples->fingerprint_of_first(before) != *fingerprint) return {};
-  return cat("the data: ", format_count(before), " tokens there, to which ",
-             format_count(now - before), " were added here, so that samples have another order");
+  return cat("the data: ", format_count(before), " tokens there, and ", format_count(now - before),
+             " more at their end here, which changes the order of the samples");
 }
 
 }  // namespace

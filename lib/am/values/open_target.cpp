@@ -79,8 +79,8 @@ std::unique_ptr<inspect::Interpreter> open_target(const inspect::Target& target,
     throw Error(ErrorKind::kPlan,
                 cat(target.path.string(), ": ", ranks, " ranks are more than the ", kMostRanks,
                     " that am-repl starts on one machine"),
-                "am-plan shows layouts of any size; --nproc N, and --set for other sizes in "
-                "[mesh], open the plan with fewer ranks");
+                "open the plan with fewer ranks: --nproc N, and --set for the sizes in [mesh]; "
+                "am-plan shows layouts of any size");
   }
   require_memory(*job, options);
   if (ranks == 1) {

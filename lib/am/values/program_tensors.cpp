@@ -143,11 +143,12 @@ void ProgramTensors::read(const std::vector<std::string>& descriptions) {
         entry.held.placements = placements_in(each[5]);
         entry.first_rank = static_cast<int64_t>(rank);
       } else if (shape != entry.held.shape) {
-        throw Error(ErrorKind::kUsage,
-                    cat(name, ": the shape is ", shape_text(entry.held.shape), " on rank ",
-                        entry.first_rank, " and ", shape_text(shape), " on rank ", rank),
-                    "a name must mean one tensor in the whole job: prefix the names of ranks with "
-                    "different modules");
+        throw Error(
+            ErrorKind::kUsage,
+            cat(name, ": the shape is ", shape_text(entry.held.shape), " on rank ",
+                entry.first_rank, " and ", shape_text(shape), " on rank ", rank),
+            "a name must mean one tensor in the whole job: if ranks have different modules, add a "
+            "prefix to the names of their tensors");
       }
       entry.shards.push_back(
           {static_cast<int64_t>(rank), {each[3].get<Shape>(), each[4].get<Shape>()}});

@@ -54,8 +54,8 @@ class ModelSink : public PieceSink {
 void check_growth(size_t before, size_t now) {
   constexpr size_t kMostGrowth = 64;
   if (now / kMostGrowth <= before + 1024) return;
-  throw Error(ErrorKind::kFormat,
-              cat("the tokenizer's stages turn a text of ", before, " bytes into ", now));
+  throw Error(ErrorKind::kFormat, cat("the tokenizer lengthens a text of ", before, " bytes to ",
+                                      now, " bytes, which is not supported"));
 }
 
 // Whether a special token at bytes [begin, end) of the original text is tokenised as ordinary text.

@@ -242,8 +242,8 @@ std::unique_ptr<Tokenizer> parse_rank_lines(std::string_view content, const std:
   const Encoding* encoding = find_encoding(file, tokens.size());
   if (encoding == nullptr && !config.pattern) {
     throw Error(ErrorKind::kFormat,
-                cat(file, ": the encoding of this file of ", tokens.size(),
-                    " tokens is not known, and such files lack the pattern that splits text"),
+                cat(file, ": no known encoding has this file's name or its ", tokens.size(),
+                    " tokens, and the file does not contain the pattern that splits text"),
                 "rename the file so that its name contains cl100k, o200k, r50k, llama3, qwen or "
                 "kimi, or put a tokenizer_config.json with \"pat_str\" beside it");
   }

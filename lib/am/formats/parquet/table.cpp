@@ -125,7 +125,7 @@ class RowAssembler {
     const bool first = holds(*columns_[node.first_leaf]);
     for (size_t i = node.first_leaf + 1; i < node.end_leaf; ++i) {
       if (holds(*columns_[i]) != first)
-        fail(i, "has other nulls or list lengths than the other columns of its struct or list");
+        fail(i, "differs in nulls or list lengths from the other columns of its struct or list");
     }
     return first;
   }

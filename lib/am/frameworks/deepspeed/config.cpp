@@ -24,7 +24,8 @@ constexpr std::array<Reason, 25> kReasons = {{
     {"mesh.dp_replicate_size", "ZeRO shards over all of dp"},
     {"pipeline.", "DeepSpeed's pipelines are defined in the model's code (PipelineModule)"},
     {"strategy.name",
-     "an import reads the ZeRO stage as ddp, megatron_fsdp or fsdp2, which shards the same"},
+     "an import reads the ZeRO stage as the strategy with the same sharding: ddp, megatron_fsdp or "
+     "fsdp2"},
     {"strategy.zero_dp_strategy",
      "an import reads ZeRO stage 0 as ddp and stage 3 as fsdp2, which do not have this key"},
     {"strategy.tp_plan", "AutoTP chooses the layers itself"},

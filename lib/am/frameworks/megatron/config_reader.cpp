@@ -134,7 +134,7 @@ class Reader {
     const auto* known = std::find_if(kMegatronDtypes.begin(), kMegatronDtypes.end(),
                                      [&](const auto& one) { return one.first == word; });
     if (known != kMegatronDtypes.end()) return std::string(known->second);
-    source_.refuse(name, cat("a plan has no dtype \"", word, "\""),
+    source_.refuse(name, cat("plans do not support the dtype \"", word, "\""),
                    "legal values: fp32, bf16, fp16 or auto");
     return absent;
   }
@@ -325,8 +325,8 @@ class Reader {
     builder.source().refuse(
         kLayers,
         layers == 0 ? cat("--", kLayers, " needs --num-layers, which is missing")
-                    : cat(layers, " layers are not a multiple of ", each, " per virtual stage * ",
-                          pp_, " pipeline ranks = ", each * pp_),
+                    : cat(layers, " layers are not a multiple of ", each * pp_, " = ", each,
+                          " layers per virtual stage * ", pp_, " pipeline ranks"),
         "--num-layers must be a multiple of layers per virtual stage times pipeline ranks");
     return 1;
   }
@@ -355,7 +355,8 @@ class Reader {
     if (style == "WSD") style = "wsd";
     source_.skip("lr-wsd-decay-style");
     if (style == "inverse-square-root") {
-      builder.note("a plan has no inverse-square-root decay: linear decay is used instead");
+      builder.note(
+          "plans do not support inverse-square-root decay: the plan has linear decay instead");
       style = "linear";
     }
     builder.set("scheduler.name", style, kStyle);

@@ -102,7 +102,7 @@ void check_query_groups(const FrameworkLayout& layout, Violations& found) {
   const int64_t groups = layout.model->num_key_value_heads;
   if (groups % layout.tp == 0 || layout.tp % groups == 0) return;
   found.push_back({"mesh.tp_size",
-                   cat("neither of tp_size = ", layout.tp, " and num_query_groups = ", groups,
+                   cat("neither tp_size = ", layout.tp, " nor num_query_groups = ", groups,
                        " divides the other"),
                    nearest_divisors("tp_size", groups, layout.tp)});
 }
@@ -179,8 +179,8 @@ void check_layers(const FrameworkLayout& layout, Violations& found) {
                      nearest_divisors("pp_size", layers, layout.pp)});
   } else if (layers / layout.pp % each != 0) {
     found.push_back({"pipeline.virtual_stages",
-                     cat("virtual_stages = ", each, " does not divide ", layers / layout.pp,
-                         " layers of a rank"),
+                     cat("virtual_stages = ", each, " does not divide the ", layers / layout.pp,
+                         " layers of each rank"),
                      nearest_divisors("virtual_stages", layers / layout.pp, each)});
   }
 }

@@ -297,7 +297,7 @@ void read_quantization(PlanBuilder& builder) {
   source.skip("quantization.bnb_4bit_quant_storage");
   if (source.boolean("quantization.bnb_4bit_use_double_quant").value_or(true)) {
     builder.note(
-        "a plan has no double quantization: the largest magnitude of each nf4 block stays "
+        "plans do not support double quantization: the largest magnitude of each nf4 block stays "
         "float32, which takes 0.37 more bits per value");
   }
 }
@@ -331,7 +331,8 @@ void read_scheduler(PlanBuilder& builder) {
   std::string style = source.text(kStyle).value_or("cosine");
   if (style == "WSD") style = "wsd";
   if (style == "inverse-square-root") {
-    builder.note("a plan has no inverse-square-root decay: linear decay is used instead");
+    builder.note(
+        "plans do not support inverse-square-root decay: the plan has linear decay instead");
     style = "linear";
   }
   builder.set("scheduler.name", style, kStyle);

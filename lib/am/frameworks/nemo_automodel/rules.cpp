@@ -73,7 +73,7 @@ void check_mesh_size(const FrameworkLayout& layout, Violations& found) {
   found.push_back({"mesh.dp_size",
                    cat("dp_size = ", layout.dp_size, " makes a mesh of ", mesh_ranks(layout),
                        " ranks, but world_size = ", layout.world),
-                   "dp_size = 0, which computes it"});
+                   "dp_size = 0, to compute it from world_size"});
 }
 
 void check_idle_ranks(const FrameworkLayout& layout, Violations& found) {
@@ -81,7 +81,7 @@ void check_idle_ranks(const FrameworkLayout& layout, Violations& found) {
   found.push_back({"mesh.dp_size",
                    cat("dp_size = ", layout.dp_size, " makes a mesh of ", mesh_ranks(layout),
                        " ranks, but world_size = ", layout.world),
-                   "dp_size = 0, which computes it"});
+                   "dp_size = 0, to compute it from world_size"});
 }
 
 void check_replicate(const FrameworkLayout& layout, Violations& found) {
@@ -148,7 +148,8 @@ void check_stages(const FrameworkLayout& layout, Violations& found) {
   if (counted == stages) return;
   found.push_back(
       {"pipeline.virtual_stages",
-       cat("layers_per_stage = ", per_stage, " makes ", counted, " stages, not ", stages),
+       cat("with layers_per_stage = ", per_stage, ", the ", layers, " layers make ", counted,
+           " stages, not ", stages),
        "virtual_stages = 2, or choose a pp_size * virtual_stages that divides the number of "
        "layers"});
 }

@@ -206,7 +206,8 @@ void read_scheduler(PlanBuilder& builder) {
   const double least = source.number(floor).value_or(0.0);
   if (ratio.has_value() && *ratio <= 0.0) return;  // no decay: the learning rate stays constant
   if (type != "linear" && type != "cosine") {
-    builder.note(cat("a plan has no decay \"", type, "\": linear decay is used instead"));
+    builder.note(
+        cat("plans do not support the decay \"", type, "\": the plan has linear decay instead"));
     type = "linear";
   }
   const bool wsd = ratio.has_value() && *ratio < 1.0;

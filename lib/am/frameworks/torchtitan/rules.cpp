@@ -121,7 +121,8 @@ void check_stages(const FrameworkLayout& layout, Violations& found) {
   }
   found.push_back(
       {"pipeline.virtual_stages",
-       cat("layers_per_stage = ", per_stage, " makes ", counted, " stages, not ", stages),
+       cat("with layers_per_stage = ", per_stage, ", the ", weights,
+           " layers (embedding and head included) make ", counted, " stages, not ", stages),
        assignment("virtual_stages", nearest_values(legal, layout.pipeline.virtual_stages))});
 }
 

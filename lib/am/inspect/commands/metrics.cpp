@@ -39,9 +39,10 @@ void require_set(const Runs& runs, const std::string& key) {
     }
   }
   if (std::find(legal.begin(), legal.end(), key) != legal.end()) return;
-  throw Error(
-      ErrorKind::kUsage, cat("no plan has the validation set of `", key, "`"),
-      legal.empty() ? "no plan has a [[validation.set]]" : cat("legal: ", join(legal, ", ")));
+  throw Error(ErrorKind::kUsage,
+              cat("`", key, "` names a validation set that no plan of the open runs has"),
+              legal.empty() ? "name another metric: no plan has a [[validation.set]]"
+                            : cat("legal: ", join(legal, ", ")));
 }
 
 std::vector<std::string> keys_of(const Runs& runs, const Arguments& arguments,

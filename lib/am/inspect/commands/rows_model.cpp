@@ -102,7 +102,7 @@ constexpr Command kModelRows[] = {
      .action = OnValues{}},
     {.name = "logprob",
      .operands = "TEXT|FILE",
-     .summary = "each token's log-probability given those before it",
+     .summary = "each token's log-probability, given the tokens before it",
      .help = "Natural logarithms. The first token is not predicted: its value is `-`, in JSON "
              "null.\n"
              "Also works while parameters are unsharded.\n"

@@ -64,8 +64,9 @@ Check check_open_files(const JobNeeds& needs, const Machine& machine) {
     return error(cat(text, ", but a rank needs about ", wanted), open_files_help(4 * wanted));
   }
   if (*machine.limits.open_files < 2 * wanted) {
-    return warning(cat(text, ", less than twice the ", wanted, " that a rank needs"),
-                   open_files_help(4 * wanted));
+    return warning(
+        cat(text, "; a rank needs about ", wanted, ", and twice as many are recommended"),
+        open_files_help(4 * wanted));
   }
   return ok(text);
 }

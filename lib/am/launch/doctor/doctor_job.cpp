@@ -31,7 +31,7 @@ Check check_variables(const JobNeeds& needs, const Machine& machine) {
   if (needs.placed_by_options) return ok("the command line's options: am-run starts the ranks");
   Diagnostics found;
   if (const auto node = detect_node(machine.environment, found)) {
-    return ok(cat("PET_*: machine ", node->node_rank, " of ", node->num_nodes,
+    return ok(cat("PET_* variables make this machine ", node->node_rank, " of ", node->num_nodes,
                   ": am-run starts its ranks"));
   }
   const auto here = detect_environment(machine.environment, found);
@@ -39,8 +39,8 @@ Check check_variables(const JobNeeds& needs, const Machine& machine) {
     return error(found.items().front().message, found.items().front().help);
   }
   if (here) {
-    return warning(cat("this process is rank ", here->rank, " of ", here->world_size, " of ",
-                       here->launcher, ": am-run will run as that rank, and start no others"),
+    return warning(cat(here->launcher, "'s variables make this process rank ", here->rank, " of ",
+                       here->world_size, ": am-run will run as that rank, and start no others"),
                    "to let am-run start the ranks, run it outside of that launcher");
   }
   std::string left;

@@ -34,7 +34,7 @@ void read_text_config(ConfigReader& reader, ModelConfig& config) {
   const auto outputs = reader.integer(kKey, 1, int64_t{1} << 26);
   if (!outputs || *outputs == config.vocab_size) return;
   reader.error("model.value", kKey, "a head over a part of the vocabulary is not supported",
-               cat("only null and ", config.vocab_size, ", the vocab_size, can be planned"));
+               cat(kKey, " = null, or ", config.vocab_size, " (vocab_size)"));
 }
 
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {

@@ -82,13 +82,12 @@ class ParamGroup::TakeGradient : public torch::autograd::PostAccumulateGradHook 
 
  private:
   [[noreturn]] void report(const at::Tensor& gradient) const {
-    throw Error(
-        ErrorKind::kNumeric,
-        cat("the gradient of ", name_, " has ",
-            at::isfinite(gradient).logical_not().sum().item<int64_t>(), " of ", gradient.numel(),
-            " values that are not finite on rank ", rank_, ", before it is reduced"),
-        "use a lower learning rate, or set report_nan_in_param_grad = false to continue "
-        "nevertheless");
+    throw Error(ErrorKind::kNumeric,
+                cat(at::isfinite(gradient).logical_not().sum().item<int64_t>(), " of ",
+                    gradient.numel(), " values in the gradient of ", name_,
+                    " are not finite on rank ", rank_, ", before the gradient is reduced"),
+                "use a lower learning rate, or set report_nan_in_param_grad = false to continue "
+                "nevertheless");
   }
 
   GradientReducer& gradients_;

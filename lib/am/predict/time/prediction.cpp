@@ -88,14 +88,14 @@ void set_interval(const MeasuredRuns& runs, Prediction& prediction) {
     }
     if (!known && evidence.of_implementation > 0) {
       prediction.basis = cat("No run of ", who, " with ", kind_of_model(workload), " on ", gpu,
-                             " was measured: the interval is as wide as errors for publications "
-                             "whose runs were not used to fit the time model");
+                             " was measured: the interval is as wide as the errors on published "
+                             "runs that the time model was not fitted to");
     }
   }
   if (!known && prediction.basis.empty()) {
     prediction.basis = cat("No run of ", who,
-                           " was measured: the interval is as wide as errors for publications "
-                           "whose runs were not used to fit the time model");
+                           " was measured: the interval is as wide as the errors on published "
+                           "runs that the time model was not fitted to");
   }
   set(own_calibration ? calibration.time_90
       : known         ? calibration.errors_of_layouts.of(kinds)

@@ -230,7 +230,7 @@ Result run_heat(Session& session, const Arguments& arguments) {
   const std::string what = kTitles.at(static_cast<size_t>(of));
   result.text = draw_heat(grid, size, session.style());
   result.text += term::fold(
-      cat(what, " of blocks of ", format_general(static_cast<double>(size.rows) / grid.height, 4),
+      cat(what, " over blocks of ", format_general(static_cast<double>(size.rows) / grid.height, 4),
           " x ", format_general(static_cast<double>(size.columns) / grid.width, 4), " values; ",
           legend(grid, session), "; ! marks blocks with NaN or infinities\n"),
       session.style());
