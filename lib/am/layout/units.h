@@ -1,5 +1,5 @@
-// Divides FSDP units into parts that are gathered together, and returns when units are gathered and
-// freed. The memory model and the runtime call these functions.
+// Divides FSDP units into parts that are gathered together, and determines the points of a step at
+// which units are gathered and freed. The memory model and the runtime call these functions.
 #pragma once
 
 #include <cstdint>

@@ -49,9 +49,8 @@ bool is_saved(const std::vector<std::string>& modules_to_save, std::string_view 
 DecoderSpec with_lora(DecoderSpec spec, const LoraConfig& lora);
 
 // Whether the module can have an adapter: a linear layer that every token passes, or the gate of
-// the shared experts (Role::kSharedWeigher). A head whose weight is tied to the embedding and
-// modules of role kOther cannot have an adapter, nor can embeddings, norms, routers and routed
-// experts.
+// the shared experts (Role::kSharedWeigher). These modules cannot have one: embeddings, a head that
+// is tied to the embedding, norms, routers, routed experts, and modules of role kOther.
 bool can_have_adapter(const ModuleSpec& module);
 
 // An invalid entry of target_modules or modules_to_save.

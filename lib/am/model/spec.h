@@ -304,7 +304,7 @@ struct DecoderSpec {
   const LayerSpec& layer(int64_t layer) const {
     return kinds[static_cast<size_t>(kind_of_layer[static_cast<size_t>(layer)])];
   }
-  // Returns the module outside the layers with this role, or null if there is none.
+  // Returns the module that has this role and belongs to no layer; null if there is none.
   const ModuleSpec* find(Role role) const;
 
   bool operator==(const DecoderSpec&) const = default;

@@ -126,8 +126,8 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
   const pipeline::PipelineShape shape = layout::pipeline_shape(plan, context.axes->pp, *context.dp);
   if (plan.pipeline.microbatches == 0) {
     // Without this key, the number of stages determines the number of micro-batches in a round
-    // (except under the strategy megatron). The rule "pp.virtual_stages" reports a wrong number of
-    // stages.
+    // (except under the strategy megatron). If the number of stages is invalid, the rule
+    // "pp.virtual_stages" reports an error.
     const auto constraint = pipeline::violated_constraint(shape);
     if (constraint.has_value() && constraint->key == "virtual_stages") return;
   }

@@ -115,7 +115,7 @@ class ShardedView : public RankView {
   bool fresh_ = false;   // whether the parameters still have their initial values
   std::deque<std::vector<HeldShard>> shards_;  // storage of HeldParameter::shards
   std::vector<HeldParameter> parameters_;
-  // Position in the model of the first shard of each parameter of this rank, by name.
+  // For each parameter name, the place in the model of this rank's first shard of the parameter.
   std::map<std::string, Place> places_;
   // Index of the set of each parameter. The parameters of a set are gathered together, and the
   // indices are equal on all ranks. groups_ maps an index to this rank's ParamGroups of the set.

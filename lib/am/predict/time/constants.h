@@ -35,8 +35,8 @@ enum class Constant {
   kHalfOutput,
   kHalfInput,
   kHalfExpertTokens,
-  // The rate of matmuls on a Blackwell GPU is proportional to this power of its watts per peak
-  // FLOP/s, because its clock falls at the power limit.
+  // Exponent: on a Blackwell GPU, the rate of matmuls is proportional to (the GPU's watts per peak
+  // FLOP/s)^kPowerBlackwell, because the clock falls at the power limit.
   kPowerBlackwell,
   kMisaligned,  // factor of the time of a matmul whose widths are not multiples of 64
   // FLOP/s of attention as a fraction of the FLOP/s of matmuls.
