@@ -106,7 +106,8 @@ struct MixerConfig {
   bool bias_out = false;  // the output projection has a bias
   bool norm = false;      // a norm precedes the output projection (Mamba 2)
   // For each decoder layer: whether it has this mixer instead of attention. Empty if all layers
-  // have attention: in Falcon-H1, whose layers have both, and in DeepSeek V3.2.
+  // have attention: in Falcon-H1, whose layers have both. In DeepSeek V3.2 and GLM-5: whether the
+  // layer has an indexer.
   std::vector<bool> layers;
 };
 

@@ -38,6 +38,23 @@ std::string_view key_heads_key(const RuleContext& context) {
   return keys.key_value_heads.empty() ? keys.heads : keys.key_value_heads;
 }
 
+bool gives_queries(model::Role role) {
+  return role == model::Role::kQuery || role == model::Role::kQueryUp || role == model::Role::kQkv;
+}
+
+// Returns the attention of each kind of layer; empty if tp cuts no heads.
+std::vector<const model::AttentionSpec*> cut_attentions(const RuleContext& context) {
+  std::vector<const model::AttentionSpec*> found;
+  if (layer_of_cut_heads(context) == nullptr) return found;
+  for (const model::LayerSpec& layer : context.layout->inventory.spec.kinds) {
+    const bool attends =
+        std::any_of(layer.modules.begin(), layer.modules.end(),
+                    [](const model::ModuleSpec& module) { return gives_queries(module.role); });
+    if (attends) found.push_back(&layer.attention);
+  }
+  return found;
+}
+
 // Whether tp satisfies the rules on attention heads and on the world size: every rank must have
 // whole heads, and tp * cp * pp must divide the world size.
 bool is_legal_tp(const RuleContext& context, int64_t tp) {
@@ -45,8 +62,9 @@ bool is_legal_tp(const RuleContext& context, int64_t tp) {
     const int64_t replica = tp * context.axes->cp * context.axes->pp;
     if (context.mesh->world_size() % replica != 0) return false;
   }
-  const model::LayerSpec* layer = layer_of_cut_heads(context);
-  return layer == nullptr || hands_out_heads(layer->attention, tp);
+  const auto attentions = cut_attentions(context);
+  return std::all_of(attentions.begin(), attentions.end(),
+                     [&](const model::AttentionSpec* each) { return hands_out_heads(*each, tp); });
 }
 
 void check_heads(const RuleContext& context, Diagnostics& found) {
@@ -61,11 +79,14 @@ void check_heads(const RuleContext& context, Diagnostics& found) {
 }
 
 void check_kv_heads(const RuleContext& context, Diagnostics& found) {
-  const model::LayerSpec* layer = layer_of_cut_heads(context);
-  if (context.axes == nullptr || layer == nullptr) return;
+  if (context.axes == nullptr) return;
   const int64_t tp = context.axes->tp;
-  const model::AttentionSpec& attention = layer->attention;
-  if (hands_out_key_heads(attention, tp)) return;
+  const auto attentions = cut_attentions(context);
+  const auto bad = std::find_if(
+      attentions.begin(), attentions.end(),
+      [&](const model::AttentionSpec* each) { return !hands_out_key_heads(*each, tp); });
+  if (bad == attentions.end()) return;
+  const model::AttentionSpec& attention = **bad;
   const bool together = attention.fused == model::AttentionSpec::Fused::kByKeyHead;
   found.error(
       "tp.kv_heads", context.plan.span("mesh.tp_size"),
@@ -267,10 +288,7 @@ const model::LayerSpec* layer_of_cut_heads(const RuleContext& context) {
   const layout::Layout& layout = *context.layout;
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const model::ParameterSpec& parameter = layout.inventory.parameters[i];
-    const bool gives_queries = parameter.role == model::Role::kQuery ||
-                               parameter.role == model::Role::kQueryUp ||
-                               parameter.role == model::Role::kQkv;
-    if (!gives_queries || parameter.bias) continue;
+    if (!gives_queries(parameter.role) || parameter.bias) continue;
     const auto style = layout.tp.parameters[i].style;
     if (style == model::TpStyle::kColwise || style == model::TpStyle::kPackedColwise) {
       return &layout.inventory.spec.layer(parameter.layer);

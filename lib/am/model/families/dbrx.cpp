@@ -1,5 +1,7 @@
 // DBRX: one matrix for queries, keys and values, LayerNorm, and experts in every layer whose
 // matrices are stored one below the other.
+#include "am/base/legal_values.h"
+#include "am/base/text.h"
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 
@@ -9,6 +11,12 @@ namespace {
 void read_attention(ConfigReader reader, ModelConfig& config) {
   config.num_key_value_heads = reader.integer("kv_n_heads", 1, config.num_attention_heads)
                                    .value_or(config.num_key_value_heads);
+  if (config.num_attention_heads % config.num_key_value_heads != 0) {
+    reader.error("model.heads", "kv_n_heads",
+                 cat("kv_n_heads = ", config.num_key_value_heads,
+                     " does not divide n_heads = ", config.num_attention_heads),
+                 cat("legal: ", join(divisors(config.num_attention_heads), ", ")));
+  }
   config.qkv_limit = reader.number("clip_qkv", 0.0, 1e6);
   config.rope.theta = reader.number("rope_theta", 1.0, 1e12).value_or(config.rope.theta);
 }

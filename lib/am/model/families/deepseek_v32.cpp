@@ -56,7 +56,8 @@ void read_indexed_layers(ConfigReader& reader, ModelConfig& config) {
   }
   const bool letters = !typed && types.is_string();
   const std::string pattern = letters ? types.get<std::string>() : std::string();
-  bool fits = (letters ? pattern.size() : types.size()) == indexed.size();
+  bool fits = letters ? pattern.size() == indexed.size()
+                      : types.is_array() && types.size() == indexed.size();
   for (size_t i = 0; fits && i < indexed.size(); ++i) {
     indexed[i] = letters ? pattern[i] == 'F' : types[i] == "full";
     fits = indexed[i] || (letters ? pattern[i] == 'S' : types[i] == "shared");

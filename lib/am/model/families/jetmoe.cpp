@@ -1,5 +1,6 @@
 // JetMoE: experts in the feed-forward, and attention whose query and output matrices are experts
 // too, so that a token has the query heads of each expert that it takes.
+#include "am/base/text.h"
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 #include "am/model/families/granite.h"
@@ -11,6 +12,12 @@ namespace {
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.num_key_value_heads =
       reader.integer("num_key_value_heads", 1, kMaxMixerHeads).value_or(16);
+  if (config.num_key_value_heads * config.head_dim > kMaxMixerSize) {
+    reader.error("model.value", "num_key_value_heads",
+                 cat("num_key_value_heads * kv_channels = ",
+                     config.num_key_value_heads * config.head_dim, " is out of range"),
+                 cat("legal: at most ", kMaxMixerSize));
+  }
   read_moe(reader, config,
            {.experts = {"num_local_experts"},
             .default_experts = 8,

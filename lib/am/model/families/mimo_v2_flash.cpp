@@ -1,7 +1,9 @@
 // MiMo-V2-Flash: a sliding window, sinks and twice as many key heads in most layers, values that
 // are narrower than keys, and DeepSeek V3's experts without shared ones.
+#include <algorithm>
 #include <utility>
 
+#include "am/base/text.h"
 #include "am/model/families/blocks.h"
 #include "am/model/families/deepseek.h"
 #include "am/model/families/families.h"
@@ -39,6 +41,13 @@ void read_windows(ConfigReader& reader, ModelConfig& config) {
 }
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
+  if (config.num_attention_heads % std::max<int64_t>(1, 2 * config.num_key_value_heads) != 0) {
+    reader.error(
+        "model.heads", "num_key_value_heads",
+        cat("layers with a window have 2 * num_key_value_heads = ", 2 * config.num_key_value_heads,
+            " key heads, which do not divide num_attention_heads = ", config.num_attention_heads),
+        "set num_key_value_heads to a divisor of half the heads");
+  }
   read_attention_bias(reader, config);
   config.o_bias = false;
   if (reader.raw("rope_parameters").is_null()) config.rope.rotated_part = kRotatedPart;

@@ -53,9 +53,17 @@ void read_delta_net(ConfigReader& reader, ModelConfig& config, const DeltaNetDef
   mixer.kernel = size_or(reader, "linear_conv_kernel_dim", 4);
   mixer.key_heads = heads("linear_num_key_heads", defaults.key_heads);
   mixer.heads = heads("linear_num_value_heads", defaults.heads);
-  const int64_t three_quarters = 3 * config.hidden_size / (4 * mixer.key_heads);
+  // Both sizes are 0 after an error.
+  const bool is_known = config.hidden_size > 0 && mixer.key_heads > 0;
+  const int64_t three_quarters = is_known ? 3 * config.hidden_size / (4 * mixer.key_heads) : 1;
   mixer.key_width = size_or(reader, "linear_key_head_dim",
                             defaults.key_width > 0 ? defaults.key_width : three_quarters);
+  if (mixer.key_width == 0) {
+    reader.error("model.value", "hidden_size",
+                 cat("hidden_size = ", config.hidden_size, " is too small for ", mixer.key_heads,
+                     " heads of linear attention"),
+                 "set linear_key_head_dim");
+  }
   mixer.width = size_or(reader, "linear_value_head_dim",
                         defaults.width > 0 ? defaults.width : 2 * mixer.key_width);
   config.mixer = std::move(mixer);

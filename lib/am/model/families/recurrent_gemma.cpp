@@ -3,6 +3,7 @@
 #include <array>
 #include <utility>
 
+#include "am/base/text.h"
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 #include "am/model/families/mixers.h"
@@ -40,7 +41,11 @@ void read_blocks(ConfigReader& reader, ModelConfig& config) {
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_attention_bias(reader, config);
   config.o_bias = config.mlp_bias = true;
-  config.intermediate_size /= 2;  // the key counts the widths of gate and up together
+  if (config.intermediate_size == 1) {
+    reader.error("model.value", "intermediate_size", "intermediate_size is below 2",
+                 "the key counts the widths of gate and up together");
+  }
+  config.intermediate_size /= 2;
   config.logit_softcap = read_switchable(reader, "logits_soft_cap", 30.0);
   set_rotated_part(reader, config, kRotatedPart);
   config.sliding_window =
