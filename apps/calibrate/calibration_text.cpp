@@ -53,7 +53,7 @@ std::string to_toml(const Calibration& calibration) {
   }
   for (const auto& [section, scale] : am::predict::kErrorScales) {
     text += am::cat(
-        "\n# 90 % quantile of |log(predicted / measured)| of held-out runs, and factors by "
+        "\n# |log(predicted / measured)| of nine in ten held-out runs, and factors by "
         "kind of run\n[",
         section, "]\nbase = ", number((calibration.*scale).base), "\n");
     for (const auto& [kind, factor] : (calibration.*scale).factors) {

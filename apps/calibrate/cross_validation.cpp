@@ -36,16 +36,10 @@ void set_held_out(const RunList& runs, const FitFunction& fit_to, Fitted& fitted
   calibration.time_90_unseen = quantile(sizes(fitted.of_sources), 0.9);
 }
 
-// Returns the scale of the errors of all runs but functional tests.
-ErrorScale scale_without_tests(const RunList& runs, const std::vector<double>& errors) {
-  RunList others;
-  std::vector<double> errors_of_others;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i]->test_job) continue;
-    others.push_back(runs[i]);
-    errors_of_others.push_back(errors[i]);
-  }
-  return fit_error_scale(others, errors_of_others, kinds_of_new);
+// Returns the scale of the errors of all runs but functional tests, for runs of a new source.
+ErrorScale scale_of_new(const RunList& runs, const std::vector<double>& errors) {
+  const auto [others, their_errors] = without_tests(runs, errors);
+  return fit_error_scale(others, their_errors, kinds_of_new);
 }
 
 }  // namespace
@@ -83,6 +77,17 @@ std::string product_of_run(const MeasuredRun& run) {
   return std::string(am::predict::product_of(run.gpu));
 }
 
+std::pair<RunList, std::vector<double>> without_tests(const RunList& runs,
+                                                      const std::vector<double>& errors) {
+  std::pair<RunList, std::vector<double>> kept;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (runs[i]->test_job) continue;
+    kept.first.push_back(runs[i]);
+    kept.second.push_back(errors[i]);
+  }
+  return kept;
+}
+
 ErrorSummary summary(const std::vector<double>& log_errors) {
   std::vector<double> sizes;
   double sum = 0.0;
@@ -106,9 +111,9 @@ Fitted calibrate(const RunList& runs) {
   const FitFunction fit_to = again(calibration.constants);
   set_held_out(runs, fit_to, fitted);
   calibration.errors_of_layouts = fit_error_scale(runs, fitted.of_layouts, kinds_of);
-  calibration.errors_of_sources = scale_without_tests(runs, fitted.of_sources);
-  calibration.errors_of_gpus =
-      scale_without_tests(runs, held_out_errors(runs, product_of_run, fit_to));
+  calibration.errors_of_sources = scale_of_new(runs, fitted.of_sources);
+  fitted.of_gpus = held_out_errors(runs, product_of_run, fit_to);
+  calibration.errors_of_gpus = scale_of_new(runs, fitted.of_gpus);
   return fitted;
 }
 

@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "calibrate/fit.h"
@@ -35,6 +36,10 @@ std::string fold_of_layout(const MeasuredRun& run);
 std::string source_of(const MeasuredRun& run);
 std::string product_of_run(const MeasuredRun& run);
 
+// Returns the runs that are not functional tests, and their errors.
+std::pair<RunList, std::vector<double>> without_tests(const RunList& runs,
+                                                      const std::vector<double>& errors);
+
 // Statistics of |predicted / measured - 1| over runs.
 struct ErrorSummary {
   size_t runs = 0;
@@ -49,6 +54,7 @@ struct Fitted {
   Calibration calibration;
   std::vector<double> of_layouts;  // by fold_of_layout()
   std::vector<double> of_sources;  // by source_of()
+  std::vector<double> of_gpus;     // by product_of_run(); empty after calibrate_gpus()
 };
 
 // Return constants fitted to `runs`, which all have a step time. calibrate() fits all constants and

@@ -52,6 +52,7 @@ class ScaleFit {
 
   ErrorScale run() {
     constexpr int kMostSweeps = 30;
+    if (residuals_.empty()) return {};
     for (int sweep = 0; sweep < kMostSweeps; ++sweep) {
       double change = std::abs(move_base());
       for (const auto& [kind, members] : runs_of_) {

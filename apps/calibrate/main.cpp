@@ -162,23 +162,24 @@ Section by_kind(std::string title, const RunList& runs, const std::vector<double
   return section;
 }
 
-std::vector<Section> fitted_sections(const RunList& runs, const Fitted& fitted) {
-  RunList serious;
-  std::vector<double> errors_of_serious;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i]->test_job) continue;
-    serious.push_back(runs[i]);
-    errors_of_serious.push_back(fitted.of_sources[i]);
-  }
-  return {
+// Returns the sections of a fit. The intervals of one's own calibration do not depend on the kind
+// of run, so their sections are those of the built-in runs only.
+std::vector<Section> fitted_sections(const RunList& runs, const Fitted& fitted, bool own) {
+  std::vector<Section> sections = {
       by_part("step time, fitted", runs, log_errors(runs, fitted.calibration.constants), kind_of),
       by_part("step time, 5-fold cross-validation over layouts", runs, fitted.of_layouts, kind_of),
-      by_kind("cross-validation over layouts, by kind of run", runs, fitted.of_layouts,
-              fold_of_layout, kinds_of),
       by_part("step time, cross-validation leaving one source out", runs, fitted.of_sources,
-              source_of),
-      by_kind("leaving one source out, by kind, without test jobs", serious, errors_of_serious,
-              source_of, kinds_of_new)};
+              source_of)};
+  if (own) return sections;
+  sections.push_back(by_kind("cross-validation over layouts, by kind of run", runs,
+                             fitted.of_layouts, fold_of_layout, kinds_of));
+  const auto add = [&](const char* title, const std::vector<double>& errors, const auto& part) {
+    const auto [kept, their_errors] = without_tests(runs, errors);
+    sections.push_back(by_kind(title, kept, their_errors, part, kinds_of_new));
+  };
+  add("leaving one source out, by kind, without test jobs", fitted.of_sources, source_of);
+  add("leaving one GPU product out, without test jobs", fitted.of_gpus, product_of_run);
+  return sections;
 }
 
 int run(const Options& options, const am_apps::Output& output) {
@@ -203,7 +204,7 @@ int run(const Options& options, const am_apps::Output& output) {
     if (!options.output.empty()) {
       am::write_file_atomically(options.output, to_toml(fitted.calibration));
     }
-    sections = fitted_sections(list, fitted);
+    sections = fitted_sections(list, fitted, own);
   }
   sections.push_back(memory_section(*runs));
   const auto [impossible, fitting] = wrong_verdicts(*runs);

@@ -313,6 +313,7 @@ TEST_CASE("an interval is wider for a GPU or an implementation without measured 
   REQUIRE(sibling.interval.has_value());
   CHECK(width(sibling) > width(known));
   CHECK_THAT(sibling.basis, Catch::Contains("on h800-sxm was measured"));
+  CHECK(width(predicted("gpu = \"h800-sxm\"\n", "llama-3.1-8b")) >= width(unseen));
 
   const Prediction experts =
       predicted("gpu = \"h100-sxm\"\nimplementation = \"maxtext\"\n", "mixtral-8x7b-v0.1");

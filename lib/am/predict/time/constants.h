@@ -125,11 +125,12 @@ struct Calibration {
   CostConstants constants;
   // Median and 90 % quantile of |log(predicted / measured)| of step times over held-out runs. For
   // the members with `unseen` in their names, all runs of a publication were held out together.
-  // Predictions for implementations without measured runs use the members with `unseen`.
+  // Predictions use time_90 alone, for GPUs of one's own calibration; the other members inform
+  // readers of the file.
   double time_median = 0.1, time_90 = 0.3;
   double time_median_unseen = 0.15, time_90_unseen = 0.5;
-  // Errors of held-out runs by kind, for intervals. Held out together: runs of some layouts; all
-  // runs of a source; all runs on a GPU product. A calibration of one's own GPUs uses time_90.
+  // Errors of held-out runs by kind, for intervals. The runs that were held out together are those
+  // of some layouts, all of one source, or all on one GPU product.
   ErrorScale errors_of_layouts, errors_of_sources, errors_of_gpus;
   double memory_90 = 0.15;  // 90 % quantile of the error of predicted memory
   double runs = 0;          // number of runs in the fit

@@ -84,7 +84,8 @@ void set_interval(const MeasuredRuns& runs, Prediction& prediction) {
       prediction.basis = cat("No run of ", kind_of_model(workload), " on ", gpu,
                              " was measured: the interval is as wide as errors for GPUs whose runs "
                              "were not used to fit the time model");
-      return set(calibration.errors_of_gpus.of(kinds));
+      return set(
+          std::max(calibration.errors_of_gpus.of(kinds), calibration.errors_of_sources.of(kinds)));
     }
     if (!known && evidence.of_implementation > 0) {
       prediction.basis = cat("No run of ", who, " with ", kind_of_model(workload), " on ", gpu,

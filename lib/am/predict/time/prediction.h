@@ -41,8 +41,8 @@ struct NearestRun {
   double predicted = 0.0;  // seconds per step that the plan's constants predict for this run
 };
 
-// Interval in seconds, as wide as the error of predictions for nine held-out runs in ten
-// (Calibration::time_90, or time_90_unseen).
+// Interval in seconds, as wide as the error of predictions for nine held-out runs in ten of the
+// same kinds (ErrorScale).
 struct Interval {
   double low = 0.0;
   double high = 0.0;
@@ -52,8 +52,8 @@ struct Prediction {
   Assumptions assumptions;
   Workload workload;
   StepTime time;
-  // Absent if no runs were read. Also absent if no run of this kind of model on this GPU was
-  // measured and the plan's calibration has no factors of this GPU: the error is then unknown.
+  // Absent if no runs were read. Also absent if no run on a GPU of this architecture was measured
+  // and the plan's calibration has no factors of this GPU: the error is then unknown.
   std::optional<Interval> interval;
   std::string basis;  // a sentence about missing measurements; empty if none are missing
   std::vector<NearestRun> nearest;
