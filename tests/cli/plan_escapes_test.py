@@ -119,9 +119,8 @@ class EscapesTest(PlanCase):
 
     def test_a_page_and_a_picture_have_no_markup_of_a_file(self):
         model = self.model(model_type="<script>alert(1)</script>" + EVIL)
-        (self.folder / "x<script>alert(1)").mkdir()
         cluster = self.folder / "x<script>alert(1).toml"
-        cluster.write_text('architecture = "hopper"\nmemory_gb = 80.0\nbf16_tflops = 989.0\n')
+        cluster.write_text((SOURCE / "plans/clusters/h100-sxm.toml").read_text())
         plan = self.evil_plan("[mesh]\nworld_size = 4\npp_size = 2\n"
                               f"[cluster]\ngpu = {json.dumps(str(cluster))}\n", model)
         self.assert_clean("report", plan, "-o", "page.html")

@@ -89,8 +89,8 @@ std::string mesh_picture(const ReportInput& input) {
   constexpr int64_t kMostRanks = 1024;
   constexpr double kCell = 22;
   const mesh::MeshLayout& mesh = input.layout.mesh;
-  const int64_t node = std::max<int64_t>(1, input.plan.mesh.ranks_per_node);
   const int64_t shown = std::min(mesh.world_size(), kMostRanks);
+  const int64_t node = std::clamp<int64_t>(input.plan.mesh.ranks_per_node, 1, shown);
   // A node is a block of squares, in one row if it has at most kMostColumns ranks.
   constexpr int64_t kMostColumns = 32;
   int64_t node_columns = std::min(node, kMostColumns);
@@ -197,7 +197,7 @@ std::string time_section(const predict::Prediction& prediction) {
       prediction.assumptions.gpu_is_assumed ? " (assumed: cluster.gpu is not set)" : "",
       ", run by ", prediction.workload.implementation->name, " in ",
       name_of(prediction.workload.format), ".",
-      prediction.basis.empty() ? "" : cat(" ", prediction.basis, "."), "</p>\n");
+      prediction.basis.empty() ? "" : cat(" ", escaped(prediction.basis), "."), "</p>\n");
   text += stacked({{"step", parts}}, [](double seconds) { return format_step_time(seconds); });
   if (prediction.nearest.empty()) return text;
   text += "<table><tr><th>nearest measured runs<th>GPU<th>ranks<th>measured<th>predicted</tr>\n";
