@@ -123,10 +123,10 @@ std::string comment_above(const InitOptions& options, const predict::SearchResul
   const predict::FoundLayout& best = result.layouts.front();
   const std::string file = frameworks::shell_word(options.file());
   return cat("# Purpose: ", options.purpose, ". Layout: the fastest of ", result.considered,
-             " for ", options.gpus, " x ", frameworks::shell_word(gpu.name), ", of which ", result.feasible, " fit.\n",
-             "# Predicted: ", format_bytes(best.peak_bytes), " of ", format_bytes(gpu.memory_bytes),
-             " per GPU, ", format_general(best.step_seconds, 3), " s per step, ",
-             format_count(static_cast<int64_t>(best.tokens_per_second_per_gpu)),
+             " for ", options.gpus, " x ", frameworks::shell_word(gpu.name), ", of which ",
+             result.feasible, " fit.\n", "# Predicted: ", format_bytes(best.peak_bytes), " of ",
+             format_bytes(gpu.memory_bytes), " per GPU, ", format_general(best.step_seconds, 3),
+             " s per step, ", format_count(static_cast<int64_t>(best.tokens_per_second_per_gpu)),
              " tokens/s per GPU.\n", "#   am-plan check ", file, "     am-run doctor ", file,
              "     am-run ", file, "\n\n");
 }

@@ -433,7 +433,7 @@ kind = "synthetic"
 
     def test_a_part_of_it_is_refused(self):
         part = self.run_folder / "checkpoints" / "step-1" / "__0_0.distcp"
-        self.refuse(part, "-c", "ls", status=2, says=("one rank's file", "open the checkpoint's folder"))
+        self.refuse(part, "-c", "ls", status=2, says=("belongs to one rank", "open the checkpoint's folder"))
 
     def test_a_step_below_zero_is_no_checkpoint_of_a_job(self):
         info = self.run_folder / "checkpoints" / "step-1" / "checkpoint.json"

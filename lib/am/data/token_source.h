@@ -9,8 +9,8 @@
 // Kinds:
 //   synthetic  2^40 tokens in arithmetic progressions, which a model can learn
 //   text       text files, tokenised when they are opened; in memory, 2 or 4 bytes per token. A
-//              document is the "text" of an object (JSON Lines, JSON array) or of a row (Parquet);
-//              in other formats, the whole file. If eod_token is set, it follows each document.
+//              document is the "text" of an object (JSON Lines, JSON array) or of a row (Parquet),
+//              in other formats the whole file. If eod_token is set, it follows each document.
 //              Tokens that `am-run prepare` wrote (prepared.h) are memory-mapped instead
 //   tokens     headerless little-endian integers, or shards of llm.c, modded-nanogpt and NeMo
 //              AutoModel's NanogptDataset; memory-mapped

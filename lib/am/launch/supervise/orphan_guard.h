@@ -2,7 +2,7 @@
 //
 //   OrphanGuard guard;
 //   // The guard watches the new process from its start.
-//   pid_t pid = spawn({.argv = command, .output_fd = log, .birth_fd = guard.birth_fd()});
+//   pid_t pid = spawn({.argv = command, .output_fd = 2, .birth_fd = guard.birth_fd()});
 //   ...
 //   guard.forget(pid);     // after `pid` was reaped: the number may be reused
 //
