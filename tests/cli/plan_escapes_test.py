@@ -6,7 +6,7 @@ import os
 import subprocess
 import unittest
 
-from cli_support import BIN, ENVIRONMENT, MODELS, SANITIZED, PlanCase
+from cli_support import BIN, ENVIRONMENT, MODELS, SANITIZED, SOURCE, PlanCase
 from escape_support import CONTROL, EVIL, EVIL_BYTES, OURS, on_terminal
 
 
