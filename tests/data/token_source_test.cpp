@@ -330,9 +330,8 @@ TEST_CASE("a line of a .jsonl without a text is an error that names it") {
     write_bytes(folder / "a.jsonl", lines);
     return failure(spec_of("text", {folder / "a.jsonl"}, 256)).second;
   };
-  CHECK(
-      failure_of("{\"text\": \"a\"}\n{\"messages\": []}\n").find("a.jsonl:2: the object has no") !=
-      std::string::npos);
+  CHECK(failure_of("{\"text\": \"a\"}\n{\"messages\": []}\n")
+            .find("a.jsonl:2: \"text\" is missing") != std::string::npos);
   CHECK(failure_of("{\"text\": 3}\n").find("a.jsonl:1:") != std::string::npos);
   CHECK(failure_of("plain\n").find("a.jsonl:1: the line is not JSON") != std::string::npos);
 }
