@@ -26,7 +26,7 @@ class ValueReader {
 // Returns a reader of the values in `bytes`, a page's bytes behind its levels. Floating-point
 // numbers that are not finite become null, because JSON cannot represent them. `dictionary` is null
 // if the column has none. `bytes` and `dictionary` must outlive the reader. Throws Error(kFormat)
-// for damaged bytes, and if the encoding is illegal for the leaf's type or is not implemented.
+// for damaged bytes, and for an encoding in which values of the leaf's type cannot be read.
 std::unique_ptr<ValueReader> read_values(const SchemaLeaf& leaf, Encoding encoding, Bytes bytes,
                                          const std::vector<Json>* dictionary);
 

@@ -227,7 +227,8 @@ void add_activations(const Workload& workload, const StageSummary& stage, double
     const double whole = layer_activation_bytes(workload, layer);
     const double kept = kept_bytes(workload, layer);
     const double checkpointed = stage.checkpointed[group];
-    // Of `together` layers that are recomputed together, only the first keeps its input.
+    // The first of `together` layers that are recomputed together keeps its input; the others do
+    // not.
     const double together =
         std::min(workload.megatron.recomputed_together, std::max(1.0, checkpointed));
     const double keeping = together > 1.0 ? std::ceil(checkpointed / together) : checkpointed;
