@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "am/predict/time/evidence.h"
-#include "calibrate/error_scale_fit.h"
 
 namespace am_calibrate {
 namespace {
@@ -38,8 +37,8 @@ void set_held_out(const RunList& runs, const FitFunction& fit_to, Fitted& fitted
 
 // Returns the scale of the errors of all runs but functional tests, for runs of a new source.
 ErrorScale scale_of_new(const RunList& runs, const std::vector<double>& errors) {
-  const auto [others, their_errors] = without_tests(runs, errors);
-  return fit_error_scale(others, their_errors, kinds_of_new);
+  const RunErrors kept = without_tests(runs, errors);
+  return fit_error_scale(kept.runs, kept.errors, kinds_of_new);
 }
 
 }  // namespace
@@ -77,15 +76,8 @@ std::string product_of_run(const MeasuredRun& run) {
   return std::string(am::predict::product_of(run.gpu));
 }
 
-std::pair<RunList, std::vector<double>> without_tests(const RunList& runs,
-                                                      const std::vector<double>& errors) {
-  std::pair<RunList, std::vector<double>> kept;
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i]->test_job) continue;
-    kept.first.push_back(runs[i]);
-    kept.second.push_back(errors[i]);
-  }
-  return kept;
+RunErrors without_tests(const RunList& runs, const std::vector<double>& errors) {
+  return subset(runs, errors, [](const MeasuredRun& run) { return !run.test_job; });
 }
 
 ErrorSummary summary(const std::vector<double>& log_errors) {

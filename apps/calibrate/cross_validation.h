@@ -7,9 +7,9 @@
 #include <cstddef>
 #include <functional>
 #include <string>
-#include <utility>
 #include <vector>
 
+#include "calibrate/error_scale_fit.h"
 #include "calibrate/fit.h"
 
 namespace am_calibrate {
@@ -37,8 +37,7 @@ std::string source_of(const MeasuredRun& run);
 std::string product_of_run(const MeasuredRun& run);
 
 // Returns the runs that are not functional tests, and their errors.
-std::pair<RunList, std::vector<double>> without_tests(const RunList& runs,
-                                                      const std::vector<double>& errors);
+RunErrors without_tests(const RunList& runs, const std::vector<double>& errors);
 
 // Statistics of |predicted / measured - 1| over runs.
 struct ErrorSummary {

@@ -98,15 +98,23 @@ class ScaleFit {
 
 std::vector<std::string> kinds_of(const MeasuredRun& run) {
   std::vector<std::string> kinds = am::predict::kinds_of(run.workload, run.gpu);
-  if (run.test_job) kinds.emplace_back(am::predict::kTestJob);
+  if (run.test_job) kinds.emplace_back("test job");
   return kinds;
 }
 
 std::vector<std::string> kinds_of_new(const MeasuredRun& run) {
-  std::vector<std::string> kinds = {run.gpu.architecture,
-                                    std::string(am::predict::name_of(run.workload.format))};
-  if (has_experts(run.workload)) kinds.emplace_back("experts");
-  return kinds;
+  return am::predict::kinds_of_new(run.workload, run.gpu);
+}
+
+RunErrors subset(const RunList& runs, const std::vector<double>& errors,
+                 const std::function<bool(const MeasuredRun&)>& keeps) {
+  RunErrors kept;
+  for (size_t i = 0; i < runs.size(); ++i) {
+    if (!keeps(*runs[i])) continue;
+    kept.runs.push_back(runs[i]);
+    kept.errors.push_back(errors[i]);
+  }
+  return kept;
 }
 
 ErrorScale fit_error_scale(const RunList& runs, const std::vector<double>& errors,
@@ -121,14 +129,9 @@ std::vector<bool> inside_interval(const RunList& runs, const std::vector<double>
   for (const MeasuredRun* run : runs) parts.insert(part(*run));
   std::vector<bool> inside(runs.size());
   for (const std::string& name : parts) {
-    RunList others;
-    std::vector<double> errors_of_others;
-    for (size_t i = 0; i < runs.size(); ++i) {
-      if (part(*runs[i]) == name) continue;
-      others.push_back(runs[i]);
-      errors_of_others.push_back(errors[i]);
-    }
-    const ErrorScale scale = fit_error_scale(others, errors_of_others, kinds);
+    const RunErrors others =
+        subset(runs, errors, [&](const MeasuredRun& run) { return part(run) != name; });
+    const ErrorScale scale = fit_error_scale(others.runs, others.errors, kinds);
     for (size_t i = 0; i < runs.size(); ++i) {
       if (part(*runs[i]) == name) inside[i] = std::abs(errors[i]) <= scale.of(kinds(*runs[i]));
     }

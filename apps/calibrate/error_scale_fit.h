@@ -16,12 +16,20 @@ namespace am_calibrate {
 
 using am::predict::ErrorScale;
 
-// Returns kinds of a run. kinds_of(): all of predict::kinds_of(), and kTestJob for a functional
-// test. kinds_of_new(): those that a run of a new source has in common with measured runs:
-// architecture, number format and experts.
+// Return kinds of a run, as predict::kinds_of() and predict::kinds_of_new() do. kinds_of() adds
+// "test job" for a functional test.
 using Kinds = std::function<std::vector<std::string>(const MeasuredRun&)>;
 std::vector<std::string> kinds_of(const MeasuredRun& run);
 std::vector<std::string> kinds_of_new(const MeasuredRun& run);
+
+// Runs, and log(predicted / measured seconds) of each.
+struct RunErrors {
+  RunList runs;
+  std::vector<double> errors;
+};
+// Returns the runs for which `keeps` returns true, with their errors.
+RunErrors subset(const RunList& runs, const std::vector<double>& errors,
+                 const std::function<bool(const MeasuredRun&)>& keeps);
 
 // Returns the scale that minimizes the pinball loss of log|errors|, plus the squared logarithms of
 // the factors. The loss is that of the quantile 0.93, so that about nine in ten runs that are not

@@ -174,8 +174,8 @@ std::vector<Section> fitted_sections(const RunList& runs, const Fitted& fitted, 
   sections.push_back(by_kind("cross-validation over layouts, by kind of run", runs,
                              fitted.of_layouts, fold_of_layout, kinds_of));
   const auto add = [&](const char* title, const std::vector<double>& errors, const auto& part) {
-    const auto [kept, their_errors] = without_tests(runs, errors);
-    sections.push_back(by_kind(title, kept, their_errors, part, kinds_of_new));
+    const RunErrors kept = without_tests(runs, errors);
+    sections.push_back(by_kind(title, kept.runs, kept.errors, part, kinds_of_new));
   };
   add("leaving one source out, by kind, without test jobs", fitted.of_sources, source_of);
   add("leaving one GPU product out, without test jobs", fitted.of_gpus, product_of_run);

@@ -14,11 +14,16 @@ double ErrorScale::of(const std::vector<std::string>& kinds) const {
   return scale;
 }
 
-std::vector<std::string> kinds_of(const Workload& workload, const cluster::Gpu& gpu) {
-  std::vector<std::string> kinds = {gpu.architecture, std::string(product_of(gpu)),
-                                    std::string(name_of(workload.format)),
-                                    workload.implementation->name};
+std::vector<std::string> kinds_of_new(const Workload& workload, const cluster::Gpu& gpu) {
+  std::vector<std::string> kinds = {gpu.architecture, std::string(name_of(workload.format))};
   if (has_experts(workload)) kinds.emplace_back("experts");
+  return kinds;
+}
+
+std::vector<std::string> kinds_of(const Workload& workload, const cluster::Gpu& gpu) {
+  std::vector<std::string> kinds = kinds_of_new(workload, gpu);
+  kinds.emplace_back(product_of(gpu));
+  kinds.push_back(workload.implementation->name);
   return kinds;
 }
 

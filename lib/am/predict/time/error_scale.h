@@ -23,11 +23,11 @@ struct ErrorScale {
   double of(const std::vector<std::string>& kinds) const;
 };
 
-// Returns the kinds of a run that ErrorScale distinguishes: the GPU's architecture and product, the
-// number format of matmuls, the implementation, and "experts" for a model with experts.
+// Return the kinds of a run that ErrorScale distinguishes. kinds_of_new(): those that a run of a
+// new publication or on a new GPU shares with measured runs, which are the GPU's architecture, the
+// number format of matmuls, and "experts" for a model with experts. kinds_of(): also the GPU
+// product and the implementation.
+std::vector<std::string> kinds_of_new(const Workload& workload, const cluster::Gpu& gpu);
 std::vector<std::string> kinds_of(const Workload& workload, const cluster::Gpu& gpu);
-
-// Kind of the functional tests with tiny models (MeasuredRun::test_job).
-inline constexpr const char* kTestJob = "test job";
 
 }  // namespace am::predict
