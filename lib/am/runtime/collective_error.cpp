@@ -24,9 +24,8 @@ CollectiveError::CollectiveError(Collective collective, bool timed_out, const st
             timed_out
                 ? "look at the log of the rank that did not arrive; if it was only slow, give "
                   "a longer timeout"
-                : "a peer rank went away, or called another collective, or called this one with "
-                  "another "
-                  "size; look at that rank's log"),
+                : "a peer rank went away, or called another collective, or called this one "
+                  "with another size; look at that rank's log"),
       collective_(std::move(collective)),
       timed_out_(timed_out),
       missing_(std::move(stall.missing)) {}
