@@ -24,7 +24,8 @@ namespace {
 struct Verdict {
   am::Diagnostics found;
   am::rules::CheckedFile file;
-  std::vector<std::string> lacks;  // features of a valid plan that am-run cannot run
+  // The plan's features that am-run does not support; empty if the plan is invalid.
+  std::vector<std::string> lacks;
 };
 
 Verdict judge(const std::string& path, const PlanOptions& options) {

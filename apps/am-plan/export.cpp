@@ -21,7 +21,7 @@ using am::frameworks::Lost;
 struct ExportOptions {
   std::string framework;
   std::string output;  // file to write; empty: stdout
-  bool flags = false;  // print a command line instead of a file
+  bool flags = false;  // write command-line flags instead of a configuration file
 };
 
 std::string shortened(const std::string& value) {

@@ -26,7 +26,7 @@ using am::frameworks::Imported;
 struct ImportOptions {
   std::string file;
   std::string framework;
-  std::string model;   // model.path of the plan; empty: the path in FILE, or "." if FILE has none
+  std::string model;   // value of --model; empty: model.path is taken from FILE, or is "."
   std::string output;  // file to write; empty: stdout
   bool force = false;  // write the plan even if settings of FILE are lost or rules are violated
 };
@@ -71,8 +71,9 @@ void set_model(const ImportOptions& options, Imported& imported) {
   }
 }
 
-// Loads the model that --model names. Returns nothing without --model; also returns nothing, and
-// sets `problem`, if the model cannot be read.
+// Loads the model that --model names. Returns nothing without --model, or if the model's config has
+// errors, which are added to `found`. If the model cannot be read, returns nothing and sets
+// `problem`.
 std::optional<am::model::ModelConfig> load_model(const ImportOptions& options, std::string& problem,
                                                  am::Diagnostics& found) {
   if (options.model.empty()) return std::nullopt;

@@ -37,9 +37,9 @@ struct Component {
 };
 
 // Returns as text how a rank stores parameters, for example "sharded over 8, cut over tp 2". Under
-// the strategy megatron, the memory formulas for other frameworks assume that a rank stores
-// parameters that only tp and pp divide, as Megatron does even if its distributed optimizer shards
-// the states. am-run stores only the shards that the rank's optimizer updates.
+// the strategy megatron, the memory formulas for other frameworks assume that only tp and pp divide
+// the parameters: Megatron keeps copies along dp even if its distributed optimizer shards the
+// states. am-run stores only the shards that the rank's optimizer updates.
 std::string sharding_text(const PlanInput& input) {
   const am::mesh::MeshLayout& mesh = input.layout.mesh;
   const auto& all = input.layout.parameters;
@@ -186,8 +186,9 @@ std::string text_of(const OnDevice& device) {
   return text;
 }
 
-// Returns text about the error of a memory prediction that formulas computed: a typical error or,
-// if no measured run of this kind recorded its memory, that the error is unknown.
+// Returns text about the error of a memory prediction that formulas computed. If measured runs with
+// this implementation, GPU and kind of model recorded their memory, the text states a typical
+// error. Otherwise it states that the error is unknown.
 std::string how_far_off(const PlanInput& input, const OnDevice& device) {
   const am::predict::Workload workload =
       am::predict::workload_of(input.plan, input.model, input.layout);
@@ -200,9 +201,9 @@ std::string how_far_off(const PlanInput& input, const OnDevice& device) {
       am::predict::kind_of_model(workload), " on ", device.gpu.name, " with this implementation.");
 }
 
-// Returns the peak memory of the rank `peak.rank`, in bytes, if all tokens are routed to the same
-// experts. Returns nullopt for models without experts, and for plans that name an implementation
-// other than automesh.
+// Returns the peak memory of the rank `peak.rank`, in bytes, for a step in which all tokens are
+// routed to the same experts. Returns nullopt for models without experts, and for plans that name
+// an implementation other than automesh.
 std::optional<int64_t> skewed_peak(const PlanInput& input, const RankMemory& peak) {
   if (!input.model.moe || !am::predict::runs_automesh(input.plan)) return std::nullopt;
   return am::predict::estimate_memory(input.plan, input.model, input.layout, peak.rank,

@@ -27,8 +27,8 @@ struct PlanOptions {
   am::config::Plugins plugins = am::config::Plugins::kRefused;
   // Only `check` sets the members below.
   std::string dialect;     // framework whose rules are checked; empty: automesh's own rules
-  bool plan_only = false;  // do not report features that am-run cannot run
-  std::string from;        // framework whose configuration the files are; empty: plans
+  bool plan_only = false;  // do not report features that am-run does not support
+  std::string from;        // `files` are configurations of this framework; empty: plans
   std::string model;       // model of these configurations: a config.json, its folder, or a name
 };
 
@@ -60,11 +60,12 @@ inline constexpr bool kRequired = true;
 // An option or argument of one command.
 struct Option {
   const char* name;   // for example "--svg" or "-o,--output"; "CONFIG" for an argument
-  const char* value;  // name of the value in --help, for example "FILE"; empty: the C++ type's name
+  const char* value;  // name of the value in --help, such as "FILE"; empty: CLI11's, such as "TEXT"
   const char* help;
   bool required = false;                  // whether the command fails without it
   std::vector<std::string> choices = {};  // legal values; empty: any value is legal
-  std::string_view key = {};  // key of a plan whose values an integer may have; empty: any
+  // Key of a plan: an integer above the key's largest legal value is refused. Empty: no such limit.
+  std::string_view key = {};
 };
 
 // Adds an option whose value is a text that must not be empty.

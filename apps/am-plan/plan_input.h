@@ -36,8 +36,8 @@ std::optional<am::rules::CheckedFile> check_framework_file(const std::string& pa
                                                            const PlanOptions& options,
                                                            am::Diagnostics& found);
 
-// Adds an error for each feature of the plan that am-run cannot run, and sorts `found`. Does
-// nothing if the plan is not meant for am-run: if the plan names another implementation, or if
+// Adds an error for each of the plan's features that am-run does not support, and sorts `found`.
+// Does nothing if the plan is not meant for am-run: if the plan names another implementation, or if
 // `options` request another framework's rules or only a check of the layout.
 void check_limits_of_am_run(const am::rules::CheckedFile& file, const PlanOptions& options,
                             am::Diagnostics& found);

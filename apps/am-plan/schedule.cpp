@@ -38,7 +38,8 @@ struct Answer {
   Timeline timeline;
   bool has_pipeline = true;
   int64_t per_step = 1;  // number of micro-batches of a step
-  // Number of runs of the schedule per step; nullopt if the step is no multiple of the schedule.
+  // Number of runs of the schedule per step; nullopt if the number of micro-batches of a step is
+  // not a multiple of the schedule's.
   std::optional<int64_t> rounds;
 };
 

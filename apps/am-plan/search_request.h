@@ -12,7 +12,8 @@ namespace am_plan {
 
 struct SearchOptions {
   std::string model;
-  int64_t gpus = 0;  // 0: the plan's world size, or with min_gpus the smallest number
+  // 0: the plan's world size or, with min_gpus, the smallest number on which a layout fits.
+  int64_t gpus = 0;
   bool min_gpus = false;
   std::string tp, pp, cp, ep;     // lists of sizes, for example "1,2,4"; empty: all
   std::string precision;          // list of precisions, for example "bf16,mxfp8"; empty: the plan's

@@ -29,7 +29,8 @@ struct Shard {
   int layer;
   int64_t rank;
   am::Shape local;  // shape of the rank's shard
-  // The shard's parts in the whole parameter; several if tp cuts each part of a fused matrix.
+  // Boxes of the shard in the whole parameter; several if tp cuts the slices of a fused matrix, for
+  // example the queries, keys and values, separately.
   std::vector<am::mesh::Box> boxes;
 };
 

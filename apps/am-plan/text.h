@@ -43,7 +43,7 @@ std::string wrap(const std::string& paragraphs, int width);
 // Prints the text to stdout. Lines wider than `style` allows are broken between words.
 void print_folded(const std::string& text, const am::term::Style& style);
 
-// Returns the features of the plan that this version of am-run cannot run, one short phrase each.
+// Returns the plan's features that this version of am-run does not support, one short phrase each.
 // If `model` is null, features that depend on the model are not examined.
 std::vector<std::string> what_am_run_lacks(const am::config::Plan& plan,
                                            const am::model::ModelConfig* model);

@@ -64,9 +64,10 @@ class EditLineEditor : public LineEditor {
              &EditLineEditor::on_tab);
     ::el_set(editor_, EL_BIND, "^I", "am-complete", nullptr);
     ::el_set(editor_, EL_BIND, "^R", "em-inc-search-prev", nullptr);
-    // The hint to the right of the line depends on the complete words before the cursor; it
-    // disappears when the line is submitted. libedit does not ask for a new hint after each letter,
-    // so read_character() requests a redraw after each blank.
+    // The hint to the right of the line lists the operands and options of the typed command. The
+    // hint depends on the complete words before the cursor, and disappears when the line is
+    // submitted. libedit does not ask for a new hint after each letter, so read_character()
+    // requests a redraw after each blank.
     ::el_set(editor_, EL_RPROMPT_ESC, &EditLineEditor::hint_of, kUnseen);
     ::el_set(editor_, EL_ADDFN, "am-hint", "draw the hint", &EditLineEditor::on_hint);
     ::el_set(editor_, EL_BIND, "^_", "am-hint", nullptr);

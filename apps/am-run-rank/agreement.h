@@ -17,7 +17,7 @@
 
 namespace am_run {
 
-// Throws Error(kPlan) if a rank has another plan than rank 0. Without this check, ranks with
+// Throws Error(kPlan) if a rank's plan differs from rank 0's. Without this check, ranks with
 // different plans would train different models or wait for each other forever.
 void compare_plans(const am::config::Plan& plan, const am::runtime::World& world);
 

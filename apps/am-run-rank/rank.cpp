@@ -110,7 +110,7 @@ bool prints_for_all(const launch::RankEnvironment& here) {
   return true;
 }
 
-// Longest time that a rank waits before it exits, until its last output has been read.
+// Longest time for which an exiting rank waits until its last output has been read.
 constexpr auto kReaderPatience = std::chrono::seconds(5);
 
 class Rank {

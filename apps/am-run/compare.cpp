@@ -85,7 +85,7 @@ struct Measured {
   bool on_gpu = false;  // whether the run's tensors were on GPUs
 };
 
-// Returns the mean, or nothing if no value is finite.
+// Returns the mean of the finite values, or nothing if no value is finite.
 std::optional<double> mean_of(std::span<const double> values) {
   double sum = 0.0;
   size_t count = 0;

@@ -49,8 +49,9 @@ int run_program(const Options& options) {
   if (!launch::process_environment()(kErrorHandling)) {
     spec.environment.emplace_back(kErrorHandling, "1");
   }
-  // automesh.live uses the run folder of AM_RUN_DIR. PYTHONPATH contains the folder of
-  // sitecustomize.py, which Python runs at its start, and the folder of the package automesh.
+  // The Python module automesh.live uses the run folder of AM_RUN_DIR. PYTHONPATH contains the
+  // folder of sitecustomize.py, which Python runs at its start, and the folder of the package
+  // automesh.
   spec.environment.emplace_back("AM_RUN_DIR", run.root().string());
   if (const auto python = python_folder()) {
     std::string path = cat((*python / "automesh" / "exec").string(), ":", python->string());

@@ -19,7 +19,8 @@ double quantile(std::vector<double> values, double share) {
   return values[below] + (values[above] - values[below]) * (at - static_cast<double>(below));
 }
 
-// Sets the errors of the cross-validations with `fit_to`, and their quantiles in the calibration.
+// Cross-validates `fit_to`, once over layouts and once over sources. Sets the errors in `fitted`,
+// and in its calibration the number of runs and the quantiles of the absolute errors.
 void set_held_out(const RunList& runs, const FitFunction& fit_to, Fitted& fitted) {
   const auto sizes = [](std::vector<double> errors) {
     for (double& error : errors) error = std::abs(error);
@@ -35,7 +36,8 @@ void set_held_out(const RunList& runs, const FitFunction& fit_to, Fitted& fitted
   calibration.time_90_unseen = quantile(sizes(fitted.of_sources), 0.9);
 }
 
-// Returns the scale of the errors of all runs but functional tests, for runs of a new source.
+// Returns a scale for runs of a new source or on a new GPU, fitted to the errors of all runs that
+// are not functional tests.
 ErrorScale scale_of_new(const RunList& runs, const std::vector<double>& errors) {
   const RunErrors kept = without_tests(runs, errors);
   return fit_error_scale(kept.runs, kept.errors, kinds_of_new);

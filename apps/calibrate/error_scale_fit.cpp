@@ -10,7 +10,7 @@ namespace am_calibrate {
 namespace {
 
 // The quantile to which scales are fitted. It is higher than 0.9, so that nine in ten runs that are
-// not in the fit are inside.
+// not in the fit have errors within the scale.
 constexpr double kQuantile = 0.93;
 constexpr double kSoftness = 0.03;  // width of the pinball loss's smooth part
 constexpr double kStiffness = 1.0;  // weight of the squared logarithm of a factor

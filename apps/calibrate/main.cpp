@@ -132,9 +132,9 @@ std::optional<MeasuredRuns> read_runs(const Options& options, am::Diagnostics& f
   return found.ok() ? std::optional(std::move(runs)) : std::nullopt;
 }
 
-// Returns a section of the report: a line for each kind (kinds_of()) that has
-// at least nine runs, and last a line for all runs. The intervals are those of scales that were
-// fitted without the runs of the same `part`.
+// Returns a section of the report: a line for each kind (kinds_of()) that has at least nine runs,
+// and last a line for all runs. The interval of a run is that of an ErrorScale that was fitted
+// without the runs of the same `part`.
 Section by_kind(std::string title, const RunList& runs, const std::vector<double>& errors,
                 const std::function<std::string(const MeasuredRun&)>& part, const Kinds& kinds) {
   constexpr size_t kFewest = 9;
@@ -162,8 +162,8 @@ Section by_kind(std::string title, const RunList& runs, const std::vector<double
   return section;
 }
 
-// Returns the sections of a fit. The intervals of one's own calibration do not depend on the kind
-// of run, so their sections are those of the built-in runs only.
+// Returns the report's sections about a fit. Only a fit to the built-in runs has sections by kind
+// of run: the intervals of a calibration to a user's own runs (`own`) do not depend on the kind.
 std::vector<Section> fitted_sections(const RunList& runs, const Fitted& fitted, bool own) {
   std::vector<Section> sections = {
       by_part("step time, fitted", runs, log_errors(runs, fitted.calibration.constants), kind_of),

@@ -37,8 +37,8 @@ void add_plugins(CLI::App& app, CommonFlags& flags);
 // Returns a CLI11 check that accepts integers of at least `low`. The error message describes the
 // legal values in words.
 std::function<std::string(const std::string&)> integer_from(int64_t low);
-// Returns a CLI11 check that accepts integers from 1 to the largest that the key of a plan accepts,
-// for example of "train.seq_len".
+// Returns a CLI11 check that accepts integers from 1 to the largest value of a plan's key, for
+// example of the key "train.seq_len".
 std::function<std::string(const std::string&)> integer_of(std::string_view key);
 
 // Parses the command line. Returns nothing if the tool must go on; otherwise the status with which

@@ -42,7 +42,7 @@ std::string title(std::string name) {
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
-// Returns an option's names and value in roff, for example "\fB--rank\fR \fIR\fR".
+// Returns an option's names and value in roff, for example "\fB\-\-rank\fR \fIR\fR".
 std::string heading(const OptionDescription& option) {
   std::vector<std::string> names;
   for (const std::string& name : option.names) {

@@ -38,7 +38,8 @@ void print(const am::Json& json);
 // terminal; otherwise prints it as print() does.
 void print_file(const std::string& text);
 // Writes the text to a file, or prints the text if `file` is empty. Throws Error(kUsage) if `file`
-// is a folder, or exists and `force` is false. Throws Error(kIo) if the file cannot be written.
+// is a folder, or if it is an existing regular file and `force` is false. Throws Error(kIo) if the
+// file cannot be written.
 void write_or_print(const std::string& text, const std::string& file, bool force);
 // Prints diagnostics to stderr in the style of a compiler, each with the line of the plan that the
 // diagnostic cites.

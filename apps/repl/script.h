@@ -40,8 +40,9 @@ int run_to_end(am::inspect::Console& console, const Source& script, const Option
                am::Json* report);
 
 // Calls `run` and returns its result. Without --json, passes null to `run`. With --json, passes an
-// object for the results, and prints this object at the end. If `run` then throws an am::Error,
-// adds the error to the object and rethrows the error; the caller prints the error as text.
+// object for the results, and prints this object after `run` has ended. If `run` throws an
+// am::Error, first adds the error to the object, and rethrows the error after printing; the caller
+// prints the error as text.
 int reported(const Options& options, const std::function<int(am::Json* report)>& run);
 
 }  // namespace am_repl

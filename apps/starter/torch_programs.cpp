@@ -32,7 +32,7 @@ namespace fs = std::filesystem;
 // installation.
 constexpr std::string_view kPrograms = AM_TORCH_PROGRAMS;     // folder of the programs
 constexpr std::string_view kTorchPlaces = AM_TORCH_PLACES;    // folders that may have libtorch
-constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // folders that may have CUDA's plugin
+constexpr std::string_view kPluginPlaces = AM_PLUGIN_PLACES;  // possible folders of the CUDA plugin
 
 // Whether the tools were built without the programs that link libtorch. These programs may have
 // been installed separately.

@@ -1,4 +1,4 @@
-// Tests the loading of weights, checkpoints that another layout reads, and exports.
+// Tests loading weights, reading checkpoints under another layout, and exporting.
 #include "am/checkpoint/checkpoint.h"
 
 #include <ATen/ATen.h>

@@ -120,7 +120,7 @@ TEST_CASE("an export converts on its way, and takes an optimizer's state along")
   size_t states = 0;
   for (const stored::StoredTensor& state : trained->optimizer_tensors()) {
     INFO(state.name);
-    if (!starts_with(state.name, "optim.state.")) continue;  // "seen", an entry beside the states
+    if (!starts_with(state.name, "optim.state.")) continue;  // the entry "seen" is not a state
     CHECK(bit_equal(checkpoint::read_all(*all, state.name),
                     checkpoint::read_all(*trained, state.name)));
     ++states;

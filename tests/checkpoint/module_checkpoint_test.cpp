@@ -54,8 +54,9 @@ config::FSDP2Config fsdp2() {
   return strategy;
 }
 
-// Trains from step `begin`, or from the checkpoint `from`, to step `end`, with clipped gradients,
-// and saves to `to`. Returns the losses.
+// Trains from step `begin` to step `end` with clipped gradients, and returns the losses. Loads the
+// checkpoint `from` of step `begin` before training, and saves to `to` after training; either path
+// may be empty.
 std::vector<double> train(const Where& where, const MakeOptimizer& make, int64_t begin, int64_t end,
                           const fs::path& from, const fs::path& to) {
   std::vector<double> losses;

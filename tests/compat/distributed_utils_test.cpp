@@ -154,7 +154,7 @@ TEST_CASE("values are synchronised from a rank of the job, exactly", "[parity]")
       RANK_CHECK(at::equal(synchronize_value(dist, turned), at::arange(6).view({2, 3}).t()));
       RANK_CHECK(throws_usage([&] { synchronize_value(dist, 1, size); }));
       if (const auto even = even_ranks(dist); even && size > 2) {
-        RANK_CHECK(synchronize_value(dist, rank, 2, &*even) == 2);  // rank in the job
+        RANK_CHECK(synchronize_value(dist, rank, 2, &*even) == 2);  // 2 is the rank in the job
         RANK_CHECK(throws_usage([&] { synchronize_value(dist, 1, 1, &*even); }));
       }
     });

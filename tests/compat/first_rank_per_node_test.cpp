@@ -67,8 +67,8 @@ TEST_CASE("the first rank of every node goes first", "[parity]") {
 }
 
 TEST_CASE("over a group its members alone take part", "[parity]") {
-  // Ranks 0 and 1 are on node 0, ranks 2 and 3 on node 1. Ranks 1 and 3 call over a group of
-  // both, rank 0 over a group of itself, and rank 2 not at all.
+  // Ranks 0 and 1 are on node 0, ranks 2 and 3 on node 1. Ranks 1 and 3 form one group, and rank 0
+  // alone forms another. Rank 2 takes no part.
   Runs odd;
   std::atomic<int64_t> alone = 0;
   run_job({2, 2}, [&](Distributed& dist) {
@@ -186,7 +186,7 @@ TEST_CASE("an exception that passes through a scope is told too", "[parity]") {
       RANK_CHECK(get_rank(dist) == 2);
     }
   });
-  CHECK(told == 2);  // ranks 1 and 3; rank 0's scope cannot throw, so it logs
+  CHECK(told == 2);  // ranks 1 and 3; on rank 0, the destructor logs, because it cannot throw
 }
 
 TEST_CASE("a failure of another rank is its own affair", "[parity]") {

@@ -73,7 +73,8 @@ TEST_CASE("a barrier with a timeout is false when one stays away, and names it",
 TEST_CASE("after a barrier that timed out the rank waits in nothing") {
   run_job({2}, [](Distributed& dist) {
     if (get_rank(dist) == 1) {
-      create_gloo_group(dist);  // completes rank 0's group, whose barrier rank 1 does not enter
+      // Joins the group that barrier_with_timeout() creates on rank 0, but skips the barrier.
+      create_gloo_group(dist);
       return std::this_thread::sleep_for(std::chrono::milliseconds(600));
     }
     RANK_CHECK(!barrier_with_timeout(dist, std::chrono::milliseconds(300)));

@@ -161,7 +161,7 @@ TEST_CASE("headers that the TOML library asserts about") {
     INFO(line);
     const am::Diagnostic error = only_error(am::cat("[mesh]\nworld_size = 2\n", line));
     CHECK(error.rule == "plan.syntax");
-    CHECK(error.span.line == 4);  // after the line with the model's path
+    CHECK(error.span.line == 4);  // only_error() adds model.path as line 1
   }
 }
 

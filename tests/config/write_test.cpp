@@ -253,7 +253,7 @@ TEST_CASE("a plan with every key set is the same plan after writing and reading"
   // Checks that the four plans differ from the defaults in all keys. A new key that no plan sets
   // fails here.
   for (const FieldSpec& field : fields()) {
-    if (field.name() == "strategy.name") continue;  // a strategy's name is its default
+    if (field.name() == "strategy.name") continue;  // the defaults above have the plan's strategy
     INFO(field.name());
     CHECK(changed.count(cat(field.strategy, "/", field.name())) == 1);
   }

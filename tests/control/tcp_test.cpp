@@ -189,8 +189,8 @@ TEST_CASE("strangers over TCP learn nothing and keep nobody out") {
   const std::string challenge = heard(at, hello(asked));
   CHECK_THAT(challenge, Catch::Contains("challenge"));
   CHECK(challenge.find("welcome") == std::string::npos);
-  // The job refuses a request instead of a proof, an empty proof, a wrong proof, and a proof that
-  // is not a string.
+  // The job refuses every message that replaces a valid proof: a request, an empty proof, a wrong
+  // proof, and a proof that is not a string.
   for (const Json& instead : {Json{{"id", 1}, {"input", "ls"}}, Json{{"proof", ""}},
                               Json{{"proof", std::string(64, '0')}}, Json{{"proof", 3}}}) {
     const std::string said =

@@ -37,8 +37,8 @@ using test::without_gradients;
 
 constexpr double kHidden = -std::numeric_limits<double>::infinity();
 
-// Returns the result of reference attention, computed on the host: masks the whole matrix of
-// scores. The reference separates documents by document_BT and does not use document_starts.
+// Returns the result of reference attention, which computes the whole matrix of scores on the host
+// and masks it. The reference separates documents by document_BT and does not use document_starts.
 at::Tensor attention_in_full(const Tensors& in, const nn::AttentionParams& params) {
   const int64_t repeats = in[0].size(1) / in[1].size(1);
   const int64_t queries = in[0].size(2), keys = in[1].size(2);
@@ -234,7 +234,8 @@ TEST_CASE("attention in blocks of ranks") {
   }
 }
 
-// Prints rates, which scripts/gpu_check compares. Runs only if its tag is selected.
+// Prints rates. scripts/gpu_check compares them with the rate of a plain causal mask. The test runs
+// only if its tag is selected.
 TEST_CASE("rates of attention", "[.rates]") {
   const bool on_host = operators_device().is_cpu();
   const int64_t length = on_host ? 256 : 16384, window = length / 4, document = length / 8;

@@ -37,7 +37,8 @@ at::Tensor on_host(const Fill& fill) {
   return out;
 }
 
-// Returns whether the device has kernels: always on GPUs, and on the host only in am_kernel_tests.
+// Returns whether the device has kernels: always on GPUs, and on the host only in am_kernel_tests,
+// the program that compiles the kernels for the host.
 bool have_kernels() {
   const bool have = tensor::gpu_kernels(poisoned({1}, at::kFloat)) != nullptr;
   CHECK((have || !operators_device().is_cuda()));
@@ -91,8 +92,8 @@ TEST_CASE("kernels run on a GPU in place of ATen's operators") {
   }
 }
 
-// Prints the rate, in TB/s, at which each kernel reads and writes memory. scripts/gpu_check shows
-// these rates. The test does not run by default.
+// Prints the rates, in TB/s, at which kernels read and write memory. scripts/gpu_check shows these
+// rates. The test does not run by default.
 TEST_CASE("rates of kernels", "[.kernel_rates]") {
   if (!have_kernels()) return;
   const bool on_host = operators_device().is_cpu();

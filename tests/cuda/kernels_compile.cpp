@@ -1,6 +1,6 @@
-// Compiles the text of the GPU kernels for every architecture, without a GPU. Checks that no kernel
-// uses more registers than the table kMost allows, and that none spills registers to memory. Exit
-// status 77 if this machine has no NVRTC.
+// Compiles the text of the GPU kernels for the architectures in main(), without a GPU. Checks that
+// no kernel uses more registers than the table kMost allows, and that none spills registers to
+// memory. Exits with status 77 if this machine has no NVRTC.
 #include <dlfcn.h>
 #include <elf.h>
 #include <nvrtc.h>

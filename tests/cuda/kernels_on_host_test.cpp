@@ -19,7 +19,7 @@
 namespace am {
 namespace {
 
-// From here on, the operators of this program's tests use the kernels.
+// Makes the operators in all tests of this program use the kernels.
 const bool kUsed = [] {
   tensor::use_on_host(&test::host_kernels());
   return true;

@@ -77,8 +77,8 @@ TEST_CASE("special tokens in messages are text, those of the template are tokens
   CHECK(count(split, end) == 2);
   CHECK(tokenizer->decode(split.ids) == tokenizer->decode(whole.ids));
   CHECK(counted_text(*tokenizer, split) == "No <|end|> here<|end|>\n");
-  // The answer, tokenized alone, has the same ids as in the conversation, because the template's
-  // special tokens around it separate words.
+  // The answer, tokenized alone, has the same ids as in the conversation. There, a newline precedes
+  // the answer and a special token follows it, and both separate words.
   const std::vector<int64_t> content =
       tokenizer->encode("No <|end|> here", {.split_special_tokens = true});
   CHECK(std::search(split.ids.begin(), split.ids.end(), content.begin(), content.end()) !=

@@ -1,5 +1,5 @@
-// Tests samples: streams cut into equal lengths, packed examples, and conversations of which only
-// some tokens count in the loss.
+// Tests samples that consist of examples: the packing of examples into rows, and conversations of
+// which only some tokens count in the loss.
 #include "am/data/samples.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// TextStream's pieces together are the text of all ids, and each piece ends at a character.
+// Tests that TextStream's pieces together are the text of all ids, and that no piece but the last
+// ends in the middle of a character.
 #include "am/data/text_stream.h"
 
 #include <catch2/catch.hpp>

@@ -152,7 +152,7 @@ TEST_CASE("a token beyond the vocabulary is named when it is read") {
 
 TEST_CASE("Megatron's pair, by any of its names") {
   const TemporaryFolder folder;
-  write_bytes(folder / "m.bin", bytes_of<int32_t>({1, 2, 3, 4, 5, 99}));  // 99 is behind the index
+  write_bytes(folder / "m.bin", bytes_of<int32_t>({1, 2, 3, 4, 5, 99}));  // 99 is not in m.idx
   write_bytes(folder / "m.idx", megatron_index(4, 4, {2, 3}));
   for (const char* name : {"m", "m.bin", "m.idx", "*.bin"}) {
     CHECK(all_tokens(spec_of("megatron", {folder / name})) == std::vector<int64_t>{1, 2, 3, 4, 5});

@@ -22,7 +22,7 @@ namespace {
 
 const std::filesystem::path kFolder = std::filesystem::path(am::test::kDataFolder) / "tokenizers";
 
-// Returns a tokenizer.json of five tokens, of which each test changes a property.
+// Returns a tokenizer.json with five tokens. Each test changes some properties of this file.
 Json small_json() {
   return Json::parse(R"({
     "added_tokens": [], "normalizer": null,

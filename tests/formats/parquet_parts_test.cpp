@@ -1,4 +1,4 @@
-// Tests parts of the Parquet reader: Snappy, packed integers, and schemas.
+// Tests parts of the Parquet reader: Snappy, encoded integers, schemas, and Thrift.
 #include <catch2/catch.hpp>
 
 #include "am/base/error.h"

@@ -1,5 +1,5 @@
 // Tests settings that a plan cannot represent: an import refuses them if they change the layout or
-// the numbers, and otherwise lists them. Also tests files of another framework or model.
+// the computed values, and otherwise lists them. Also tests files of another framework or model.
 #include <catch2/catch.hpp>
 
 #include "frameworks/exchange_support.h"

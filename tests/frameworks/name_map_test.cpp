@@ -1,5 +1,5 @@
-// Tests tables of tensor names and rows in both directions: a reader finds each value where a
-// writer stores it.
+// Tests the tables that map a framework's tensor names and rows to those of the Hugging Face hub,
+// and back: a reader finds each value where a writer stores it.
 #include "am/frameworks/name_map.h"
 
 #include <algorithm>

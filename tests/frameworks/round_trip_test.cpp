@@ -59,9 +59,10 @@ Exported round_trip(const Framework& to, const test::ValidPlan& of, bool flags =
       lost != std::set<std::string>{"mesh.ranks_per_node"}) {
     return out;
   }
-  // The TOML text of the imported plan describes the same layout.
+  // The TOML text of the imported plan describes the layout of the original plan.
   Diagnostics found;
-  // The model limits train.seq_len, although the layout does not depend on it.
+  // If the export loses train.seq_len, the check uses the original value, because the rules compare
+  // train.seq_len with the model's limit.
   std::vector<config::Override> given;
   if (lost.count("train.seq_len") == 1)
     given.push_back({cat("train.seq_len=", of.plan.train.seq_len)});

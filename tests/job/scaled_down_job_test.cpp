@@ -82,7 +82,7 @@ TEST_CASE("a small model and mesh stand for every model and mesh") {
 
 TEST_CASE("key heads stay on the side of tp on which they were") {
   const fs::path folder =
-      cat(test::kSourceFolder, "/plans/models/llama-3.1-8b");  // 32 heads, 8 for keys
+      cat(test::kSourceFolder, "/plans/models/llama-3.1-8b");  // 32 query heads, 8 key heads
   const auto key_heads_of_a_rank = [&](int64_t tp) {
     Diagnostics found;
     const auto proxy =

@@ -93,7 +93,8 @@ TEST_CASE("stages of even costs are as even as any") {
 
 TEST_CASE("balance by cost gives the stage with the head fewer layers") {
   const std::string mesh = "[mesh]\nworld_size = 4\npp_size = 4\n[pipeline]\nbalance = \"cost\"\n";
-  // gemma-2-2b has 26 layers. Its head, for 256,000 tokens, costs as much as about seven layers.
+  // gemma-2-2b has 26 layers. Its head, over a vocabulary of 256,000 tokens, costs as much as about
+  // seven layers.
   const auto stage_of =
       am::layout::stage_of_layers(plan_of(mesh, "gemma-2-2b"), model_of("gemma-2-2b"), 4);
   std::vector<int64_t> layers(4, 0);

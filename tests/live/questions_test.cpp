@@ -92,8 +92,8 @@ TEST_CASE("ranks answer one after another question, and leave one answer each") 
   CHECK(two.silent.empty());
   questions.end();
   for (std::thread& thread : threads) thread.join();
-  // The store keeps a key with the identity of each rank, five questions and the end marker, and
-  // each rank's last answer.
+  // The store keeps each rank's identity, the five questions, the end marker, and each rank's last
+  // answer.
   CHECK(store->getNumKeys() == 3 + 6 + 3);
 }
 

@@ -186,7 +186,8 @@ TEST_CASE("norms over all heads together are cut as the heads are") {
   CHECK(olmo.cut("model.layers.0.self_attn.q_norm.weight") == 0);
   CHECK_FALSE(olmo.at("model.layers.0.self_attn.q_norm.weight").grad_sum_over_tp);
   CHECK(olmo.at("model.layers.0.self_attn.k_norm.weight").slices.size() == 1);
-  // In this plan, the projections gather the heads, so the norms read whole heads and stay whole.
+  // In this plan, the projections gather their outputs, so the norms read all heads and are not
+  // sharded.
   TpPlan gathered = family_tp_plan(olmo.config, false);
   for (const char* name : {"q_proj", "k_proj", "v_proj"}) {
     gathered.rules.push_back({am::cat("model.layers.*.self_attn.", name), TpStyle::kColwiseRep});

@@ -34,8 +34,8 @@ TEST_CASE("totals equal the published ones to the digit") {
   CHECK(models == 41);
 }
 
-// The JSON files list the parameter names and shapes of transformers' classes in order, except for
-// the layers between the first and the last, and the total number of parameters.
+// The JSON files list the parameter names and shapes of transformers' classes in order, without the
+// layers between the first and the last. The files also contain the total number of parameters.
 TEST_CASE("names, order and shapes are transformers'") {
   for (const auto& [family, model] : {std::pair{"llama", "llama-3.2-1b"},
                                       {"mistral", "mistral-7b-v0.3"},
@@ -98,8 +98,8 @@ TEST_CASE("units: embedding, layers, head, and last the root") {
 }
 
 TEST_CASE("flops per token follow the stated convention") {
-  // 6 FLOPs for each of the 8 030 261 248 parameters outside the embedding table (128 256 * 4 096),
-  // and 12 * layers * hidden size * sequence length for attention.
+  // 6 FLOPs for each parameter outside the embedding table (8 030 261 248 - 128 256 * 4 096
+  // parameters), and 12 * layers * hidden size * sequence length for attention.
   CHECK(am::model::train_flops_per_token(model_of("llama-3.1-8b"), 8192) ==
         Approx(6.0 * 7504924672.0 + 12.0 * 32 * 4096 * 8192));
   // The embedding table is tied to the head, so the formula counts all parameters.

@@ -40,7 +40,7 @@ TEST_CASE("edges of backward ranges move to the begin of autograd's events") {
     REQUIRE(text.substr(0, others.size()) == others);
     return text.substr(others.size());
   };
-  // Both edges of the range are inside events, so they move to the begins of these events.
+  // Both edges of the range are inside events, so each moves to the start of its event.
   CHECK(copied(backward(7, "\"ts\": 105.250, \"dur\": 5214406330390.000")) ==
         backward(7, "\"ts\": 100.000, \"dur\": 5214406330377.646"));
   // The end is between two events, so it does not move.

@@ -128,7 +128,7 @@ TEST_CASE("an orthogonal factor has singular values about 1, and the same singul
   const at::Tensor values = at::linalg_svdvals(factor);
   CHECK(values.min().item<double>() > 0.5);
   CHECK(values.max().item<double>() < 1.3);
-  // If U S V^T is the matrix's singular value decomposition, U^T factor V is diagonal.
+  // If U S V^T is the matrix's singular value decomposition, U^T `factor` V is diagonal.
   const auto [u, s, v_t] = at::linalg_svd(matrix, /*full_matrices=*/false);
   const at::Tensor inside = u.t().mm(factor).mm(v_t.t());
   CHECK((inside - inside.diagonal().diag_embed()).abs().max().item<double>() < 0.1);

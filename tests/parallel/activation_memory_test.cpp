@@ -23,8 +23,9 @@ int64_t unsharded_bytes(parallel::ParallelModel& model) {
 int64_t measure(const config::Plan& plan, const runtime::World& world) {
   test::RankModel rank(plan, world);
   const at::Tensor ids = at::zeros({plan.train.micro_batch_size, plan.train.seq_len}, at::kLong);
+  // The first forward creates the RoPE tables, which the model keeps.
   {
-    const at::NoGradGuard no_grad;  // creates the RoPE tables, which the model keeps
+    const at::NoGradGuard no_grad;
     rank.model->forward(ids);
   }
   for (auto& group : rank.model->data_parallel().groups()) group->reshard();

@@ -1,5 +1,5 @@
-// Models whose sequences are sharded over cp ranks have the loss and the parameter gradients of one
-// rank.
+// Models whose sequences are sharded over cp ranks have the same loss and parameter gradients as on
+// one rank.
 #include <catch2/catch.hpp>
 #include <string>
 

@@ -1,5 +1,5 @@
-// Models whose experts are distributed over ranks have the losses, parameter gradients, token
-// counts per expert and balance losses of one rank.
+// Models whose experts are distributed over ranks have the same losses, parameter gradients, token
+// counts per expert and balance losses as on one rank.
 #include <catch2/catch.hpp>
 #include <string>
 
@@ -49,7 +49,8 @@ TEST_CASE("experts over ranks of any axes give one rank's gradients") {
       test::GradientCase{
           .family = "mixtral", .world = 4, .mesh = "tp_size = 4\nep_size = 2\n", .length = 5},
       // The sequence length is not a multiple of the number of context-parallel chunks (2 per cp
-      // rank), so sequences are padded. Padding passes through experts, but is not counted.
+      // rank), so sequences are padded. Experts also process the padding, but the token
+      // counts per expert do not include it.
       test::GradientCase{.family = "deepseek_v3",
                          .world = 4,
                          .mesh = "tp_size = 2\ncp_size = 2\nep_size = 4\n",

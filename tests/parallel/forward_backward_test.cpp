@@ -146,8 +146,9 @@ TEST_CASE("a pass that is not the last one keeps its gradients for the one that 
   }
 }
 
-// With gradient sync and resharding after backward off, backward frees no unit and reduces no
-// gradients. The actions RESHARD and REDUCE_GRAD of pipeline schedules rely on this behaviour.
+// If gradient sync and resharding after backward are switched off, backward frees no unit and
+// reduces no gradients. The actions RESHARD and REDUCE_GRAD of pipeline schedules rely on this
+// behaviour.
 TEST_CASE("gradients are reduced when they are asked to be, and units stay until then") {
   for (const std::string& strategy : strategies()) {
     if (strategy.find("defer_fsdp_grad_sync") != std::string::npos) continue;

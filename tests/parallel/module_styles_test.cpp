@@ -1,5 +1,5 @@
-// torch::nn modules under tensor parallelism by a TP plan, which maps patterns of module names to
-// styles.
+// Tests torch::nn modules under tensor parallelism by a TP plan, which maps patterns of module
+// names to styles.
 #include <ATen/ATen.h>
 #include <torch/nn/modules.h>
 

@@ -1,5 +1,5 @@
 // Unusual torch::nn modules, for example with shared layers, buffers or unused parameters, have the
-// gradients of one device under every data-parallel strategy.
+// same gradients under every data-parallel strategy as on one device.
 #include <ATen/ATen.h>
 #include <torch/nn/modules.h>
 

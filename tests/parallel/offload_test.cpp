@@ -1,5 +1,6 @@
-// Offloading: shards, gradients and optimizer moments are in host memory while another device
-// computes. The stand-in device detects accesses that a GPU would refuse.
+// Tests offloading: shards, gradients and optimizer moments are in host memory while another device
+// computes. This device is the stand-in device, a simulated device with separate memory, which
+// detects accesses that a GPU would refuse.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

@@ -77,7 +77,7 @@ TEST_CASE("adapters on a base in NF4 compute as on the dequantized base, to the 
           value.copy_(values.at(owned.name));
         });
     // Quantization changes the seven matrices of each of the three layers, and thereby DoRA's
-    // magnitudes, the norms of the matrices' rows.
+    // magnitudes (the norms of the matrices' rows).
     CHECK(rounded == (more.empty() ? 21 : 42));
 
     const Computed ours = compute(quantized);

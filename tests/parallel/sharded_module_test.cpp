@@ -128,7 +128,7 @@ TEST_CASE("units are gathered for forward, again for backward, and reduced one b
     if (world.rank() == 0) collectives.push_back("backward");
     CHECK(model->blocks[0]->parameters().front().size(0) == kWidth / 2);
     CHECK(model->blocks[2]->parameters().front().size(0) ==
-          kWidth);  // stays gathered: first in backward
+          kWidth);  // the last block stays gathered, because backward needs it first
     loss.backward();
     CHECK(model->tokens->weight.size(0) == (kVocab + 1) / 2 - world.rank());
     CHECK(model->tokens->weight.grad().sizes() == model->tokens->weight.sizes());

@@ -82,7 +82,7 @@ TEST_CASE("am-plan states a bound for ranks whose experts all tokens take") {
   INFO(model << ", ep " << ep << ", checkpointing " << mode << ": " << got << " measured, "
              << planned(plan, predict::Routing::kEven) << " planned where they are taken evenly");
   CHECK(got <= 1.02 * bound);
-  CHECK(got >= 0.7 * bound);  // the experts of all tokens may be spread over two ranks
+  CHECK(got >= 0.7 * bound);  // the experts that all tokens take may be on two ranks
 }
 
 TEST_CASE("the gradient of stacked down projections, which alone are trained, counts once") {

@@ -50,8 +50,8 @@ std::vector<test::Combination> stand_in_rows() {
 }  // namespace
 
 // Removes one wait between streams per run, and checks that a race is reported. Streams wait in
-// gathers, reductions, copies, and before buffers are freed. The run has two equal steps, so only
-// the waits of the first step are removed.
+// gathers, reductions and copies, and before buffers are freed. The run has two equal steps, so
+// only the waits of the first step are removed.
 TEST_CASE("a missing wait between streams is found") {
   for (const test::Combination& combination : stand_in_rows()) {
     if (!kWaitRows.contains(combination.name)) continue;
@@ -73,7 +73,7 @@ TEST_CASE("strategies and layouts on stand-in devices") {
       const test::StandInRow row = test::run_on_stand_ins(combination);
       CHECK(row.gradients <= (row.exact ? 0.0 : 1e-6));
       CHECK(row.losses <= (row.exact ? 0.0 : 1e-6));
-      CHECK(row.norms <= 1e-6);  // the device's kernel sums all norms in a different order
+      CHECK(row.norms <= 1e-6);  // the device sums the gradients' squares in another order
       // The weights must equal the host's bit by bit only if the norms equal the host's norms;
       // otherwise the weights may differ by 1e-6.
       const double weights = row.norms == 0.0 ? 0.0 : 1e-6;

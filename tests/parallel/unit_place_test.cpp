@@ -51,7 +51,7 @@ std::string failure(const config::Plan& plan, int64_t allocations) {
 }
 
 // Returns the passes that out-of-memory errors name, for example "the forward of model.layers.0",
-// while the number of allocations grows. Consecutive repetitions are dropped.
+// in runs with more and more allowed allocations. Consecutive repetitions are dropped.
 std::vector<std::string> places(const config::Plan& plan) {
   std::vector<std::string> found;
   for (int64_t allocations = 0;; allocations += 4) {

@@ -173,8 +173,8 @@ TEST_CASE("any legal sizes give a schedule that runs to its end", "[schedule]") 
   CHECK(made > 300);
 }
 
-// The slots with the same number in all ranks' lists are at the same time. The inputs of a pass are
-// computed in slots with lower numbers.
+// Slots with the same index in the ranks' lists run at the same time. The inputs of a pass are
+// computed in slots with lower indices.
 TEST_CASE("gpipe and 1f1b wait only as long as they must", "[schedule]") {
   const Schedule gpipe = make_schedule({"gpipe", 3, 1, 2});
   CHECK(row(gpipe.ranks[0]) == "0F0,0F1,,,,,0B0,0B1");

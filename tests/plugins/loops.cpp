@@ -1,7 +1,8 @@
-// A library that is preloaded into a job, and lets a test make a process loop. On SIGSYS, which no
-// automesh thread blocks, a signal handler of the main thread loops while the file named by
-// AM_TEST_LOOP exists. Kernels that libraries generate at run time have no unwind tables. If the
-// signal interrupts one of these kernels, the handler returns, and runs again a millisecond later.
+// A library that is preloaded into a job, and lets a test make a process loop. On SIGSYS, which
+// automesh does not block in the main thread, a signal handler loops in this thread while the file
+// named by AM_TEST_LOOP exists. Kernels that libraries generate at run time have no unwind tables.
+// If the signal interrupts one of these kernels, the handler returns, and runs again a millisecond
+// later.
 #include <execinfo.h>
 #include <signal.h>
 #include <unistd.h>

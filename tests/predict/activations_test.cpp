@@ -84,7 +84,8 @@ TEST_CASE("a layer of one block saves nothing for the other block") {
   CHECK(bytes(0, Saved::kUp) == 48.0);
   CHECK(bytes(1, Saved::kUp) == 0.0);
   CHECK(bytes(2, Saved::kUp) == 12.0 + 2 * 20.0);
-  // The rows of two experts, and float32 scores of four experts and outputs of two.
+  // For each token: the input rows of two experts and, in float32, the scores of four experts and
+  // the routing weights of two.
   CHECK(bytes(2, Saved::kRoutedTokens) == 2 * 24.0 + (4 + 2) * 2.0);
 }
 
@@ -114,8 +115,8 @@ TEST_CASE("uneven slices of a feed-forward are measured, with a gate and without
   CHECK(Planned("phi-4", text).bytes(Saved::kUp) == 256 * 3584 * 2);  // 3584 of 17920 columns
 }
 
-// Saved and recomputed bytes add up to the saved bytes of the layer without checkpointing, except
-// for the layer's input, which the previous layer computes.
+// Every checkpointing mode keeps fewer bytes than kOff. kFull keeps only the layer's input and the
+// choice of experts.
 TEST_CASE("a mode keeps a part of what the layer saves") {
   for (const char* model : {"llama-3.1-8b", "qwen3-0.6b", "phi-2", "mixtral-8x7b-v0.1"}) {
     INFO(model);

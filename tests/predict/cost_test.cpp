@@ -339,7 +339,7 @@ TEST_CASE("matrix products are slower on a Blackwell GPU with a lower power limi
     return estimate_step_time(workload, *gpu, default_calibration().constants).products;
   };
   CHECK(products(1000.0) > 1.1 * products(1400.0));
-  // Without a known limit, the rate is that of a B200's watts per FLOP/s.
+  // If no power limit is known, the prediction assumes the watts per FLOP/s of a B200.
   CHECK(products(0.0) == Approx(products(1000.0 / 2250e12 * gpu->bf16_flops)));
 }
 

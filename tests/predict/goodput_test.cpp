@@ -12,7 +12,7 @@ using namespace cluster;
 
 namespace {
 
-// Returns the goodput of a simulated job with `failures` failures, event by event.
+// Simulates a job event by event until it has failed `failures` times, and returns its goodput.
 double simulated_goodput(double work, const FailureLosses& losses, int failures, unsigned seed) {
   std::mt19937_64 random(seed);
   std::exponential_distribution<double> until_failure(1.0 / losses.between_failures);

@@ -1,5 +1,5 @@
-// The strategy megatron: memory and time, compared with closed forms and with the predictions of
-// published Megatron runs.
+// Compares the predicted memory and time of the strategy megatron with closed forms, and with the
+// predictions for published Megatron runs.
 #include <catch2/catch.hpp>
 #include <cmath>
 

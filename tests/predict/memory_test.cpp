@@ -34,8 +34,7 @@ TEST_CASE("states of one rank are four copies of the parameters") {
   CHECK(one.parameters == 4 * 8030261248LL);
   CHECK(one.gradients == one.parameters);
   CHECK(one.optimizer == 2 * one.parameters);
-  // Nothing is gathered: the stored parameters are used directly. Their gradients pass through a
-  // buffer.
+  // total() adds all components that are in device memory.
   CHECK(one.total() == one.parameters + one.gradients + one.optimizer + one.activations +
                            one.logits + one.unsharded + one.communication + one.other);
 }
@@ -62,7 +61,7 @@ TEST_CASE("frozen parameters have neither gradients nor optimizer states") {
   const int64_t layer = 4 * (2 * 2048 * 2048 + 2 * 512 * 2048 + 3 * 8192 * 2048 + 2 * 2048) / 2;
   CHECK(some.parameters == all.parameters);
   CHECK(some.optimizer == all.optimizer - 2 * layer);
-  // On one rank the peak is in the optimizer's update, when all gradients are live.
+  // On one rank the peak is in the embedding's backward, when the gradients of all layers are live.
   const std::string one = "[mesh]\nworld_size = 1\n" + kFloat32;
   CHECK(memory("freeze_params = [\"model.layers.1.*\"]\n" + one).components.gradients ==
         memory(one).components.gradients - 2 * layer);

@@ -104,8 +104,8 @@ class BruteForce {
     }
   }
 
-  // No rule depends on activation checkpointing or on whether gradient reductions are deferred, so
-  // one check covers six plans.
+  // For the plans of this test, no rule depends on activation checkpointing or on whether gradient
+  // reductions are deferred, so one check covers six plans.
   void try_strategies() {
     for (const bool sequence : {false, true}) {
       if (sequence && plan_.mesh.tp_size == 1) continue;

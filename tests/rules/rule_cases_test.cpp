@@ -524,9 +524,9 @@ Diagnostics check(const RuleCase& one, bool failing) {
   return found;
 }
 
-// Returns whether rules::check() never reports the rule for a loaded plan. The rule is reported by
-// a loader, by a check on the machine that runs the job, or by another command; or the loader
-// changes the plan to satisfy the rule.
+// Returns whether rules::check() never reports the rule for a loaded plan. A loader, a check on the
+// machine that runs the job, or another command reports the rule instead, or the loader changes the
+// plan to satisfy the rule.
 bool is_reported_elsewhere(std::string_view id) {
   for (const std::string_view topic :
        {"plan.", "json.", "schedule.", "runtime.", "launch.", "csv.", "exchange.", "predict.",

@@ -29,7 +29,7 @@ TEST_CASE("an outcome is told to the job's launchers alone") {
   const RunFolder run(folder.path());
   CHECK_FALSE(read_outcome(run, "a").steps);
   write_metrics(run, 0, 20);
-  CHECK_FALSE(read_outcome(run, "a").steps);  // no result.json, as from an older am-run
+  CHECK_FALSE(read_outcome(run, "a").steps);  // no result.json, as in the folder of an older am-run
   JobRecord record = begin_record(run, {"a", {"a", "b"}}, 20);
   CHECK(read_outcome(run, "a").steps == 20);
   CHECK(read_outcome(run, "a").trained_steps == 0);
@@ -82,8 +82,8 @@ TEST_CASE(
   write_record_in_place(run, record);
   CHECK(read_outcome(run, "a").steps == 5);
   CHECK(read_outcome(run, "a").loss == 0.25);
-  record.steps = 2;
-  write_record_in_place(run, record);  // the new text is shorter than the old text
+  record.steps = 2;  // earlier than the last metrics
+  write_record_in_place(run, record);
   CHECK(read_outcome(run, "a").steps == 3);
   CHECK(read_outcome(run, "a").trained_steps == 3);
 }

@@ -54,7 +54,7 @@ TEST_CASE("a reduce-scatter of integers is exact") {
   run_ranks(3, [&](const World& world) {
     for (const auto dtype : {at::kInt, at::kLong, at::kDouble}) {
       const Group group = world.new_group(cat("all ", dtype), {0, 1, 2}, {world.timeout()});
-      constexpr int64_t kLarge = (1 << 24) + 1;  // float32 has no such integer
+      constexpr int64_t kLarge = (1 << 24) + 1;  // float32 cannot represent this integer
       at::Tensor mine = at::empty({2}, at::TensorOptions(dtype));
       group.reduce_scatter(mine, at::full({6}, kLarge, at::TensorOptions(dtype)));
       RANK_CHECK(at::equal(mine, at::full({2}, 3 * kLarge, at::TensorOptions(dtype))));

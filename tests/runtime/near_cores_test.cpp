@@ -78,7 +78,7 @@ TEST_CASE("a thread is kept on the cores near its device, where nobody chose any
   CHECK(cores_near(root, false) == own);  // the near core is not available to this process
   write_line(near, std::to_string(last));
   write_line(online, cat(listed(own), ",", last + 1));
-  CHECK(cores_near(root, false) == own);  // an online core is missing, so the user set the affinity
+  CHECK(cores_near(root, false) == own);  // the affinity lacks an online core, so the user set it
   write_line(root / "sys/fs/cgroup/cpuset.cpus.effective", listed(own));
   CHECK(cores_near(root, true) ==
         std::set<int>{last});  // the affinity contains all cores of the container

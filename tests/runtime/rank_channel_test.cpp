@@ -67,8 +67,8 @@ TEST_CASE("messages arrive in the order in which they were sent, in every dtype"
   });
 }
 
-// Each rank posts its receives before its sends, on all of its channels, and waits for the last
-// message first. A blocking connect, or one queue for both directions, would deadlock.
+// Each rank posts its receives before its sends, on all of its channels, and waits for the receives
+// first. A blocking connect, or one queue for both directions, would deadlock.
 TEST_CASE("a ring of channels in both directions neither connects nor sends in a circle",
           "[channel]") {
   const OverGloo over_gloo(GENERATE(false, true));

@@ -102,7 +102,8 @@ TEST_CASE("a model inside a dict is not chosen over one beside it") {
     const std::vector<KeyPath> paths = {{key, "a.weight"}, {"ema", "model", "a.weight"}};
     CHECK(parameters_of(paths) == Names{key + ".a.weight", "ema.model.a.weight"});
   }
-  // "rng.cpu" has no counterpart under the root "app.model", so it is not a parameter.
+  // The model in {"app": {"model": ..}} has no tensor "cpu", so "rng.cpu" does not belong to a
+  // second model.
   CHECK(parameters_of({{"app", "model", "a.weight"}, {"rng", "cpu"}}) == Names{"a.weight"});
 }
 

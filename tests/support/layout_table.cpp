@@ -139,7 +139,8 @@ Combination quantized(Combination combination) {
   return combination;
 }
 
-// Adds label smoothing and z-loss to the gradients, and NEFTune's noise to the embeddings.
+// Trains with label smoothing and z-loss, which change the gradients but not the reported losses,
+// and with NEFTune's noise on the embeddings.
 Combination smoothed(Combination combination) {
   combination.train = "label_smoothing = 0.1\nz_loss = 0.01\nneftune_noise_alpha = 3.0\n";
   return combination;

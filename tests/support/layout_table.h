@@ -1,5 +1,6 @@
 // Lists layouts with several mesh axes. test::run() (strategy_table.h) trains each layout for a few
-// steps, on ranks that are threads of this process, and compares the layout with one rank.
+// steps, on ranks that are threads of this process, and compares the results with those of one
+// rank.
 #pragma once
 
 #include <vector>

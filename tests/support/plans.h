@@ -51,7 +51,7 @@ bool runs(const std::string& toml, int64_t ranks);
 
 // The model of a plan on one rank of a world, with the objects that the model refers to.
 struct RankModel {
-  // `device`: see runtime::DeviceMesh.
+  // `device`: device of the rank's tensors; by default the device of `world`.
   RankModel(const config::Plan& plan, const runtime::World& world,
             std::optional<c10::Device> device = std::nullopt);
 

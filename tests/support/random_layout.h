@@ -12,7 +12,7 @@
 namespace am::test {
 
 struct RandomLayout {
-  std::string name;  // "mixtral, 4 layers: pp 2, fsdp 2, zbv_zero_bubble, full"
+  std::string name;  // "mixtral, 4 layers: pp 2, shards 2, fsdp2, gpipe of 2, 4 x 1 of 16"
   config::Plan plan;
   model::ModelConfig model;
   int64_t drawn = 1;  // number of layouts that were drawn, including the refused ones

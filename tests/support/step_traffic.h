@@ -15,8 +15,10 @@
 // exchanges tokens over ep. Forward sends token counts, rows, their weights, and the outputs back;
 // backward sends the gradients of the last three; recomputation sends rows and weights again.
 // Frozen parameters are gathered but not reduced. Units before the first trainable one have no
-// backward. Each step adds one message over all ranks (train/step.h): 6 doubles, one double per
-// rank, the token counts of experts, and the balance loss if the plan balances experts by sequence.
+// backward. With pipeline parallelism, the schedule determines the all-gathers, and ranks also
+// exchange hidden states and their gradients. Each step adds one message over all ranks
+// (train/step.h): 6 doubles, one double per rank, the token counts of experts, and the balance loss
+// if the plan balances experts by sequence.
 #pragma once
 
 #include <cstdint>
@@ -33,8 +35,8 @@ namespace am::test {
 // (bytes, number of messages) of each "OPERATION GROUP", for example "all_gather dp_shard_cp".
 using Traffic = std::map<std::string, std::pair<int64_t, int64_t>>;
 
-// Returns the messages of one step of `rank`, which must store shards. Messages of tensor and
-// context parallelism are not included.
+// Returns the messages of one step of `rank`. Messages of tensor and context parallelism are not
+// included.
 Traffic step_traffic(const config::Plan& plan, const model::ModelConfig& config,
                      const layout::Layout& layout, int64_t rank);
 

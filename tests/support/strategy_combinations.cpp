@@ -65,9 +65,9 @@ Combination stacked_experts(Combination combination) {
 
 // Trains the family's small model in tests/data/hf, which transformers saved. AdamW divides a
 // gradient by its own magnitude, so a gradient that is only a rounding error would cause a full
-// update. The gradients of gpt2's key bias, and of half of phi's key bias, are rounding errors,
-// because softmax does not depend on a bias that all keys share. An eps above the rounding error
-// keeps these updates small.
+// update. The gradients of gpt2's key bias, and of the half of phi's key bias that RoPE does not
+// rotate, are rounding errors, because softmax does not depend on a bias that all keys share. An
+// eps above the rounding error keeps these updates small.
 Combination of_family(const std::string& family) {
   Combination combination = fsdp2(cat("fsdp2, ", family), 2);
   combination.model = cat("hf/", family);

@@ -209,9 +209,9 @@ void replace_all(std::string& text, const std::string& from, const std::string& 
 
 // Changes the combination to compute in float16 and returns true, if host and stand-in device then
 // agree bit by bit. Returns false, without a change, in two cases. ddp stores parameters in the
-// compute dtype, and parameters are never stored in float16. Ring attention merges slices with
-// logaddexp, which the host computes element by element, but with vector instructions on the
-// device's dense copies.
+// compute dtype, and the rules refuse to train parameters that are stored in float16. Ring
+// attention merges partial results with logaddexp, which the host computes element by element, but
+// with vector instructions on the device's dense copies.
 bool compute_in_float16(Combination& combination) {
   if (combination.toml.find("\"ring\"") != std::string::npos) return false;
   const std::string megatron = "name = \"megatron_fsdp\"\n";

@@ -1,6 +1,6 @@
-// Compares strategies and options with one rank. Each combination trains for a few steps, on ranks
-// that are threads of this process. Its values are compared with those of one rank, its messages
-// with formulas, and its memory with predictions.
+// Compares training under each strategy and option with training on one rank. Each combination
+// trains for a few steps, on ranks that are threads of this process. Its values are compared with
+// those of one rank, its messages with formulas, and its memory with predictions.
 //
 //   for (const auto& each : test::combinations()) {
 //     const test::Row row = test::run(each, test::TableSize::kSmall);
@@ -79,7 +79,8 @@ struct StandInRow {
   bool exact = false;  // computes in float16, so gradients and losses must be equal bit by bit
   double gradients = 0, losses = 0, norms = 0, weights = 0;
   double last_norm = 0;  // gradient norm of the last step
-  // Whether rank 0 sends the same messages, apart from the numbers of reserved bytes.
+  // Whether rank 0 sends the same messages as on the host, apart from the bytes of reserved memory
+  // that each rank of a stand-in device also reports.
   bool same_messages = false;
 };
 

@@ -1,6 +1,6 @@
-// ask_ranks [RANKS] [--json]: measures how rank 0 of a large job (default: 16384 ranks) asks all
-// other ranks for their states through a real store. A separate process answers for the other
-// ranks, with one connection per 1,024 ranks.
+// ask_ranks [RANKS] [--json]: measures the cost of the questions that rank 0 of a large job
+// (default: 16384 ranks) asks all other ranks through a real store. A separate process answers for
+// the other ranks, with one connection per 1,024 ranks.
 //
 // Prints a row for each measured figure and its bound, or lines of JSON. Returns exit status 1 if a
 // figure exceeds its bound. Processor seconds of rank 0 and of the store have bounds. Wall seconds

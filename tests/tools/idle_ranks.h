@@ -33,8 +33,8 @@ inline constexpr const char* kHere = "127.0.0.1";
 struct IdleRanksOptions {
   // Time limit of each rank's connection. After the first failure, no further ranks connect.
   std::chrono::milliseconds patience = std::chrono::seconds(60);
-  // Time between two publications of a rank's state; 0: launch::state_interval() for this number of
-  // ranks and a timeout of 10 minutes.
+  // Time between two publications of a rank's state; 0: launch::state_interval() for the number of
+  // simulated ranks and a timeout of 10 minutes.
   std::chrono::milliseconds interval{0};
   int64_t late_group = 0;  // size of the groups, each with a late collective; 0: none
 };
@@ -148,7 +148,7 @@ class IdleRanks {
     }
     const auto connected = static_cast<int64_t>(fds.size());
     if (::write(ready_[1], &connected, sizeof(connected)) < 0) return 1;
-    constexpr int64_t kSlices = 100;  // number of parts in which messages are sent
+    constexpr int64_t kSlices = 100;  // number of batches for the messages of one interval
     const auto pause = std::chrono::duration_cast<Clock::duration>(options_.interval) / kSlices;
     auto next = Clock::now();
     for (uint64_t beat = 1;; ++beat) {

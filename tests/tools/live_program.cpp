@@ -87,7 +87,8 @@ Parameter parameter(const std::string& name, std::vector<int64_t> shape, const A
   return made;
 }
 
-// Descriptions of tensors for am_live.h, with the memory that they point to.
+// Descriptions of the parameters and gradients for am_live.h. The descriptions point to names in
+// this object, and to data and shapes in `parameters`.
 class Description {
  public:
   explicit Description(const std::vector<Parameter>& parameters) {

@@ -1,7 +1,7 @@
 // many_hangs [RANKS [GROUP]] [--beside N] [--json]: tests how a hang is diagnosed. RANKS (default:
 // 1024) real watchdogs use a real store. In each group of GROUP ranks (default: all), one rank does
-// not join a collective, and all other ranks must name it. In addition, N (default: 0) simulated
-// ranks wait in late collectives of groups of 64.
+// not join a collective, and all other ranks must name the missing rank. In addition, N (default:
+// 0) simulated ranks wait in late collectives of groups of 64.
 //
 // Prints a row for each measured figure and its bound, or lines of JSON. Returns exit status 1 if a
 // figure exceeds its bound. The ranks are threads of this process, so only counts and CPU seconds

@@ -5,9 +5,9 @@
 //                 the death of one rank; each rank's report has L lines (3) of its log
 //   descriptors   N connections (2000) are made to a launcher with a soft limit of 1024 descriptors
 //
-// Prints a row for each measured figure and its bound, or lines of JSON. Returns exit status 1 if a
-// figure exceeds its bound. Nodes are threads of this process: counts, bytes and CPU seconds are
-// meaningful, but wall times depend on the machine's load.
+// Prints a row for each measured figure, with its bound if it has one, or lines of JSON. Returns
+// exit status 1 if a figure is outside its bound. Nodes are threads of this process: counts, bytes
+// and CPU seconds are meaningful, but wall times depend on the machine's load.
 #include <sys/resource.h>
 
 #include <algorithm>

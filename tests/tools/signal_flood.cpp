@@ -2,10 +2,10 @@
 //
 // A child process sends COUNT signals to this process while two threads multiply matrices. The
 // signal handler is an ordinary one, which any library may install. With launch::SignalThread, the
-// handler never runs on the two threads, and every product must equal the first bit by bit. With
-// --unguarded there is no SignalThread: after some tens of signals, the process dies. oneDNN's
-// kernels point the stack pointer into the heap, where a handler's frame then overwrites memory
-// (see Note [No handler on a computing thread]).
+// handler never runs on the two threads, and repeated products of the same matrix must be equal bit
+// by bit. With --unguarded there is no SignalThread: after some tens of signals, the process dies.
+// oneDNN's kernels point the stack pointer into the heap, where a handler's frame then overwrites
+// memory (see Note [No handler on a computing thread]).
 #include <ATen/ATen.h>
 #include <sys/wait.h>
 #include <unistd.h>

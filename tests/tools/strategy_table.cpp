@@ -1,6 +1,6 @@
-// Compares strategies and options, or with --layouts layouts with several mesh axes, with one rank,
-// and prints a table of the differences. scripts/strategy_table and scripts/layout_matrix build and
-// start this program.
+// Compares strategies and options with one rank, and prints a table of the differences. With
+// --layouts, compares layouts with several mesh axes instead. scripts/strategy_table and
+// scripts/layout_matrix build and start this program.
 //
 //   strategy_table [--layouts] [TEXT]      TEXT: compares only rows whose names contain this text
 #include "support/strategy_table.h"

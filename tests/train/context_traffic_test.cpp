@@ -34,8 +34,9 @@ job::Job job_of(const TrafficCase& one, const std::string& method) {
   return job::make_job(plan, *config, one.world);
 }
 
-// Returns the bytes that a rank sends in a collective over `ranks` ranks. collective.bytes is the
-// size of the whole message.
+// Returns the bytes that a rank sends in all collectives of one operation over `ranks` ranks.
+// collective.bytes is the sum of the collectives' sizes. In "rotate", a rank sends the full size;
+// in any other collective, a rank sends all but 1/ranks of the size.
 double sent(const train::CollectiveCount& collective, int64_t ranks) {
   const auto bytes = static_cast<double>(collective.bytes);
   if (collective.op == "rotate") return bytes;

@@ -1,5 +1,5 @@
-// Tests that batches for a GPU (here a stand-in device, support/stand_in_device.h) are checked on
-// the host, and read ahead of the step that needs them.
+// Tests batches for a GPU (here a stand-in device, support/stand_in_device.h). Their token ids are
+// checked on the host, and reading ahead does not change which batch a step receives.
 #include "am/train/data_batches.h"
 
 #include <ATen/ATen.h>

@@ -115,9 +115,9 @@ TEST_CASE("a dry run is a step without its contents") {
         CHECK(dry.peak.of(use) == real.peak.of(use));
       }
       // The measured peak can be larger, for two reasons. The meter observes this thread only, so
-      // messages of tensor parallelism that Gloo's threads free still count. And a dry run does not
-      // report the scratch memory of ATen's attention kernel, which includes copies of keys and
-      // values on processors that multiply bfloat16 matrix tiles (AMX).
+      // tensors of tp collectives still count after one of Gloo's threads has freed them. And a dry
+      // run does not report the scratch memory of ATen's attention kernel, which includes copies of
+      // keys and values on processors that multiply bfloat16 matrix tiles (AMX).
       const double kib = at::native::cpublas::could_pack(at::kBFloat16) ? 640.0 : 128.0;
       const double workspace = kib * 1024.0;
       const auto measured = static_cast<double>(real.peak.total());
@@ -208,7 +208,7 @@ TEST_CASE("three rounds are walked, however many a step has") {
   };
   CHECK(walked(2) == 2 * 2);  // two steps, because the first step also allocates optimizer states
   CHECK(walked(3) == 2 * 3);
-  CHECK(walked(4) == 3 + 2 + 3);  // 3 rounds minus 2 rounds: the messages of a round
+  CHECK(walked(4) == 3 + 2 + 3);  // steps of 3 and 2 rounds differ by one round's messages
   CHECK(walked(int64_t{1} << 40) == 3 + 2 + 3);
 }
 
@@ -235,7 +235,7 @@ TEST_CASE("am-plan's peak is a dry run's, whatever keys are crossed") {
     keys.erase(at, 12);
     tp = "tp_size = 2\n";
   }
-  // am-run refuses these models under tensor parallelism.
+  // This test leaves out tensor parallelism for models with experts.
   if (!tp.empty() && (model == "table_experts_large" || model == "table_stacked_large")) return;
   if (!checkpointing.empty()) keys += cat("activation_checkpointing = ", checkpointing, "\n");
   const config::Plan plan = test::parse(

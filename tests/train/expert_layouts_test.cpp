@@ -1,5 +1,5 @@
-// Training with experts on several ranks: loss curves, other optimizers, checkpoints that resume
-// under another layout, exports.
+// Tests training with experts on several ranks: loss curves, the optimizer Muon, checkpoints that
+// resume under another layout, and exports.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

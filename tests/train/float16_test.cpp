@@ -1,5 +1,6 @@
-// Training in float16: gradients that would underflow without a loss scale equal float32's, and the
-// loss scale is right after overflows and in resumed runs, under every layout.
+// Tests training in float16. The loss scale prevents gradients from underflowing, so that training
+// follows float32's curve under every layout. The loss scale is halved after an overflow, and a
+// resumed run continues with the checkpoint's loss scale.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>
@@ -29,8 +30,8 @@ std::string fsdp2(int64_t world, const std::string& mesh, const std::string& str
              strategy);
 }
 
-// Writes a model of one layer of width 16 and a vocabulary of 256, which is so small that steps
-// with many labels take little time.
+// Writes the config of a model with one layer of width 16 and a vocabulary of 256. Steps of this
+// small model take little time even with many labels.
 void write_model(const std::filesystem::path& folder) {
   std::ofstream(folder / "config.json")
       << R"({"architectures": ["LlamaForCausalLM"], "model_type": "llama", "hidden_act": "silu",

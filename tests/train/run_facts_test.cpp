@@ -1,5 +1,5 @@
-// Tests the facts in checkpoint.json, in which a resumed run must agree with the checkpoint: the
-// facts include every key of config.json that changes the model.
+// Tests the facts in checkpoint.json, which a resumed run compares with its own facts. The facts
+// include every key of config.json that changes the model.
 #include "am/train/run_facts.h"
 
 #include <catch2/catch.hpp>

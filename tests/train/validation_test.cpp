@@ -133,12 +133,12 @@ TEST_CASE("validation takes the mean over the first batches, by a plain forward 
     train::Validation validation(plan, *rank.model, world);
     // All parameters are zeros, so all tokens are equally likely.
     RANK_CHECK(std::abs(loss_of(validation) - std::log(64.0)) < 1e-6);
-    // The validation data are the first 24 rows of 16 tokens, in order.
     rank.model->for_each_owned(
         [](parallel::ParamGroup& group, size_t i, const parallel::LocalParameter&) {
           const at::Tensor value = group.view_in(group.flat(), i);
           value.copy_(at::arange(value.numel()).view(value.sizes()).sin().mul(0.3));
         });
+    // The validation data are the first 24 rows of 16 tokens, in order.
     std::vector<int64_t> tokens;
     for (int64_t i = 0; i <= 24 * 16; ++i) tokens.push_back((i * i + 3 * i) % 61);
     const at::Tensor all = at::tensor(tokens);

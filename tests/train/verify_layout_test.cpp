@@ -29,7 +29,7 @@ struct FaultRow {
   Fault fault;
   std::string model;  // folder in tests/data
   std::string toml;   // [mesh], [strategy] and other sections of the plan
-  std::string what;   // name of the first value that differs from one rank's
+  std::string what;   // kind of the first value that differs from one rank's
   int64_t step = 1;   // step in which it differs
   int64_t length = 16;
   int64_t batch = 4;

@@ -1,7 +1,8 @@
 #include "am/checkpoint/read_tensor.h"
 #include "am/frameworks/open_weights.h"
-// Tests the commands for changes between checkpoints, dead parameters, optimizer states and
-// locations of shards; their numbers are compared with ATen's.
+// Tests the commands that report dead parameters (`dead`), optimizer states (`optim`, `top`),
+// changes between checkpoints (`drift`) and locations of shards (`where`). Their numbers are
+// compared with ATen's.
 #include <ATen/ATen.h>
 
 #include <catch2/catch.hpp>

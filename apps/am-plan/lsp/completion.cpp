@@ -65,7 +65,7 @@ void add_items(am::Json& list, const am::Json& items) {
 }
 
 // Adds to `values` the values that a JSON Schema lists by "enum", and true and false for a boolean.
-// With `in_array`, adds the values that the schema of the array's items lists instead.
+// With `in_array`, uses the schema of the array's items instead.
 void add_listed(const am::Json& schema, bool in_array, am::Json& values) {
   if (schema.contains("anyOf")) {
     for (const am::Json& each : schema["anyOf"]) add_listed(each, in_array, values);

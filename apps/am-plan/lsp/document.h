@@ -9,7 +9,7 @@
 
 namespace am_plan::lsp {
 
-// Result of a search in a text that finds nothing.
+// Result of a text search that finds nothing.
 inline constexpr size_t kNone = std::string_view::npos;
 
 struct Position {

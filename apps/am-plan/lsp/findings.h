@@ -17,7 +17,7 @@ am::Diagnostics findings(const Document& document);
 Range range_of(const Document& document, const am::Diagnostic& finding);
 
 // Returns the message of a finding with its help. The message begins with "FILE:LINE: " if the
-// finding is about another file than the document's.
+// finding is about a file other than the document's.
 std::string message_of(const Document& document, const am::Diagnostic& finding);
 
 }  // namespace am_plan::lsp

@@ -79,7 +79,7 @@ void propose_assignments(const Document& document, const Outline& outline,
 }
 
 // Proposes to replace the text that the finding marks by the name that the help suggests. Proposes
-// nothing if the help suggests no name.
+// nothing if the help suggests no name, or if the finding marks no text in this document.
 void propose_respelling(const Document& document, const am::Diagnostic& finding,
                         std::vector<Fix>& fixes) {
   const auto name = suggested_name(finding.help);

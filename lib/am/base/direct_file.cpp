@@ -70,7 +70,7 @@ class DirectFile::Writers {
     do {
       refused = ::fallocate(fd_, 0, 0, static_cast<off_t>(size)) == 0 ? 0 : errno;
     } while (refused == EINTR);
-    // These errors mean that the file system cannot preallocate; they are ignored.
+    // EOPNOTSUPP, ENOSYS and EINVAL are ignored: the file system cannot preallocate.
     if (refused != 0 && refused != EOPNOTSUPP && refused != ENOSYS && refused != EINVAL) {
       ::close(fd_);
       fail(path_, refused);

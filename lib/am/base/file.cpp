@@ -192,7 +192,8 @@ void require_free_path(const fs::path& path, bool forced) {
   if (fs::is_directory(path, ignored)) {
     throw Error(ErrorKind::kUsage, cat(path.string(), " is a folder"), "name a file");
   }
-  // A link whose target is missing exists too, but a link to a device or pipe is its target.
+  // A symbolic link whose target is missing also takes the path. A symbolic link to a device or
+  // pipe does not.
   const bool taken = fs::is_regular_file(path, ignored) ||
                      (fs::is_symlink(path, ignored) && !fs::exists(path, ignored));
   if (forced || !taken) return;

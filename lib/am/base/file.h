@@ -64,8 +64,8 @@ int open_own_file(const std::filesystem::path& path, int flags);
 void write_own_file(const std::filesystem::path& path, std::string_view text);
 
 // Throws Error(kUsage) if `path` is a folder. If `forced` is false, also throws if `path` is a
-// regular file or a symbolic link. Devices and pipes are allowed, since writing to them overwrites
-// nothing.
+// regular file, a symbolic link to one, or a symbolic link whose target is missing. Devices, pipes
+// and symbolic links to them are allowed, since writing to a device or pipe overwrites nothing.
 void require_free_path(const std::filesystem::path& path, bool forced);
 
 // write_new_files() writes files into a folder that no other process reads yet, and syncs the files
@@ -120,7 +120,8 @@ class FileWriter {
   int fd_ = -1;
 };
 
-// Calls fsync(), again if a signal interrupts it, as on FUSE file systems.
+// Calls fsync(), and repeats the call if a signal interrupts it. Signals interrupt fsync() on FUSE
+// file systems.
 int sync_retrying(int fd);
 
 // Syncs a folder's entries to disk, so that a rename in the folder survives a crash.

@@ -34,9 +34,9 @@ bool ends_with(std::string_view text, std::string_view suffix);
 
 // Whether a text matches a shell-like glob: `*` matches any number of characters, `?` one
 // character, `[ab]` one character of a set, `[!ab]` one character outside the set, and `{a,b}` one
-// of the alternatives. Case matters, and `*` also matches dots and slashes. For a pattern that
-// glob_problem() rejects, throws Error(kUsage), or returns false if the text already differs from
-// the literal beginning or end of the pattern.
+// of the alternatives. A character is one byte here. Case matters, and `*` also matches dots and
+// slashes. For a pattern that glob_problem() rejects, throws Error(kUsage), or returns false if the
+// text already differs from the literal beginning or end of the pattern.
 bool glob_match(std::string_view pattern, std::string_view text);
 // Returns why a text cannot be used as a glob, for example "nests braces more than 64 levels deep".
 // Returns an empty text for a valid glob. Patterns come from untrusted plans. Their length is
@@ -45,8 +45,8 @@ bool glob_match(std::string_view pattern, std::string_view text);
 std::string glob_problem(std::string_view pattern);
 bool is_glob(std::string_view text);
 
-// Returns the optimal-string-alignment distance (Damerau): the number of bytes that are inserted,
-// deleted, changed or swapped with their neighbour.
+// Returns the optimal-string-alignment distance (Damerau): the smallest number of edits that turn
+// `a` into `b`. An edit inserts, deletes or changes one byte, or swaps two neighbouring bytes.
 int edit_distance(std::string_view a, std::string_view b);
 // Returns the candidate that a user who wrote `word` probably meant; `word` may be a misspelling or
 // an abbreviation. Returns nothing if no candidate is near enough.

@@ -36,8 +36,8 @@ struct Call {
   // Returns argument i, a number of characters or elements, clamped to the range -2^62 to 2^62;
   // `otherwise` if the call does not contain this argument.
   Int count(size_t i, Int otherwise) const;
-  // Returns Python's str(self), as safe (Value::safe) if `self` is a safe text. Counts the bytes of
-  // the result by Heap::scan().
+  // Returns Python's str(self), marked as safe (Value::safe) if `self` is a safe text. Counts the
+  // bytes of the result with Heap::scan().
   Value self_text() const;
 };
 
@@ -48,7 +48,7 @@ struct Builtin {
   // Names of the parameters, separated by blanks. A parameter "-" is positional-only. If the last
   // name is "*", further arguments are allowed; only Call::given contains them.
   std::string_view parameters;
-  size_t required;  // number of the first parameters that every call must give
+  size_t required;  // every call must give the first `required` parameters
   Value (*run)(Call& call);
 };
 

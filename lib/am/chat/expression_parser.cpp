@@ -109,8 +109,8 @@ ExpressionPointer ExpressionParser::parse_comparison() {
   return make(line, std::move(comparison), depth);
 }
 
-// Parses a chain of binary operators. `level` selects the operators: 0 is + and -, which bind
-// weaker than ~; 1 is * / // %; 2 is **. All these operators are left-associative, also **, as in
+// Parses a chain of binary operators. `level` selects the operators: 0 is + and -, which bind less
+// strongly than ~; 1 is * / // %; 2 is **. All these operators are left-associative, even **, as in
 // jinja2.
 ExpressionPointer ExpressionParser::parse_binary(int level) {
   static constexpr std::string_view kOperators[] = {" + - ", " * / // % ", " ** "};

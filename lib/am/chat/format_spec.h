@@ -19,7 +19,7 @@ namespace am::chat {
 struct FormatSpec {
   std::string fill = " ";
   char align = '\0';  // < > ^ =; '\0': the default of the value's type
-  char sign = '-';    // '-': a sign only if negative; '+' or ' ': put before other numbers
+  char sign = '-';    // '-': only negative numbers have a sign; '+' or ' ': sign of all others
   bool alternate = false, zero = false;
   Int width = 0;
   std::optional<Int> precision;

@@ -180,7 +180,7 @@ class Lexer {
   }
 
   void lex_tag(std::string_view end, TokenType end_type) {
-    std::string open;  // closing brackets that must follow; the last one comes first
+    std::string open;  // stack of the closing brackets that must follow
     while (true) {
       if (open.empty() && take_end(end, end_type == TokenType::kBlockEnd)) {
         add(end_type);
@@ -260,7 +260,7 @@ class Lexer {
       if (base != 10 && digits_at(at_ + skipped, base) > 0) {
         begin = at_ + skipped;
       } else {
-        base = 1;  // other decimal numbers do not begin with 0, so accepts only zeros
+        base = 1;  // a decimal number that begins with 0 consists of zeros only
       }
     }
     const size_t end = begin + digits_at(begin, base);

@@ -54,8 +54,8 @@ Value integer_arithmetic(const std::string& op, Int a, Int b) {
   }
   if (op == "*") return Value::integer(checked_product(a, b));
   if (op == "**" && b >= 0) {
-    // Exponents are clamped to 127, because larger powers overflow anyway unless `a` is 0, 1 or -1.
-    // For these three, an exponent of at most 3 that is odd or even like `b` gives the same result.
+    // Exponents are clamped to 128, because larger powers overflow anyway unless `a` is 0, 1 or -1.
+    // For these three bases, an exponent of at most 3 with the parity of `b` gives the same result.
     return Value::integer(
         integer_power(a, a >= -1 && a <= 1 ? b % 2 + 2 * (b > 1) : std::min(b, Int{128})));
   }

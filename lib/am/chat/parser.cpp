@@ -285,7 +285,7 @@ class Parser : public ExpressionParser {
     return out;
   }
 
-  int loops_ = 0;  // number of loops around the statement, within its macro
+  int loops_ = 0;  // loops around the statement within its macro, call or generation block
 };
 
 }  // namespace

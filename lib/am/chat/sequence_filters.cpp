@@ -48,8 +48,8 @@ Value without_case(Heap& heap, const Value& value) {
 }
 
 // Pairs {key, element} for the elements of `self`. The key is the element's value at the attribute
-// path `attribute`; a text is in lower case unless `case_sensitive` is true. If `attribute` is
-// None, the key is the element itself. `otherwise`: as in follow().
+// path `attribute`, or the element itself if `attribute` is None. A key that is a text is in lower
+// case unless `case_sensitive` is true. `otherwise`: as in follow().
 using Keyed = std::vector<std::pair<Value, Value>>;
 Keyed keyed(const Call& call, const Value& attribute, bool case_sensitive,
             const Value* otherwise = nullptr) {

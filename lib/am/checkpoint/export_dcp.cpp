@@ -38,7 +38,7 @@ namespace fs = std::filesystem;
 
 namespace {
 
-// A key under which a tensor is stored, as a name and as a path in the nested dicts.
+// A key under which a tensor is stored, as a name and as a path in the checkpoint's nested dicts.
 struct Key {
   std::string name;
   formats::DcpPath path;
@@ -88,7 +88,7 @@ Planned plan_parameter(FilledTensor tensor, const DcpExport& options) {
   return planned;
 }
 
-// Returns the keys of the optimizer in a checkpoint of the framework for which the export is.
+// Returns the keys under which the exported checkpoint stores the optimizer.
 OptimizerKeys keys_for(const DcpExport& options) {
   if (options.table == nullptr) return {};
   // torchtitan and OLMo-core save the flattened form (optimizer_values.h), in which each parameter

@@ -1,5 +1,5 @@
 // Steps that exports of all formats share: creating a folder that appears complete or not at all,
-// copying the tokenizer, changing the config, and checks.
+// copying the tokenizer, changing the config, and checking the source.
 #pragma once
 
 #include <filesystem>
@@ -20,9 +20,9 @@ void finish_export(const std::filesystem::path& folder);
 
 // Copies generation_config.json from `config_folder`, and a tokenizer: tokenizer.json, chat
 // templates, and the other files that transformers saves for a tokenizer. All tokenizer files are
-// copied from one folder. `tokenizer` is this folder, or a file in it; empty: `config_folder`. If a
-// file's name is not one of transformers' names, only this file is copied, as tokenizer.json if it
-// is JSON. Throws Error(kIo).
+// copied from one folder. `tokenizer` is this folder, or a file in it; empty: `config_folder`. If
+// `tokenizer` is a file with a name that transformers does not use, only this file is copied. The
+// copy is named tokenizer.json if the file's extension is .json. Throws Error(kIo).
 void copy_tokenizer(const std::filesystem::path& into, const std::filesystem::path& config_folder,
                     const std::filesystem::path& tokenizer);
 

@@ -2,8 +2,8 @@
 // stored tensors.
 //
 // An export of a live model holds one full parameter in memory at a time. An export of stored
-// tensors holds one block of rows. Tensors are written to files in order. If a tensor would exceed
-// max_file_bytes, a new file begins.
+// tensors holds one block of rows. Tensors are written to files in order. If a tensor would make a
+// file larger than max_file_bytes, a new file begins.
 
 #include <ATen/ATen.h>
 

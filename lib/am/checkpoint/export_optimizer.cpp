@@ -191,8 +191,8 @@ class FrameworkStates {
   }
 
  private:
-  // Returns the tensor of a parameter's state. Throws Error(kFormat) if the state is missing, or if
-  // the parameter has a state that AdamW does not have.
+  // Returns the tensor of a parameter's state. Throws Error(kFormat) if the state is missing or
+  // differs in shape from the parameter, or if the parameter has a state that AdamW does not have.
   const stored::StoredTensor& require_state(const std::string& parameter, const char* state) const {
     const std::vector<std::string>& own = stored_.states_of(parameter);
     for (const std::string& each : own) {

@@ -36,8 +36,8 @@ struct ExportedOptimizer {
 };
 
 // Returns all optimizer states of `source` with their stored names, and the settings of its groups.
-// Throws Error(kFormat) if `source` has neither states nor settings, or if a parameter lacks states
-// that other parameters of its group have.
+// Throws Error(kFormat) if `source` has neither states nor settings, or if a parameter lacks a
+// state that the first parameter with states in its group has.
 ExportedOptimizer stored_optimizer(const stored::TensorSource& source);
 
 // Returns the states and settings of AdamW for `parameters`, the framework's tensors that are

@@ -28,7 +28,7 @@ struct MegatronOptimizer {
 };
 
 // Returns Megatron's groups for the exported parameters. If weight decay differs within a group,
-// Megatron applies its own setting --weight-decay: adds a note about this to `optimizer`. Throws
+// adds a note to `optimizer`, because Megatron applies its own setting --weight-decay. Throws
 // Error(kFormat) if other settings differ within a group, or if parameters have different step
 // counts.
 MegatronOptimizer megatron_optimizer(const std::filesystem::path& source,

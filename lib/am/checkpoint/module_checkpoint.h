@@ -28,7 +28,8 @@ namespace am::checkpoint {
 // Writes the module's parameters, rank 0's buffers, and the states of the optimizer. `optimizer`
 // must be an Adam, AdamW or SGD over the module's parameters. The folder appears when it is
 // complete. Throws Error(kUsage) for another optimizer, and the errors of save_checkpoint(). Does
-// nothing in World::fake. Collective over the mesh's world.
+// nothing in a fake world (World::fake), in which only one rank exists. Collective over the mesh's
+// world.
 void save_module(const std::filesystem::path& folder, parallel::ShardedModule& module,
                  torch::optim::Optimizer& optimizer, int64_t step);
 

@@ -70,7 +70,7 @@ struct LayoutGroup {
 };
 
 // Returns the trainable parameters in groups with equal settings. Muon's groups precede AdamW's.
-// Within each, groups with weight decay precede groups without it.
+// For each optimizer, groups with weight decay precede groups without it.
 std::vector<LayoutGroup> groups_of(const layout::Layout& layout) {
   std::vector<LayoutGroup> groups;
   for (const layout::ParameterLayout& each : layout.parameters) {

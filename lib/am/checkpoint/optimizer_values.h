@@ -25,7 +25,8 @@ struct SavedOptimizer {
   config::OptimizerSection section;
   double lr = 0.0;    // learning rate of the last step
   int64_t steps = 0;  // number of updates so far
-  // Value of optimizer.lr for which the layout was built; empty: section.lr.
+  // Value of optimizer.lr from which the learning rates in the layout were computed; empty:
+  // section.lr.
   std::optional<double> peak = {};
 };
 

@@ -24,7 +24,8 @@ std::vector<size_t> parameters_of_adapter(const layout::Layout& layout);
 
 // Reads this rank's boxes of the parameters of parameters_of_adapter() into the model. `path`: the
 // folder with PEFT's files, or the adapter_model.safetensors or .bin in it. Throws Error(kFormat)
-// if the stored adapters and the model's adapters differ in targets, rank, scale or kind.
+// if the stored adapters and the model's adapters differ in targets, rank, scale or kind (LoRA or
+// DoRA).
 void load_adapter(parallel::ParallelModel& model, const std::filesystem::path& path);
 
 // Returns the text of an adapter_config.json for the model's adapters.

@@ -52,9 +52,9 @@ class RankFile {
   // Writes the file to `folder`. Throws Error(kIo).
   void write(const std::filesystem::path& folder);
   // Copies the contents of the file to `memory`. `memory` must have at least bytes() bytes and the
-  // alignment of allocate_aligned(). With `non_blocking`, `memory` must be pinned, and values on a
-  // GPU are copied on the current stream: the caller must wait for this stream before
-  // write_staged().
+  // alignment of allocate_aligned() (base/direct_file.h). With `non_blocking`, `memory` must be
+  // pinned, and values on a GPU are copied on the current stream: the caller must wait for this
+  // stream before write_staged().
   void stage(std::span<std::byte> memory, bool non_blocking = false) const;
   void write_staged(const std::filesystem::path& folder, std::span<const std::byte> memory);
 

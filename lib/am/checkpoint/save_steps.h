@@ -22,7 +22,8 @@ std::vector<SavedBox> collect_boxes(parallel::ShardedParameters& model,
 class SaveSteps {
  public:
   // Generates the save's id, computes the contents of this rank's data file, and creates the
-  // partial folder. If a rank fails, throws on every rank (collective_step.h). Collective.
+  // partial folder, partial_folder(folder). If a rank fails, throws on every rank
+  // (collective_step.h). Collective.
   SaveSteps(std::filesystem::path folder, const SavedState& state,
             parallel::ShardedParameters& model);
 

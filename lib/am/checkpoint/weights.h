@@ -57,8 +57,8 @@ struct HubExport {
 // Writes a folder that transformers loads: config.json, model.safetensors, generation_config.json,
 // and a tokenizer (export_folder.h). Gathers one parameter at a time; rank 0 writes. The folder
 // appears atomically. Throws Error(kIo) if `folder` exists and is not empty. Calls `between` on
-// every rank before each parameter and after each part of a parameter. To end the export, `between`
-// may throw, but only on all ranks together. Collective.
+// every rank before each parameter and after each block of a parameter's bytes. To end the export,
+// `between` may throw, but only on all ranks together. Collective.
 void export_hf(const std::filesystem::path& folder, parallel::ParallelModel& model,
                const HubExport& options = {}, const std::function<void()>& between = {});
 // Overload for stored tensors instead of a model. One process calls it. Holds one block of rows in

@@ -54,8 +54,8 @@ std::vector<std::string> implementation_names();
 // Returns the implementation with this name; null if the name is unknown.
 const Implementation* find_implementation(std::string_view name);
 const Implementation& automesh_implementation();
-// Returns whether the implementation has the strategy megatron: automesh, and all that have
-// Megatron's optimizer.
+// Returns whether a plan for this implementation may have the strategy megatron: true for automesh,
+// and for every implementation whose states_in_storage is false.
 bool runs_megatron(const Implementation& implementation);
 
 }  // namespace am::cluster

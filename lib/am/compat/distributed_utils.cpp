@@ -304,7 +304,8 @@ std::optional<std::vector<int64_t>> get_mesh_coordinates(const runtime::DeviceMe
 bool backend_supports_cuda(const Distributed& dist, const std::optional<std::string>& backend) {
   if (backend) return runtime::parse_backend(*backend).serves_gpus();
   if (is_distributed(dist)) return runtime::parse_backend(dist.world().backend()).serves_gpus();
-  return !runtime::why_no_cuda();  // finds GPUs without ATen: see Note [Load CUDA first]
+  // Finds GPUs without ATen: see Note [Load CUDA first] in engine_plugin.h.
+  return !runtime::why_no_cuda();
 }
 
 bool backend_supports_cpu(const Distributed& dist, const std::optional<std::string>& backend) {

@@ -78,7 +78,8 @@ std::unique_ptr<parallel::ShardedModule> apply_fsdp_sharding_recursively(
     std::shared_ptr<torch::nn::Module> module, const runtime::DeviceMesh& mesh,
     const config::MixedPrecisionPolicy& mp_policy = {},
     const std::optional<config::CPUOffloadPolicy>& offload_policy = {});
-// Returns a scope for the backward passes inside it, as parallel::get_sync_ctx() does.
+// Returns a scope that decides whether the backward pass inside it reduces gradients over the
+// ranks, as parallel::get_sync_ctx() does.
 parallel::SyncContext get_sync_ctx(parallel::ShardedModule& model, bool is_optim_step,
                                    bool defer_fsdp_grad_sync = true);
 

@@ -30,8 +30,9 @@ struct BatchShape {
 // megatron, one run has all micro-batches of the step if pipeline.microbatches is not set.
 BatchShape batch_shape(const Plan& plan, int64_t dp);
 
-// Returns the number of micro-batches in one run of the schedule: pipeline.microbatches, or the
-// number of stages (pp * virtual_stages) if this key is not set. `pp`: number of pipeline ranks.
+// Returns pipeline.microbatches, or the number of stages (pp * virtual_stages) if this key is not
+// set. The result is the number of micro-batches in one run of the schedule, except under the
+// strategy megatron without this key: see batch_shape(). `pp`: number of pipeline ranks.
 int64_t microbatches_of_round(const PipelineSection& pipeline, int64_t pp);
 
 }  // namespace am::config

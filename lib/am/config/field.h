@@ -46,7 +46,7 @@ struct SectionSpec {
   std::string_view help;
 };
 
-// Returns all sections, in the order of a written plan.
+// Returns all sections, in the order of plan_reference() (schema.h).
 std::span<const SectionSpec> sections();
 // Returns all keys, in the order of a written plan. A key of [strategy] appears once for each
 // strategy that has the key.

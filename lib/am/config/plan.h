@@ -40,7 +40,9 @@ struct MeshSection {
 
 struct PipelineSection {
   std::string schedule = "1f1b";  // a name, or a CSV file (schedule_names.h)
-  int64_t microbatches = 0;  // number of micro-batches per run of the schedule; 0: one per stage
+  // Number of micro-batches per run of the schedule. 0: one per stage; under the strategy megatron,
+  // all micro-batches of the step.
+  int64_t microbatches = 0;
   int64_t virtual_stages = 1;
   std::vector<int64_t> split_points;
   // Division of layers among stages if the plan has no split points: equal numbers of layers
@@ -161,7 +163,8 @@ struct DataSection {
   // Whether position ids restart at 0 after each eod_token, and attention stays inside a document.
   bool reset_position_ids = false;
   std::optional<TokenReference> eod_token;
-  // The members from loss_on to columns are used only for the kinds chat and synthetic_chat.
+  // The members from loss_on to columns are used only for the kinds chat and synthetic_chat. A row
+  // is one sequence of a micro-batch.
   std::string loss_on = "assistant";  // tokens that the loss counts: assistant | last | all
   int64_t max_length = 0;             // maximum tokens of an example; 0: what fits into a row
   std::string on_long = "truncate";   // action for longer examples: truncate | drop

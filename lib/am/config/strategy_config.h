@@ -46,7 +46,7 @@ struct TpPlanSetting {
 using ShardPlacement = std::vector<std::pair<std::string, int64_t>>;
 
 // Part of a layer that backward recomputes. kOff: nothing. kFull: everything. kSelective:
-// everything but the most expensive operators or, in the strategy megatron, the modules in
+// everything except the most expensive operators; in the strategy megatron, only the modules in
 // recompute_modules. kMlp: the feed-forward.
 enum class ActivationCheckpointing { kOff, kFull, kSelective, kMlp };
 
@@ -82,7 +82,7 @@ struct FSDP2Config {
 };
 
 struct MegatronFSDPConfig {
-  // Modules that become FSDP units; empty: the decoder layers of the model's family.
+  // Classes of the modules that become FSDP units; empty: the decoder layer of the model's family.
   std::vector<std::string> megatron_fsdp_unit_modules;
   int64_t zero_dp_strategy = 3;
   bool init_fsdp_with_meta_device = false;

@@ -174,9 +174,9 @@ size_t walk_outside_strings(std::string_view text, const KeepOn& keep_on) {
   return text.size();
 }
 
-// Returns whether every key has at most kDeepest dots, and adds an error otherwise. Each dot nests
-// a table in a table, and the functions that process tables are recursive. toml++ itself limits
-// only the nesting of braces and brackets.
+// Returns whether every key has at most kDeepest parts (separated by dots), and adds an error
+// otherwise. Each dot nests a table in a table, and the functions that process tables are
+// recursive. toml++ itself limits only the nesting of braces and brackets.
 bool keys_are_shallow(std::string_view text, const std::string& file, Diagnostics& found) {
   int dots = 0;
   const size_t end = walk_outside_strings(text, [&](size_t i) {
@@ -204,8 +204,8 @@ bool is_ascii_outside_strings(std::string_view text, const std::string& file, Di
   span.column = 1 + character_count(text.substr(begin, i - begin));
   span.source = std::string(text.substr(begin, text.find('\n', begin) - begin));
   found.error("plan.syntax", span,
-              "this character is allowed only in comments and in quoted text, and there no "
-              "backslash may precede it",
+              "this character is allowed only in comments and in quoted text; inside double "
+              "quotes, no backslash may precede it",
               "keys are ASCII letters, digits, - and _; anything else must be in quotes");
   return false;
 }

@@ -16,8 +16,8 @@ namespace am::config {
 
 struct Member;
 
-// Largest number of levels of nesting in a YAML document, and of dots in a TOML key. The limit
-// exists because the functions that process values are recursive.
+// Largest number of levels of nesting in a YAML document, and of parts in a dotted TOML key. The
+// limit exists because the functions that process values are recursive.
 inline constexpr int kDeepest = 64;
 
 struct Value {

@@ -23,13 +23,13 @@ namespace am::config {
 // begins with a `#:schema` comment, by which editors find this schema.
 std::string to_short_toml(const Plan& plan, const std::filesystem::path& file = {});
 
-// Returns the text of to_short_toml() with two additions: a comment with the help above each key
-// and section, and all keys that the plan sets.
+// Returns the text of to_short_toml() with two additions: a comment above each key and section with
+// its help text, and the keys that the plan sets to their default values.
 std::string to_explained_toml(const Plan& plan, const std::filesystem::path& file);
 
-// Returns TOML with only the named keys, for example "mesh.tp_size", in the field table's order;
-// paths are as written in the plan. Skips keys that the plan's strategy does not have, and keys
-// without a value.
+// Returns TOML with only the named keys, for example "mesh.tp_size", in the order of the table of
+// all keys (field.h). Paths are as written in the plan. Skips keys that the plan's strategy does
+// not have, and keys without a value.
 std::string to_toml(const Plan& plan, std::span<const std::string> keys);
 
 // Returns a JSON value as TOML on one line. Writes null as "none", the value of an unset dtype in

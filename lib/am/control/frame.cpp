@@ -12,8 +12,8 @@ namespace am::control {
 namespace {
 
 constexpr size_t kLengthBytes = 4;
-// Largest number of bytes of a reply's JSON text in one frame. The limit is below half of the
-// largest frame, because escaping can double the length of this piece, and a frame has other fields
+// Largest piece of a reply's JSON text in one frame, in bytes. The limit is below half of the
+// largest frame, because escaping can double the length of a piece, and a frame has other fields
 // too.
 constexpr size_t kPieceBytes = kLargestFromJob / 2 - 1024;
 

@@ -52,7 +52,7 @@ void find(void* library, const char* name, Function& function) {
 
 // Returns NVRTC's functions. Opens libtorch's libcaffe2_nvrtc.so if possible, otherwise
 // libnvrtc.so. The libnvrtc.so of PyTorch's wheel may be missing from the loader's search path, but
-// libcaffe2_nvrtc.so is linked with this library.
+// libcaffe2_nvrtc.so is linked with that libnvrtc.so and loads it.
 const Nvrtc& nvrtc() {
   static const Nvrtc functions = [] {
     void* library = nullptr;

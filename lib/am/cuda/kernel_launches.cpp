@@ -210,8 +210,8 @@ bool sum_of_rows(const at::Tensor& sum_ND, const at::Tensor& rows_RD, const at::
                static_cast<int>(slot_Nk.size(1)));
 }
 
-// Input x and output y of one rotated tensor. The memory layout is that of the rotation kernel's
-// type `Heads`. `heads` is the number of heads, or 0 if the tensor is undefined.
+// Input x and output y of one rotated tensor. The struct has the memory layout of the rotation
+// kernel's type `Heads`. `heads` is the number of heads, or 0 if the tensor is undefined.
 struct RotatedHeads {
   void* y = nullptr;
   const void* x = nullptr;

@@ -9,7 +9,7 @@
 //   messages            [{"role": "user", "content": ".."}, ..]; optionally "tools"
 //   prompt, completion  two texts or two lists of messages; optionally "tools"
 //   input_ids, labels   token ids; and for each token, the id again, or -100 if the loss does not
-//                       count the token. Without labels, and with LossOn::kAll, all tokens count.
+//                       count the token. Without labels or with LossOn::kAll, all tokens count.
 //
 // With LossOn::kAssistant, the loss counts the tokens that overlap with text that the assistant
 // generates. If the template has {% generation %} blocks, this is the text in the blocks.

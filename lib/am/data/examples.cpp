@@ -113,8 +113,8 @@ class PackedExamples : public SampleSource {
     }
   }
 
-  // Hashes the token ids and loss masks of all examples. The fingerprint of a token stream, in
-  // contrast, hashes only some tokens.
+  // Hashes seq_len, the number of rows, and the token ids and loss masks of all examples. The
+  // fingerprint of a token stream, in contrast, hashes only the number of tokens and some tokens.
   std::string fingerprint() const override {
     uint64_t hash = hash_name(cat(options_.seq_len, " ", size()));
     for (int64_t i = 0; i < examples_.size(); ++i) {

@@ -14,8 +14,9 @@ namespace am::data {
 // Expands one path to files. A file expands to itself, a folder to all files below it, and a glob
 // (*, ?, [ab], {a,b}) to the files that it matches and all files below folders that it matches. The
 // files of a folder or glob are sorted by path; empty files are skipped. If several of these paths
-// lead to one file through symbolic links, only one path is kept. Links to folders inside a folder
-// are not followed. Throws Error(kIo) if `path` does not exist, or if no file remains.
+// lead to one file through symbolic links, only one path is kept. Inside a folder, symbolic links
+// to other folders are not followed. Throws Error(kIo) if `path` does not exist, or if no file
+// remains.
 std::vector<std::filesystem::path> expand_path(const std::filesystem::path& path);
 // Returns the first file and the number of other files, for messages: "a.txt and 3 more". `files`:
 // number of files, the first included.

@@ -9,7 +9,7 @@
 // the order.
 //
 //   Sampler sampler({{.samples = samples->size()}}, {.seed = 0});
-//   sampler.draw(1000);                       // the sample at position 1000, from 0
+//   sampler.draw(1000);                       // the sample at position 1000, counted from 0
 //   micro_batch_position(m, {.micro_batch_size = 2, .dp_size = 2, .dp_index = d});
 #pragma once
 

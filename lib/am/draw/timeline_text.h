@@ -18,7 +18,7 @@
 namespace am::draw {
 
 struct DrawLimits {
-  size_t ranks = 64;  // maximum number of drawn ranks, at least 2; omits ranks in the middle
+  size_t ranks = 64;  // maximum number of drawn ranks, at least 2; ranks in the middle are omitted
 };
 
 // Returns one line per drawn rank, and one line for all omitted ranks together. If the style has

@@ -67,9 +67,9 @@ struct DcpMetadata {
 };
 
 // Returns the content of a `.metadata` file. Throws Error(kIo) if the file cannot be read. Throws
-// Error(kFormat) if the file is not DCP metadata, names data files outside its folder, has no
-// storage_data entry for a chunk, or refers to compressed data. Does not check that chunks cover
-// their tensors (see mesh/cover.h).
+// Error(kFormat) if the file is not DCP metadata, names data files outside its folder, lacks the
+// byte range of a chunk, or refers to compressed data. Does not check that chunks cover their
+// tensors (see mesh/cover.h).
 DcpMetadata read_dcp_metadata(const std::filesystem::path& path);
 
 // Returns the content of a `.metadata` file: a pickle that torch.distributed.checkpoint can load.

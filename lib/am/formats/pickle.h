@@ -104,7 +104,7 @@ class PickleValue {
 struct PickleGlobal {
   std::string module;
   std::string name;
-  size_t position = 0;    // offset of the opcode in the input
+  size_t position = 0;    // offset in the input of the opcode that first pushes the global
   bool alarming = false;  // whether is_alarming_global() is true for the global
 };
 
@@ -112,8 +112,8 @@ class Pickle {
  public:
   // Parses a pickle; `where` names the input in messages. Throws Error(kFormat) with the position
   // of the error if the input is not a pickle, or uses opcodes that files of tensors do not need:
-  // numbers and strings as text, extensions, buffers. If `end` is null, bytes after the pickle are
-  // an error; otherwise, *end is set to the position after the pickle.
+  // those for numbers and strings in text form, for extensions, and for buffers. If `end` is null,
+  // bytes after the pickle are an error; otherwise, *end is set to the position after the pickle.
   static Pickle read(std::span<const std::byte> bytes, const std::string& where,
                      size_t* end = nullptr);
   Pickle(Pickle&&) noexcept;

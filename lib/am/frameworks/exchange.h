@@ -80,8 +80,8 @@ struct Imported {
   std::string toml() const;
 };
 
-// Input of an export. The plan must satisfy automesh's rules. `flags`: true: write command-line
-// flags instead of a file; only for frameworks with has_flags.
+// Input of an export. The plan must satisfy automesh's rules. `flags`: whether to write
+// command-line flags instead of a file; has no effect for frameworks without has_flags.
 struct ExportInput {
   const config::Plan& plan;
   const model::ModelConfig& model;

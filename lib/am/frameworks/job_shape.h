@@ -50,8 +50,8 @@ struct JobShape {
   int64_t nodes() const;
   // Returns the path of the plan's custom schedule (a CSV file); nullopt for any other schedule.
   std::optional<std::string> schedule_file() const;
-  // Returns the plan's mesh.ranks_per_node if this number divides the world size. Otherwise,
-  // returns the world size if all ranks fit on one node, and 1 if they do not.
+  // Returns the number of ranks per node: the plan's mesh.ranks_per_node or, if this number does
+  // not divide the world size, the largest smaller divisor of the world size.
   int64_t ranks_per_node() const;
   // For each stage: the number of its first layer, and the number of its last layer plus 1. Layers
   // are numbered from 0.

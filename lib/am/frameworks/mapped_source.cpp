@@ -100,7 +100,7 @@ class MappedSource : public stored::TensorSource {
       keep_stored(cat("automesh does not know the tensor names of a ", type, " in this format"));
       return;
     }
-    Parts parts;                    // stored name -> the hub tensors inside of the stored tensor
+    Parts parts;                    // name without "module." -> hub tensors in the stored tensor
     std::vector<std::string> left;  // stored names that the name table does not contain
     for (const stored::StoredTensor& stored : stored_->tensors()) {
       const std::string_view name = without_module(stored.name);

@@ -73,7 +73,8 @@ struct NameTable {
   std::string_view framework;  // the framework's name, for messages
   std::string_view types;      // supported model types, separated by spaces
   std::vector<NameRow> rows;
-  // Name patterns of stored tensors without an entry in `rows` that belong to the trainer.
+  // Name patterns of stored tensors that belong to the trainer, not to the model. These tensors
+  // have no entry in `rows`.
   std::vector<std::string_view> trainers = {};
   // True if optimizer states are named "optim.state.exp_avg.NAME" instead of
   // "optim.state.NAME.exp_avg".

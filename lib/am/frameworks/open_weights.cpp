@@ -188,8 +188,8 @@ Source refuse_megatron_ranks(const fs::path& path, OnDamage /*damage*/) {
               "load it with Megatron and save it with --ckpt-format torch_dist");
 }
 
-// Opens a checkpoint of am-run. If am-run's own index is damaged and `damage` is kReport, opens the
-// folder by torch.distributed.checkpoint's file `.metadata`, which describes the same tensors. The
+// Opens a checkpoint of am-run. If am-run's own index is damaged and `damage` is kReport, reads
+// torch.distributed.checkpoint's file `.metadata` instead, which describes the same tensors. The
 // result's damage() then includes the damaged index.
 Source open_checkpoint(const fs::path& folder, OnDamage damage) {
   if (damage == OnDamage::kRefuse || !stored::is_dcp_source(folder)) {
@@ -272,9 +272,9 @@ struct Format {
 // All formats except plain torch.save files, in the order in which they are tried; the first match
 // is used. Plain torch.save files are tried last, because their names are arbitrary.
 //
-// The table lists the formats of training frameworks and of PyTorch, in another order than
-// kNamedFormats: the files by which a checkpoint is recognised, the format, and automesh's name of
-// the format.
+// The following table lists the formats of training frameworks and of PyTorch, in another order
+// than kNamedFormats: the files by which a checkpoint is recognised, the format, and automesh's
+// name of the format.
 //
 //   metadata.json with a sharded_backend           Megatron's torch_dist: "megatron"
 //   .metadata with model.module.decoder.* or

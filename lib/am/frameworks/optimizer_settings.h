@@ -12,7 +12,7 @@
 //                                                           get_optimizer_state_dict
 //   optimizer.param_groups.NAME.lr                          the flattened form: torchtitan
 //   optimizer.param_to_group_meta.NAME.lr                   Megatron-FSDP
-//   optimizer in common.pt                                  Megatron's torch_dist, whose groups do
+//   optimizer in common.pt or common_state                  Megatron's torch_dist, whose groups do
 //                                                           not name their parameters
 //   .metadata of am-run's checkpoints                       the nested and the flattened form
 #pragma once

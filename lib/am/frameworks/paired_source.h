@@ -24,7 +24,7 @@ struct Paired {
 };
 
 // Returns a source with the parameters of `model` and with the tensors of `states` as optimizer
-// tensors. Omits tensors of `states` whose names `model` contains too. `states` may be null.
+// tensors. Omits a tensor of `states` if `model` has a tensor with this name. `states` may be null.
 std::unique_ptr<stored::TensorSource> pair_up(Paired what,
                                               std::unique_ptr<stored::TensorSource> model,
                                               std::unique_ptr<stored::TensorSource> states);

@@ -20,7 +20,7 @@ namespace am::frameworks {
 
 // Rows of the hub's tensor that are read together. `rows`: their range in the hub's tensor. `span`:
 // the smallest range of stored rows that contains them. `in_order`: `span` contains only these
-// rows, in the hub's order, so no row must be moved.
+// rows, in the hub's order, so no row needs to be moved.
 struct RowPiece {
   mesh::Extent rows;
   mesh::Extent span;

@@ -29,8 +29,8 @@ enum class Form {
 struct SharedKey {
   std::string_view theirs;  // the framework's key, with the names of its tables, joined by dots
   std::string_view ours;    // the plan's key
-  // The framework's default, which an import uses if the file omits the key. Empty if the plan has
-  // the same default.
+  // The framework's default, which an import uses if the file omits the key. If `absent` is empty,
+  // the import keeps the plan's default.
   std::variant<std::monostate, int64_t, double> absent = {};
   Form form = Form::kSame;
 };

@@ -261,7 +261,8 @@ std::optional<Value> read_flags(std::string_view text, const std::string& file,
 
 namespace {
 
-// Quotes a text in bash's notation $'..', with control characters as octal numbers.
+// Quotes a text in bash's notation $'..', with control characters and non-ASCII bytes as octal
+// numbers.
 std::string ansi_word(const std::string& text) {
   std::string out = "$'";
   for (const char c : text) {

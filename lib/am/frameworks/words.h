@@ -27,10 +27,9 @@ struct FlagStyle {
 // value, a list if several words follow, and true if no word follows. "--no-x" is the flag "no-x".
 // Words that belong to no flag, for example the program and a script, are skipped.
 //
-// Quotes, backslashes and comments are read as in a shell, with two exceptions: in double quotes, a
-// backslash is removed before any character, and a backslash at the end of a line ends the word.
-// Variables, substitutions, redirections and a second command are errors "exchange.syntax"; the
-// result is then nullopt.
+// Quotes, backslashes and comments are read as in a shell. A line break separates words, but does
+// not end the command. Variables, substitutions, redirections and a second command are errors
+// "exchange.syntax"; the result is then nullopt.
 std::optional<config::Value> read_flags(std::string_view text, const std::string& file,
                                         const FlagStyle& style, Diagnostics& found);
 

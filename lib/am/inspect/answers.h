@@ -16,8 +16,8 @@ std::string help_text(const Command& command);
 
 // Returns the keys that filters behind a pipe find in the rows of the command's JSON answer. The
 // rows are the first list of objects in the answer. If they contain nested rows
-// (Command::nested_rows), the keys of the nested rows follow. Returns no keys if the answer has no
-// rows, or if its rows may have any keys.
+// (Command::nested_rows), the keys of the nested rows follow. Returns only keys that are listed
+// in Command::json; empty if the answer has no rows.
 std::vector<std::string> row_keys(const Command& command);
 
 // Returns a JSON Schema (draft 2020-12) of the output of am-repl --json, with the answers of all

@@ -201,8 +201,9 @@ Outcome failed(const std::string& input, const std::string& command, const Error
 
 namespace {
 
-// Runs the action of a command on a rank of a session without a job. Throws Error(kUsage) for
-// actions that need a pipe, a console or a job.
+// Runs the action of a command on one rank of a session. Throws Error(kUsage) for actions that need
+// a pipe, a console or a job. A running job performs the actions of kind InJob without RankRunner
+// (live/attach_server.h).
 struct RankRunner {
   Session& session;
   const Command& command;

@@ -95,8 +95,10 @@ struct Result {
   std::string text;
   std::string svg;  // the answer as a picture; empty for commands that draw none
   RowTable table;
-  bool printed = false;  // set if `text` was printed while the command ran (Session::live_text)
-  bool quit = false;     // set if the session ends after this command
+  // Set if the answer was shown while the command ran, by Session::live_text() or as a dashboard.
+  // `text` is then not printed again.
+  bool printed = false;
+  bool quit = false;  // set if the session ends after this command
   // Set if a check, for example `verify`, found a problem. A script then stops, as after an error.
   bool failed = false;
 };

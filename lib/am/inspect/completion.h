@@ -22,8 +22,8 @@ struct Completion {
 // Returns the possible completions of the last word of `line`, the text before the cursor.
 Completion complete(std::string_view line, const SessionFacts& facts);
 
-// Returns the names that begin with `word`, sorted. Each name ends after the first dot behind
-// `word`. For example, the result for "model.la" contains "model.layers.".
+// Returns the names that begin with `word`, sorted. A name with dots behind `word` is cut off after
+// the first of these dots. For example, the result for "model.la" contains "model.layers.".
 std::set<std::string> by_segment(const std::vector<std::string>& names, std::string_view word);
 
 // Returns a hint about the text that may follow `line`, the text before the cursor. The hint is the

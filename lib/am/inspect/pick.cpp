@@ -31,9 +31,9 @@ std::vector<std::string> joined_brackets(const std::vector<std::string>& words) 
   return joined;
 }
 
-// Returns whether the word ends in a slice, for example "[0:4, :8]". If the text before the
-// brackets is a glob, brackets with characters that a slice cannot contain, for example "[qk]",
-// belong to the glob, and so do brackets before the end of the word.
+// Returns whether the word ends in a slice, for example "[0:4, :8]". Brackets before the end of the
+// word belong to a glob. Brackets with characters that a slice cannot contain, for example "[qk]",
+// also belong to a glob if the text before them is a glob.
 bool ends_in_slice(const std::string& word) {
   const size_t open = word.rfind('[');
   if (open == std::string::npos || open == 0) return false;

@@ -1,4 +1,5 @@
-// Feedback while a command runs: the number of bytes that the command has read, and its text.
+// Feedback while a command runs: the number of bytes that the command has read, and the text of its
+// answer.
 #pragma once
 
 #include <atomic>
@@ -31,7 +32,9 @@ class Progress {
 // Shows the text of a command while the command runs.
 struct LiveText {
   std::function<void(const std::string& text)> print;
-  bool on = true;  // false if the answer of the running command goes to a pipe or a file
+  // False if the answer of the running command goes to a pipe or a file, is converted to an output
+  // mode other than "table", or is part of the answer of `source`.
+  bool on = true;
 };
 
 }  // namespace am::inspect

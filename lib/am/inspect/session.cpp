@@ -10,9 +10,9 @@
 namespace am::inspect {
 namespace {
 
-// Returns a hint for an unknown name `word`: the nearest name, or names that contain `word`, for
-// example "there are a, b and 3 more". If `word` is shell syntax (a redirection such as ">", or a
-// short option such as "-l"), the hint explains what am-repl has instead.
+// Returns a hint for an unknown or ambiguous name `word`: the nearest name, or names that contain
+// `word`, for example "there are a, b, c and 2 more". If `word` is shell syntax (a redirection such
+// as ">", or a short option such as "-l"), the hint explains what am-repl has instead.
 std::string suggest(std::string_view word, const std::vector<std::string>& names) {
   if (starts_with(word, ">")) return "`output FILE` writes the next answers to a file";
   if (starts_with(word, "-")) return "options begin with `--`; `help ls` lists those of `ls`";

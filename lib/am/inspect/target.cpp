@@ -104,8 +104,8 @@ std::string openable_in(const fs::path& folder) {
 }
 
 // Returns a hint with the command that opens the newest state that was saved after a failed step,
-// in RUN/failure; empty if there is no complete state. `am-run --on-failure dump` and the command
-// `save` of am-repl save these states.
+// in RUN/failure; empty if there is no complete state. am-run saves this state with --on-failure
+// dump. With --on-failure hold, am-repl's command `save` saves the state while the job is held.
 std::string failure_hint(const run_folder::RunFolder& run) {
   const auto saved = run_folder::newest_complete(run.failure()).found;
   return saved ? cat("am-repl ", saved->path.string(), " opens the state at the failure")

@@ -21,7 +21,7 @@ int64_t steps_in(const Arguments& arguments);
 Result step_result(const observe::StepMetrics& last, std::string_view then = {});
 
 // Returns a table of `collectives`, a JSON list from RecentCollectives::to_json(). `title` names
-// the ranks. If `few` is set, the table contains only the four newest collectives.
+// the ranks that issued them. If `few` is set, the table contains only the four newest collectives.
 std::string draw_collectives(const std::string& title, const Json& collectives, bool few,
                              const term::Style& style);
 

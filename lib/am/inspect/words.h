@@ -26,7 +26,7 @@ struct SplitCommands {
 // needs no newline, but remains in `rest` if it has an open quote.
 SplitCommands split_commands(std::string_view text, bool at_end);
 
-// Splits input that arrives in pieces into commands. Each character is scanned only once.
+// Splits input into commands. The input arrives in pieces, and each character is scanned only once.
 //
 //   CommandReader reader;
 //   for (piece : pieces) for (command : reader.add(piece)) run(command);
@@ -42,9 +42,9 @@ class CommandReader {
 
   // Appends a piece to the input and returns the commands that end in this piece.
   std::vector<std::string> add(std::string_view piece);
-  // Must be called at the end of the input. Returns a list of the last command if no newline and no
-  // `;` ends this command. Returns an empty list if there is no unfinished command, or if the
-  // unfinished command has an open quote.
+  // Must be called at the end of the input. Returns a list that contains only the last command, if
+  // neither a newline nor a `;` ends this command. Returns an empty list if there is no unfinished
+  // command, or if the unfinished command has an open quote.
   std::vector<std::string> finish();
   // Returns the unfinished command at the end of the input so far.
   const std::string& rest() const;

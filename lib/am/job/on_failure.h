@@ -1,5 +1,5 @@
-// The option --on-failure of am-run: the action of all ranks after a failed step. A failed step
-// ends the job because the loss or the gradients of the step are not finite.
+// The option --on-failure of am-run: the action of all ranks after a failed step, before the job
+// ends. A step fails if its loss or its gradients are not finite and the job therefore ends.
 #pragma once
 
 #include <cstdint>

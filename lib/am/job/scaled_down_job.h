@@ -40,7 +40,9 @@ struct ScaledDownJob {
   config::Plan plan;
   model::ModelConfig model;
   mesh::MeshSizes mesh;
-  std::vector<Change> changes;  // the changed sizes; empty if the job is small already
+  // Sizes that differ from those of the plan or of its model. Change::from is 0 for
+  // train.global_batch_size and pipeline.microbatches if the plan does not set these keys.
+  std::vector<Change> changes;
 };
 
 // Returns the proxy of a plan that has passed the rules. `sizes`: the sizes of the plan's mesh. If

@@ -34,7 +34,8 @@ struct ShardDifference {
 // Returns whether both layouts list parameters with the same names and shapes, in the same order.
 bool same_model(const layout::Layout& a, const layout::Layout& b);
 
-// Returns the differences in the layouts' order of parameters. Requires same_model(a, b).
+// Returns the differences, in the order in which the layouts list the parameters. Requires
+// same_model(a, b).
 std::vector<ShardDifference> shard_differences(const layout::Layout& a, const layout::Layout& b);
 
 }  // namespace am::job

@@ -15,8 +15,8 @@ namespace am::layout {
 // kHeadTail (mesh/sequence_cut.h).
 mesh::SequenceOrder sequence_order(const config::Plan& plan);
 
-// Returns how a sequence of train.seq_len tokens is sharded over cp. If `sequence_parallel`, the
-// parts of the cp ranks are padded so that tp divides each part evenly.
+// Returns how a sequence of train.seq_len tokens is sharded over cp. If `sequence_parallel` and
+// cp > 1, the parts of the cp ranks are padded so that tp divides each part evenly.
 mesh::SequenceCut sequence_cut(const config::Plan& plan, const mesh::MeshSizes& sizes,
                                bool sequence_parallel);
 

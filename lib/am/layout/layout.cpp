@@ -44,8 +44,9 @@ std::vector<mesh::DimSlice> dim_slices(const model::TpParameter& tp, int64_t ran
   return slices;
 }
 
-// Returns the dim of a routed expert's parameter that has the expert's intermediate size; nothing
-// for the bias of the down projection, which has only the hidden size.
+// Returns the dim of a routed expert's parameter that has the expert's intermediate size. Returns
+// nothing for the bias of the down projection, which has only the hidden size, and for a matrix
+// whose dim 0 joins the rows of all experts (ModuleSpec::joined).
 std::optional<int> width_dim(const model::Inventory& inventory, const model::ParameterSpec& spec) {
   const std::vector<model::ModuleSpec>& modules = inventory.spec.layer(spec.layer).modules;
   const auto module =

@@ -23,8 +23,8 @@ namespace am::layout {
 std::optional<mesh::MeshSizes> resolve_mesh(const config::Plan& plan, int64_t world_size,
                                             Diagnostics& found);
 
-// The known mesh sizes. `axes` and `dp` are set even if the sizes contradict the world size, so
-// that a wrong dp_size does not hide errors about tp_size.
+// The known mesh sizes. Even if the sizes contradict the world size, `axes` is set, and so is `dp`
+// if the plan contains dp_size. A wrong dp_size thus does not hide errors about tp_size.
 struct MeshDraft {
   std::optional<mesh::MeshSizes> sizes;  // result of resolve_mesh
   std::optional<mesh::MeshSizes> axes;   // pp, cp and tp as written, other axes 1; absent if a size
@@ -93,7 +93,7 @@ struct ParameterLayout {
   bool quantized = false;  // stored in NF4 (quantization.h): lora.quantize_base
   OptimizerOptions optimizer;
   bool orthogonalized = false;  // updated by Muon: a matrix of a decoder layer
-  bool ignored = false;         // ignored by FSDP: each data-parallel rank stores all of it
+  bool ignored = false;         // ignored by FSDP: not sharded over data-parallel ranks
   // Whether FSDP shards the parameter; each shard is padded to mesh::chunk_length().
   bool fsdp = false;
   int fsdp_dim = 0;  // dim that FSDP shards; if not 0, all shards have equal sizes

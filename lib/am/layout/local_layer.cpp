@@ -11,7 +11,9 @@ using model::Role;
 using model::Space;
 
 // Output and input width of a local weight, which is stored as [out, in] or [in, out]. In a tensor
-// of stacked experts, these dims follow the dim of the experts. A vector has no input width (0).
+// of stacked experts, these dims follow the dim of the experts. If one matrix joins the rows of all
+// experts (ModuleSpec::joined), the widths are those of one expert. A vector has no input width
+// (0).
 struct LocalWidths {
   double out = 0.0;
   double in = 0.0;

@@ -56,8 +56,8 @@ class LocalLayer {
     return trained_readers(attention, true) + trained_readers(attention, false);
   }
   // Returns the number of elements per token that these modules' trained adapters save for
-  // backward, in addition to the modules' inputs: the LoRA ranks, and with DoRA the outputs before
-  // the magnitudes.
+  // backward, in addition to the modules' inputs: the LoRA ranks, and with DoRA also the modules'
+  // outputs before DoRA's magnitudes scale them.
   double adapter_widths(std::initializer_list<model::Role> roles) const;
   // Whether any norm or projection before attention's output projection is trained, or the adapter
   // of any of these projections.

@@ -72,9 +72,10 @@ class Choice {
     return {plan_.optimizer.lr * (is_b ? plan_.lora.lr_ratio : 1.0), plan_.optimizer.weight_decay};
   }
 
-  // Whether the optimizer "muon" updates the parameter, provided that no optimizer.group with name
-  // = "adamw" matches it. Muon's authors recommend Muon for the matrices between the embedding and
-  // the head. Biases of stacked experts are 2-D too, but are not matrices.
+  // Whether the optimizer "muon" updates the parameter, unless the first optimizer.group that
+  // matches the parameter has name = "adamw". Muon's authors recommend Muon for the matrices
+  // between the embedding and the head. Biases of stacked experts are 2-D too, but are not
+  // matrices.
   bool suits_muon(const ParameterLayout& parameter) const {
     const model::ParameterSpec* spec = spec_of(parameter);
     return plan_.optimizer.name == "muon" && spec != nullptr && parameter.trainable &&

@@ -7,8 +7,8 @@
 
 namespace am::layout {
 
-// Whether the stored parameters, which the optimizer updates, are sharded. megatron_fsdp and
-// megatron shard them at every level except 0.
+// Whether the stored parameters, which the optimizer updates, are sharded over data-parallel ranks.
+// megatron_fsdp and megatron shard them at every ZeRO level except 0.
 bool shards_parameters(const config::DistributedConfig& strategy);
 
 // Names of the groups whose ranks hold the same boxes of a parameter. The tp ranks that hold the

@@ -71,14 +71,15 @@ static_assert(kSavedKinds <= 32);
 // their norms, in families with such norms); attention's output and statistics; the residual stream
 // after attention; and the gate projection. Backward recomputes the norms, the rotation if it
 // follows a norm, the up projection and the activation, but not attention. Backward thus recomputes
-// one of a layer's seven matmuls, or three if norms read the outputs of projections. PyTorch's
-// per-operator policies keep every second matmul instead, with about equal bytes. In a layer whose
-// attention and feed-forward share one input norm (Falcon, Phi), backward does not recompute the
-// norm: the norm's output is kept instead of the layer's input and the residual stream after
-// attention.
+// one of a layer's seven matmuls, or three if norms read the outputs of o_proj and down_proj.
+// PyTorch's per-operator policies keep every second matmul instead, with about equal bytes. In a
+// layer whose attention and feed-forward share one input norm (Falcon, Phi), backward does not
+// recompute the norm: the norm's output is kept instead of the layer's input and the residual
+// stream after attention.
 //
-// kMlp keeps the feed-forward's input and everything that autograd saves outside the feed-forward.
-// Backward recomputes the feed-forward, the module that NeMo AutoModel's first releases wrapped.
+// kMlp keeps the feed-forward's input (as kFeedForwardNormOutput) and everything that autograd
+// saves outside the feed-forward. Backward recomputes the feed-forward, the module that NeMo
+// AutoModel's first releases wrapped.
 SavedSet kept_under(config::ActivationCheckpointing mode, model::Residual residual);
 
 }  // namespace am::layout

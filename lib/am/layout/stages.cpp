@@ -150,7 +150,7 @@ std::vector<int> stages_of_even_costs(const std::vector<double>& costs, double l
 namespace {
 
 // Returns the schedule of the plan's schedule file; null without a file, or if the file is invalid.
-// Caches the parsed schedule, because the shape is requested many times.
+// Caches the parsed schedule, because pipeline_shape() is called many times.
 std::shared_ptr<const pipeline::Schedule> custom_schedule(const config::PipelineSection& pipeline) {
   if (!pipeline.csv || !config::is_schedule_file(pipeline.schedule)) return nullptr;
   thread_local std::shared_ptr<const std::string> text;

@@ -37,7 +37,7 @@ class RecentTimes {
   };
 
   mutable std::mutex mutex_;
-  std::deque<Sample> samples_;  // at least a second apart, except for the last one
+  std::deque<Sample> samples_;  // samples_[i + 2] is at least a second later than samples_[i]
 };
 
 // Returns the result of `stragglers`. Throws Error(kUsage) if no rank has reported times yet.

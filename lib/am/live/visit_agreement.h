@@ -1,6 +1,6 @@
 // Lets all ranks agree on a step after which they visit, that is, run the commands of clients. Used
-// in jobs whose training loop is not automesh's. The steps of these jobs send no message of
-// automesh in which a rank could request a visit.
+// in jobs whose training loop is not automesh's. In these jobs, automesh runs no collective during
+// a step, so no collective can carry a rank's request for a visit.
 //
 //   VisitAgreement agreement;
 //   const bool visits = agreement.arrive(steps) && agreement.decided();   // training thread

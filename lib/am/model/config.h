@@ -32,7 +32,9 @@ struct RopeConfig {
   // values.
   double beta_fast = 32.0;
   double beta_slow = 1.0;
-  bool truncate = true;  // with yarn, the range between both bounds is widened to whole pairs
+  // With yarn, each bound corresponds to an index in the list of frequencies. true: the indices are
+  // rounded to integers, that of beta_fast down and that of beta_slow up.
+  bool truncate = true;
   // With yarn, the values of the config's keys mscale and mscale_all_dim; 0: the key is absent.
   // attention_factor() (rope_config.h) computes a factor of cosine and sine from both values.
   // Latent attention also computes a factor of its scores from mscale_all_dim.
@@ -74,7 +76,7 @@ struct MoeConfig {
   int64_t latent_width = 0;
   int64_t shared_width = 0;  // total width of all shared experts; 0: no shared experts
   bool shared_gate = false;  // whether a scalar gate per token scales the shared experts' output
-  bool corrects = true;      // whether LFM2-MoE's router has a correction bias; others ignore it
+  bool corrects = true;      // whether the router has a correction bias; used only for LFM2-MoE
   bool normalise = false;    // whether the routing weights of a token are normalised to sum to 1
   double scale = 1.0;        // factor of the routing weights, after normalisation
   // Number of groups into which the experts are divided. A token is routed only to experts in the
@@ -88,9 +90,9 @@ struct MoeConfig {
   std::vector<bool> layers;
 };
 
-// Mixer of tokens other than attention: linear attention with a short convolution, a gated
-// convolution, or Mamba. For DeepSeek V3.2, these are the sizes of the indexer. Sizes that a mixer
-// does not have are 0.
+// Mixer of tokens other than attention: linear attention, a gated convolution, a gated linear
+// recurrence, or Mamba. For DeepSeek V3.2 and GLM-5, these are the sizes of the indexer, which
+// chooses the tokens that attention reads. Sizes that a mixer does not have are 0.
 struct MixerConfig {
   int64_t key_heads = 0;
   int64_t heads = 0;      // heads of values (linear attention), of Mamba 2, or of the indexer
@@ -98,16 +100,15 @@ struct MixerConfig {
   int64_t width = 0;      // width of a head's values (linear attention), or of the indexer's heads
   int64_t groups = 0;     // groups of heads that share the projections B and C (Mamba 2)
   int64_t state = 0;      // size of a channel's state (Mamba)
-  int64_t inner = 0;      // number of channels of Mamba
+  int64_t inner = 0;      // number of channels of Mamba or of the recurrence
   int64_t rank = 0;       // rank of the projection to Mamba's time steps
   int64_t kernel = 0;     // number of positions of the convolution
   bool conv_bias = false;
   bool bias_in = false;   // the input projection has a bias
   bool bias_out = false;  // the output projection has a bias
   bool norm = false;      // a norm precedes the output projection (Mamba 2)
-  // For each decoder layer: whether it has this mixer instead of attention. Empty if all layers
-  // have attention: in Falcon-H1, whose layers have both. In DeepSeek V3.2 and GLM-5: whether the
-  // layer has an indexer.
+  // For each decoder layer: whether it has this mixer instead of attention. Empty in Falcon-H1,
+  // where every layer has both. In DeepSeek V3.2 and GLM-5: whether the layer has an indexer.
   std::vector<bool> layers;
 };
 
@@ -134,12 +135,12 @@ struct ModelConfig {
   bool qk_norm_spans_heads = false;   // queries and keys are normalised over all heads together
   bool qk_norm_follows_rope = false;  // queries and keys are normalised after the rotation
   bool gated_mlp = true;              // the MLP has gate, up and down; otherwise only up and down
-  bool gates_heads = false;           // a gate scales the output of each head as a whole (Laguna)
+  bool gates_heads = false;           // a gate scales each head's output as a whole (Laguna, LFM3)
   bool parallel_block = false;        // attention and MLP read the same input; outputs are added
   int hidden_norms = 2;               // number of norms over hidden_size per layer
   std::string hidden_act = "silu";
   // Name and value of the first dropout key whose value is above 0; empty and 0 without dropout. In
-  // Seed-OSS, a missing key has the class's default, which is above 0.
+  // Seed-OSS, a missing key has the default of transformers' class, which is above 0.
   std::string dropout_key;
   double dropout = 0.0;
   // Token whose embedding row has no gradient (padding_idx of nn.Embedding). Set only for model
@@ -187,7 +188,8 @@ struct ModelConfig {
   std::optional<MlaConfig> mla;
   std::optional<MoeConfig> moe;
   std::optional<MixerConfig> mixer;
-  // For each layer: whether a dense MLP is all that it has (Nemotron-H); empty: no layer is one.
+  // For each layer: whether it consists of a norm and a dense MLP alone (Nemotron-H). Empty in all
+  // other families.
   std::vector<bool> lone_mlps;
   // Number of multi-token-prediction layers, which follow the decoder layers and are used only in
   // training. `num_hidden_layers` and the inventory do not include them.

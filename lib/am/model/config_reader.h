@@ -45,8 +45,8 @@ class ConfigReader {
   // returned reader's diagnostics point at `key`, and name the key "inner" of the object as
   // "key.inner".
   ConfigReader nested(std::string_view key) const;
-  // Like nested(), but the key may be absent or null, which is like an empty object. A value of
-  // another type adds an error of rule "model.type".
+  // Like nested(), but an absent key or null counts as an empty object. A value of another type
+  // adds an error of rule "model.type".
   ConfigReader nested_or_empty(std::string_view key);
 
   // Returns the location of the key in the file or, in a nested reader, the location of the object.

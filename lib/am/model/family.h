@@ -29,7 +29,9 @@ struct ConfigKeys {
   std::string_view hidden_size = "hidden_size";
   std::string_view intermediate_size = "intermediate_size";
   std::string_view layers = "num_hidden_layers";
-  std::string_view heads = "num_attention_heads";  // empty: no layer has attention
+  // Empty if no layer has attention (Mamba), or if other keys determine the number of heads
+  // (JetMoE).
+  std::string_view heads = "num_attention_heads";
   std::string_view key_value_heads = "num_key_value_heads";
   std::string_view head_dim = "head_dim";
   std::string_view positions = "max_position_embeddings";
@@ -79,7 +81,7 @@ struct Family {
   NormKind norm = NormKind::kRms;
   bool norm_weights = true;       // the norms have weights
   bool scales_embedding = false;  // embeddings are multiplied by sqrt(hidden_size)
-  int64_t positions_offset = 0;   // row of the learned position 0 in its table
+  int64_t positions_offset = 0;   // row of position 0 in the table of learned positions
   // Whether transformers' class passes pad_token_id to nn.Embedding as padding_idx.
   bool pads_embedding = true;
   ModuleNames names = {};

@@ -6,14 +6,14 @@
 
 namespace am::model {
 
-// Number of logits that the loss on a GPU processes at a time if no GPU kernel reads them in place,
-// for example float16 logits (nn/fused/cross_entropy_rows.cpp). The loss copies one chunk of this
-// size at a time to float32.
+// Number of logits that the loss on a GPU processes at a time if no GPU kernel can read the logits
+// in place, for example because they are float16 (nn/fused/cross_entropy_rows.cpp). The loss copies
+// one chunk of this size at a time to float32.
 inline constexpr int64_t kLossElements = int64_t{256} << 20;
 
 // Bytes of cuBLAS's workspaces: 32 MiB for the handle of the forward thread and 32 MiB for that of
-// the backward thread. The first matmul allocates them, and they are never freed. Measured with
-// PyTorch on an H200.
+// the backward thread. The first matmul of a thread allocates the thread's workspace, which is
+// never freed. Measured with PyTorch on an H200.
 inline constexpr int64_t kProductWorkspace = int64_t{64} << 20;
 
 // Whether ATen's flash attention supports heads with these widths of keys and values. Values that

@@ -6,9 +6,10 @@
 // - Each rank applies the parameter only to some tokens (sequence parallelism).
 // - Each rank applies the parameter only to some heads.
 // - The parameter is a part of a LoRA adapter, and each rank holds a shard of the adapted matrix.
-// In all other cases no sum is needed: a sharded parameter belongs to one rank, and the gradients
-// of all other replicated parameters are equal on all ranks. If a needed sum is missing, the
-// replicas diverge. A superfluous sum multiplies the gradient by the number of tp ranks.
+// In all other cases no sum is needed. The rank that stores a shard computes the shard's whole
+// gradient (except for key heads, see ranks_of_a_head()). The gradients of all other replicated
+// parameters are equal on all ranks. If a needed sum is missing, the replicas diverge. A
+// superfluous sum multiplies the gradient by the number of tp ranks.
 #pragma once
 
 #include <optional>

@@ -72,7 +72,8 @@ class Flattening {
 
   // Adds the matrices A and B of a LoRA adapter, and DoRA's magnitudes. As in PEFT, B is
   // initialised to zero, and the adapter then has no effect. initialize_magnitudes()
-  // (checkpoint/peft.h) replaces the magnitudes' ones by the norms of W's rows.
+  // (checkpoint/peft.h) later sets each magnitude to the norm of one output's weights in the
+  // adapted matrix.
   void add_adapter(const ModuleSpec& module, const std::string& name) {
     const int64_t rank = module.adapter->rank;
     push(module, cat(name, "lora_A.weight"), {rank, module.in}, Init::kFanIn);

@@ -13,8 +13,8 @@
 
 namespace am::model {
 
-// Part of a LoRA adapter that a parameter is: the matrix A [rank, in], the matrix B [out, rank], or
-// DoRA's magnitudes [out]. kNone: the parameter does not belong to an adapter.
+// Part of a LoRA adapter: the matrix A [rank, in], the matrix B [out, rank], or DoRA's magnitudes
+// [out]. kNone: the parameter does not belong to an adapter.
 enum class AdapterPart : uint8_t { kNone, kA, kB, kMagnitude };
 
 struct ParameterSpec {

@@ -64,7 +64,8 @@ struct LayerProfile {
   FeedForwardProfile feed_forward;
   int hidden_norms = 2;         // number of norms over the hidden size, for example 4 in Gemma 2
   bool parallel_block = false;  // attention and MLP run in parallel on the residual stream
-  double other_weights = 0.0;   // number of weights in matrices of Role::kOther (Mamba, ...)
+  // Number of weights in matrices of Role::kOther (Mamba, ...) that a token is multiplied with.
+  double other_weights = 0.0;
 
   bool operator==(const LayerProfile&) const = default;
 };

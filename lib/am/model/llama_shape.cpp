@@ -125,7 +125,7 @@ std::vector<std::string> foreign_keys(const ConfigReader& reader) {
 }
 
 // Returns the first entry of layer_types that is neither "full_attention" nor "sliding_attention",
-// for example "conv". Returns an empty string if there is no other entry.
+// for example "conv". Returns an empty string if there is no such entry.
 std::string other_layer_type(const ConfigReader& reader) {
   const Json& types = reader.raw("layer_types");
   if (!types.is_array()) return {};  // the reader of the key reports the wrong type

@@ -6,8 +6,8 @@
 // few models, planned as Llama, were wrong by up to a factor of six. Therefore a config may be
 // planned as Llama only if each of its keys is understood or known to affect no shape, and if its
 // model_type is not in the list of models with Llama's keys but different layers.
-// scripts/fixtures/check_unknown_families.py compares the parameter counts for every causal model
-// of transformers.
+// scripts/fixtures/check_unknown_families.py compares am-plan's parameter counts with the models'
+// own for every causal model of transformers whose family am-plan does not know.
 #pragma once
 
 #include <string>

@@ -43,9 +43,9 @@ struct LoraConfig {
 // Whether an entry of `modules_to_save` matches the module.
 bool is_saved(const std::vector<std::string>& modules_to_save, std::string_view module);
 
-// Returns the description with an AdapterSpec in each target module. Layers of one kind with
-// different targets become different kinds. Ignores the entries of target_modules that
-// find_bad_targets() reports.
+// Returns the description with an AdapterSpec in each target module. Layers that shared one
+// LayerSpec but have different targets get different LayerSpecs. Ignores the entries of
+// target_modules that find_bad_targets() reports.
 DecoderSpec with_lora(DecoderSpec spec, const LoraConfig& lora);
 
 // Whether the module can have an adapter: a linear layer that every token passes, or the gate of

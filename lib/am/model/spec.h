@@ -146,7 +146,7 @@ struct ModuleSpec {
   // channels of a convolution. 1 for all other modules.
   int64_t copies = 1;
   // Whether one tensor with a leading dim [copies, ...] contains all copies, for example the
-  // matrices of all experts. With copies = 1, a vector is stored as one row.
+  // matrices of all experts. A stacked vector with copies = 1 has the shape [1, out].
   bool stacked = false;
   int64_t leading_ones = 0;  // number of leading dims of size 1 of a weight that is not stacked
   // The matrices of all experts are one matrix: the rows of the first expert, then those of the

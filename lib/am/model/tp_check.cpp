@@ -277,8 +277,8 @@ TpModules::TpModules(const Inventory& inventory) : spec_(inventory.spec) {
     }
     modules_.back().parameters.push_back(static_cast<int>(i));
   }
-  // A tied head without a bias has no parameters. The list contains it because rules may match its
-  // name.
+  // A tied head without a bias has no parameters. It is added to the modules nevertheless, because
+  // rules may match its name.
   const ModuleSpec* head = spec_.find(Role::kHead);
   if (head->tensors() == 0) add(head->name, head, -1);
 }

@@ -59,7 +59,7 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
     for (size_t m = 0; m < modules.size(); ++m) {
       if (!matches_module(rule.pattern, modules[m].name)) continue;
       matched.push_back(modules[m].name);
-      // Parts that only am-plan knows stay whole, even if their names are those of projections.
+      // Modules of role kOther are replicated, even if a rule for projections matches their names.
       if (modules[m].role() == Role::kOther) continue;
       modules[m].style = rule.style;
       modules[m].rule = static_cast<int>(r);
@@ -72,9 +72,9 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
   }
 }
 
-// Returns the dim of an adapter's part that is sharded over tp, or nothing if the part is
-// replicated. B and the magnitudes are sharded if the adapted matrix W is sharded by rows, and A if
-// W is sharded by columns.
+// Returns the dim along which tp shards `part` of an adapter (A, B or DoRA's magnitudes). Returns
+// nothing if `part` is replicated. B and the magnitudes are sharded if the adapted matrix W is
+// sharded by rows, and A if W is sharded by columns.
 std::optional<int> adapter_shard_dim(const TpModule& module, AdapterPart part) {
   const TpStyle style = *module.style;
   const bool rows = style == TpStyle::kColwise || style == TpStyle::kPackedColwise ||

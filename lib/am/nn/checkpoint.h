@@ -12,10 +12,11 @@
 //
 // The forward runs the segment without an autograd graph. In backward, the segment's autograd node
 // runs the segment again, with a graph, and backpropagates through this graph. The second run uses
-// the autocast state, weight pass (weight_pass.h) and dropout of the first run. Parameters receive
-// their gradients before the node returns the gradients of the segment's inputs, so hooks around a
-// segment (UnitHooks) fire in the same order as without checkpointing. Gradients are bitwise equal
-// to those without checkpointing.
+// the autocast state, the dropout and the weight pass of the first run. A weight pass
+// (weight_pass.h) may postpone the gradients of weights. Parameters receive their gradients before
+// the node returns the gradients of the segment's inputs, so hooks around a segment (UnitHooks)
+// fire in the same order as without checkpointing. Gradients are bitwise equal to those without
+// checkpointing.
 //
 // No random generator state is saved: adapter dropout is a function of an element's position
 // (adapter_dropout.h).

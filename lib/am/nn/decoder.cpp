@@ -28,7 +28,7 @@ namespace am::nn {
 namespace {
 
 // Returns the positions 0 to length - 1. at::empty allocates the tensor, because at::arange would
-// resize an empty tensor, and on the meta device an allocation by resizing is not recorded.
+// resize an empty tensor, and on the meta device the memory meter does not count a resized tensor.
 at::Tensor positions_up_to(int64_t length, const at::TensorOptions& options) {
   at::Tensor positions = at::empty({length}, options);
   return at::arange_out(positions, length);

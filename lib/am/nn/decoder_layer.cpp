@@ -160,8 +160,8 @@ class LayerPass {
   }
 
   // Splits queries or keys into heads, normalises and rotates them. Backward repeats these steps
-  // only if there is a norm whose output is not kept. Without a norm this would save no memory,
-  // because a rotation does not save its input.
+  // only if there is a norm whose output is not kept. Without a norm, repeating them would save no
+  // memory, because a rotation does not save its input.
   at::Tensor placed(const at::Tensor& x_BTX, const Norm& norm) const {
     const Attention& attention = layer_.self_attn;
     if (!norm.weight || !repeats(Saved::kHeadNorms))

@@ -22,7 +22,7 @@ struct Projections {
   // all outputs. `products`: the tape of the checkpointed segment (checkpoint.h).
   Tensors products(const at::Tensor& x, const std::vector<Recompute>& again,
                    RecomputeTape& products) const;
-  // Returns the outputs of the result of products(), after each layer's Linear::finish(): one
+  // Returns the layers' outputs, which Linear::finish() computes from the result of products(): one
   // output per layer, or one per slice of a fused layer.
   Tensors finish(const Tensors& products) const;
 };

@@ -1,5 +1,5 @@
-// Formats the step line, which a training run prints for each step. The line includes an estimate
-// of the remaining time.
+// Formats the step line, the line of a training run's output about one step. The line includes an
+// estimate of the remaining time.
 //
 //   StepLine line(max_steps);
 //   std::cerr << line.format(metrics) << '\n';

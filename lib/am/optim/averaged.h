@@ -18,7 +18,8 @@ namespace am::optim {
 
 class Averaged : public Optimizer {
  public:
-  // `parameters`: the ranges of `flats` that are averaged, in float32; `inner` updates them.
+  // `parameters`: the ranges of `flats` that `inner` updates and that are averaged; they must be
+  // float32.
   // `offloaded`: whether `flats` are in host memory while a GPU computes.
   Averaged(std::unique_ptr<Optimizer> inner, const std::vector<at::Tensor>& flats,
            const std::vector<FlatRange>& parameters, double decay, bool offloaded);

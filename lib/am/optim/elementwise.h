@@ -37,8 +37,8 @@ struct ElementwiseOptions {
 class Elementwise : public Optimizer {
  public:
   // Creates an optimizer of the parameters in `runs`, which are ranges of the flat tensors `flats`.
-  // Elements outside of `runs` are never updated. The constructor without `runs` updates all
-  // elements of `flats`.
+  // Elements outside of `runs` are never updated. An optimizer without `runs` updates all elements
+  // of `flats`.
   Elementwise(const std::vector<at::Tensor>& flats, const std::vector<ParameterRun>& runs,
               const ElementwiseOptions& options);
   Elementwise(const std::vector<at::Tensor>& flats, const ElementwiseOptions& options)

@@ -22,7 +22,8 @@ std::unique_ptr<Optimizer> make_optimizer(const config::Plan& plan,
                                           const parallel::ParallelModel& model);
 
 // Returns the optimizer's state tensors for the parameter model.groups()[g]->owned()[i]. Each state
-// is a view of this rank's box of the parameter, without padding. Empty if the parameter is frozen.
+// tensor is a view with the shape of this rank's box of the parameter, without padding. Empty if
+// the parameter is frozen.
 std::vector<StateTensor> parameter_state(const Optimizer& optimizer,
                                          const parallel::ParallelModel& model, size_t g, size_t i);
 

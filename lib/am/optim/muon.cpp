@@ -80,8 +80,8 @@ Muon::Muon(const std::vector<at::Tensor>& flats, const std::vector<MatrixUnit>& 
   }
 }
 
-// Updates the momentum with the gradient. Returns this rank's shard of u (see muon.h), the matrix
-// whose orthogonal factor is the update; flat.
+// Updates the momentum with the gradient. Returns this rank's shard of u (see muon.h) as a flat
+// tensor. The orthogonal factor of u is the update.
 at::Tensor Muon::direction(const Matrix& matrix, const at::Tensor& gradient) const {
   matrix.momentum.lerp_(gradient, 1.0 - options_.momentum);
   return options_.nesterov ? gradient.lerp(matrix.momentum, options_.momentum) : matrix.momentum;

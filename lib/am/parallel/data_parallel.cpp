@@ -207,7 +207,7 @@ void DataParallel::leave(size_t use, std::span<const at::Tensor> outputs) {
       place_.backward(use);
       backward_range_.reset();  // ends before the next range begins, so that ranges nest
       // A range must end on the thread on which it began. On a GPU, this hook runs on a thread of
-      // autograd, and finish_backward(), which would end the range of the first unit, on another
+      // autograd. finish_backward(), which would end the range of the first unit, runs on another
       // thread. The first unit therefore gets no range.
       if (use == 0 && tensor::is_asynchronous(device)) return;
       backward_range_.emplace([&] { return cat("backward ", place_.name(use)); });

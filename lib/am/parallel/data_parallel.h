@@ -1,9 +1,9 @@
 // Data parallelism over parameter groups: decides when each group is gathered, freed and reduced.
 //
 // FSDP2, HSDP, Megatron-FSDP, the strategy megatron and DDP differ in their mesh, in
-// DataParallelOptions, and in their parameter groups. A group is either a part of a unit, and units
-// are gathered and freed one by one (sharded_units.h); or a bucket, and all buckets stay gathered
-// from the first unit's forward to the end of backward (GradientBuckets in data_parallel.cpp).
+// DataParallelOptions, and in their parameter groups. A group is either a bucket or a part of a
+// unit. Units are gathered and freed one by one (sharded_units.h). All buckets stay gathered from
+// the first unit's forward to the end of backward (GradientBuckets in data_parallel.cpp).
 // strategy.cpp sets the options.
 #pragma once
 

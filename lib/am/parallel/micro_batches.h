@@ -12,8 +12,8 @@ namespace am::parallel {
 struct MicroBatch {
   at::Tensor ids_BT;
   at::Tensor labels_BT;
-  // Position of each token in its document; undefined: 0, 1, 2, ... in every row. An exception to
-  // the device: if the model is on a CUDA GPU, this tensor is in host memory.
+  // Position of each token in its document; undefined: 0, 1, 2, ... in every row. If the model is
+  // on a CUDA GPU, this tensor is in host memory, unlike the other two.
   at::Tensor positions_BT;
   int64_t first_sequence = 0;  // index, in the global batch, of the first of these sequences
 };

@@ -46,7 +46,7 @@ DataParallelOptions megatron_fsdp_options(const config::MegatronFSDPConfig& conf
   options.report_nan = config.report_nan_in_param_grad;
   options.buckets = layout::gradient_buckets(plan, layout);
   // With a loss scale, the checks for NaN are off, as in Megatron: overflows are expected, and
-  // lower the loss scale.
+  // each overflow lowers the loss scale.
   if (layout::scales_loss(plan)) options.check_for_nan = options.report_nan = false;
   return options;
 }

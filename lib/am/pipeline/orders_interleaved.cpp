@@ -62,8 +62,9 @@ SlotList interleaved_1f1b_order(const PipelineShape& shape, int64_t rank) {
   const Interleaved passes(shape, rank, 2);
   SlotList order = passes.start();
   if (passes.ahead() > 0) {
-    // Slot of the first backward by PyTorch's formula. Bubbles fill the list up to this slot. As in
-    // PyTorch, a forward then precedes the first backward.
+    // A slot by PyTorch's formula. Bubbles fill the list up to this slot. As in PyTorch, the slot
+    // itself then has a forward, or stays empty if no forward is left, and the first backward is in
+    // the next slot.
     const int64_t arrives = shape.stages() + 2 * (shape.pp - 1 - rank);
     add_bubbles(order, arrives - static_cast<int64_t>(order.size()));
   }

@@ -154,8 +154,8 @@ SlotList dual_pipe_v_order(const PipelineShape& shape, int64_t rank) {
     build.backward(kUp);
     build.pair(kUp, kDown);
   }
-  // In the second half of this phase, weight gradients are deferred, and fill the bubbles that
-  // follow.
+  // In the second half of this loop, weight gradients are deferred. They fill the bubbles after the
+  // loop.
   for (int64_t i = 0; i < 2 * (rank + 1); ++i) {
     const Arm arm = i % 2 == 0 ? kUp : kDown;
     if (i > rank) {

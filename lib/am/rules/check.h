@@ -91,7 +91,7 @@ CheckedFile check_file_by(const Judge& judge, const std::filesystem::path& file,
 CheckedFile check_text(std::string_view text, const std::string& file, Diagnostics& found);
 
 // Loads the model config that the plan's model.path names. Returns nothing if model.path is empty.
-// Returns nothing after an error too, which is added to `found`.
+// Also returns nothing after an error, and adds the error to `found`.
 std::optional<model::ModelConfig> load_model(const config::Plan& plan, Diagnostics& found);
 
 }  // namespace am::rules

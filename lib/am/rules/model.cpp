@@ -15,8 +15,9 @@
 namespace am::rules {
 namespace {
 
-// Reports an error if the model's folder has weights only in PyTorch's pickle format, which weights
-// = "auto" does not load. Without this error, training would start from random weights.
+// Reports an error if the model's folder has weights only in PyTorch's pickle format. The setting
+// weights = "auto" does not load this format. Without this error, training would start from random
+// weights.
 void check_pickled(const RuleContext& context, Diagnostics& found) {
   const auto folder = folder_of(context.plan.resolve(context.plan.model.path));
   const auto files = formats::weight_files(folder);

@@ -139,8 +139,9 @@ void check_microbatches(const RuleContext& context, Diagnostics& found) {
               legal_rounds(batch, shape));
 }
 
-// Adds a note if stages have different numbers of layers. The split is legal, but every rank waits
-// for the ranks with the most layers.
+// Adds a note if the layers cannot be divided evenly over the stages. The split is legal, but every
+// rank waits for the ranks with the most layers. Adds no note if the plan sets split_points or
+// another balance than "layers".
 void check_even(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context) || context.model == nullptr) return;
   const int64_t layers = context.model->num_hidden_layers;

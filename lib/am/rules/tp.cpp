@@ -1,5 +1,5 @@
-// Rules on tensor parallelism. Errors in the text of a TP plan are reported when the layout reads
-// the text.
+// Rules on tensor parallelism. The code that reads a TP plan reports the errors in the plan's text
+// (layout/tp_selection.cpp, model/tp_check.cpp).
 #include <algorithm>
 #include <array>
 #include <numeric>

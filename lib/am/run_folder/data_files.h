@@ -23,8 +23,8 @@ ShardIndex read_index(const std::filesystem::path& folder, const CheckpointInfo&
                       const IndexVisit& visit = {});
 
 // Throws Error(kFormat) if data file `number` of the index has another size than the index states,
-// or belongs to another save than `info`. `beginning`: the first bytes of the file. `file_bytes`:
-// the file's size.
+// or if its label names another save than `info` or another rank than `number`. `beginning`: the
+// first bytes of the file. `file_bytes`: the file's size.
 void require_data_file(const std::filesystem::path& folder, const CheckpointInfo& info,
                        const ShardIndex& index, size_t number, std::string_view beginning,
                        uint64_t file_bytes);

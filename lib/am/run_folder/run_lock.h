@@ -31,7 +31,8 @@ struct LockOptions {
   std::chrono::milliseconds aftermath = std::chrono::seconds(30);
   // Interval at which the holder touches the lock file, as a sign that it is alive.
   std::chrono::milliseconds beat = std::chrono::seconds(5);
-  // Time after which a holder on another machine counts as ended if it has not touched the file.
+  // Time after which a holder counts as ended if it has not touched the file. Applies to holders on
+  // another machine, and to holders from before the last boot of this machine.
   std::chrono::milliseconds silence = std::chrono::seconds(16);
   // False in tests only: the file is not locked in the kernel, as on a file system without locks.
   bool kernel_lock = true;
@@ -40,8 +41,9 @@ struct LockOptions {
 class RunLock {
  public:
   // Takes the lock of an existing folder. Throws Error(kPlan) if another process holds the lock. If
-  // this process is known, the message contains its id, its host, its job and the time at which it
-  // took the lock. Throws Error(kIo) if the lock file cannot be opened, read or written.
+  // the lock file names the other process, the message contains that process's id, host and job,
+  // and the time at which it took the lock. Throws Error(kIo) if the lock file cannot be opened,
+  // read or written.
   static RunLock take(const std::filesystem::path& folder, const LockOptions& options);
   // Returns whether the folder's lock file names a holder with the job id `job`; does not check
   // whether the holder is alive. Throws Error(kIo) if the lock file cannot be read.

@@ -83,8 +83,8 @@ void remove_left_over(const fs::path& checkpoints, const std::string& suffix,
 }
 
 // Handles the folders step-N.old of a job that was killed in publish(). If step-N exists, deletes
-// step-N.old. Otherwise the job was killed between the two renames of publish(): renames step-N.old
-// back to step-N if it is complete.
+// step-N.old. Otherwise the job was killed between the two renames of publish(): a complete
+// step-N.old is then renamed back to step-N.
 void restore_old(const fs::path& checkpoints, std::vector<std::string>& done) {
   for (const fs::path& step : steps_with_suffix(checkpoints, kOldSuffix)) {
     const fs::path old = with_suffix(step, kOldSuffix);

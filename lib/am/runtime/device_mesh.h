@@ -1,8 +1,8 @@
-// The device mesh: a layout, this process's rank in the layout, and the groups of this rank
-// (mesh::kGroupNames).
+// The device mesh: the arrangement of the ranks (mesh::MeshLayout), this process's rank, and the
+// groups of this rank (mesh::kGroupNames).
 //
-// A mesh is passed as a value; one process may have several meshes. Groups with equal ranks share
-// one communicator; groups of one rank have no communicator.
+// A mesh is passed as a value; one process may have several meshes. If groups of mesh::kGroupNames
+// have equal ranks, they share one communicator. Groups of one rank have no communicator.
 #pragma once
 
 #include <map>

@@ -14,7 +14,7 @@ namespace {
 constexpr const char* kAborted = "the group was aborted";
 
 // A reduce-scatter in progress. wait() waits for the parts from all ranks and sums the parts, in
-// float64 if their dtype is float64, otherwise in float32.
+// float32 if their dtype is bfloat16 or float16, otherwise in their dtype.
 class SumOfParts final : public c10d::Work {
  public:
   SumOfParts(c10::intrusive_ptr<c10d::Work> arrival, at::Tensor parts, at::Tensor in,

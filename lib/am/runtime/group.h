@@ -115,8 +115,8 @@ class Group {
   Pending all_gather_async(at::Tensor out, at::Tensor in) const;
 
   // Sums `in` over the ranks, and writes the part with number index() of the sum to `out`. `in`
-  // consists of size() parts, each with as many elements as `out`. On the host, the sum runs in
-  // index order and is therefore bitwise reproducible.
+  // consists of size() parts, each with as many elements as `out`. On the host, the ranks' values
+  // are added in a fixed order, so the sum is bitwise reproducible.
   void reduce_scatter(at::Tensor out, at::Tensor in) const;
   Pending reduce_scatter_async(at::Tensor out, at::Tensor in) const;
 

@@ -16,8 +16,8 @@ using std::chrono::milliseconds;
 
 // Number of ranks of a group that watch the states of the other ranks while a collective is late.
 constexpr int64_t kWatchers = 2;
-// A rank's state contains the ranks of the group in which the rank waits if rank_runs() writes them
-// as at most this many runs. A longer list is published under a separate key.
+// Maximum number of runs (rank_runs()) in a rank's state, which lists the ranks of the group in
+// which the rank waits. A longer list is published under a separate key.
 constexpr size_t kMostRuns = 8;
 // Delay after the loss of a connection, before the first rank reads the states. During this delay
 // the other ranks lose their connections too, and publish their states.
@@ -125,7 +125,8 @@ void Inquiry::hear(RankState state) {
 
 // Publishes {"RANK": [beat, seconds]} for the silent ranks. `beat` is the number of the last state
 // that this rank read of the silent rank; `seconds` is the time since this state was first read. A
-// reader that finds a state with another number ignores the entry, because the rank is running.
+// reader that finds a state of RANK with another number ignores the entry, because RANK has
+// published a new state and is therefore running.
 void Inquiry::publish_silence(const Collective& waiting) {
   Json silence = Json::object();
   for (const auto& [peer, entry] : heard_) {

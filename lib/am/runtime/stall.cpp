@@ -39,8 +39,8 @@ class Walk {
     return !peer.state || (silent_limit_ > 0.0 && peer.silent_seconds >= silent_limit_);
   }
 
-  // Returns the ranks of `collective`, except `waiter`, that have not issued the collective, failed
-  // or are silent.
+  // Returns the ranks of `collective`, except `waiter`, that failed, are silent, or have not issued
+  // the collective.
   std::vector<int64_t> blockers(const Wanted& collective, int64_t waiter) const {
     std::vector<int64_t> found;
     for (const int64_t rank : collective.ranks) {

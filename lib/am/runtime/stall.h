@@ -3,7 +3,7 @@
 // Note [Finding the missing rank]: a rank that waits in a collective waits for the members of its
 // group that have not issued that collective yet. A member that has not issued it may itself wait
 // in a collective of another group; then the ranks for which that member waits are the cause, and
-// so on. This chain of waits ends at ranks that wait in no collective, that failed, or that are
+// so on. This chain of waits ends at ranks that wait for no other rank, that failed, or that are
 // silent. Stall::missing lists the failed and the silent ranks or, if there are none, all ranks at
 // which the chain ends. If all ranks on the chain wait for other ranks, the chain is a cycle: the
 // ranks issued their collectives in different orders.
@@ -42,9 +42,9 @@ struct PeerView {
 Stall find_stall(const Collective& waiting, int64_t self, const std::map<int64_t, PeerView>& peers,
                  double silent_limit_seconds);
 
-// Returns the ranks, except `self`, whose states find_stall needs: the members of the group, and of
-// the groups in which missing members wait. After the caller has added the states of these ranks to
-// `peers`, another call may return more ranks.
+// Returns the ranks, except `self`, whose states find_stall needs: the members of the group of
+// `waiting`, and of each group in which a missing member waits. After the caller has added the
+// states of these ranks to `peers`, another call may return more ranks.
 std::vector<int64_t> ranks_to_ask(const Collective& waiting, int64_t self,
                                   const std::map<int64_t, PeerView>& peers);
 

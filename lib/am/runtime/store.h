@@ -1,5 +1,5 @@
-// The store for the ranks' rendezvous: c10d's TCPStore. The launcher serves the store
-// (launch/nodes/store_server.h); otherwise, rank 0 does.
+// The store for the ranks' rendezvous: c10d's TCPStore. If the launcher does not serve the store
+// (launch/nodes/store_server.h), rank 0 serves it.
 //
 //   auto store = connect_store(here, timeout);  // in each rank
 #pragma once

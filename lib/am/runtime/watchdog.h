@@ -7,11 +7,12 @@
 //   }});
 //
 // The watchdog writes the rank's state to the job's store, over a separate connection. While a
-// collective is late, two ranks of its group watch the states of the other ranks. When the
-// collective fails or times out, one rank publishes a verdict for all (inquiry.h), and the error
-// names the missing ranks (CollectiveError::missing). Gloo ends a collective at its timeout. If a
-// collective does not end, for example because a GPU kernel spins or a wake-up is lost, a thread of
-// the watchdog calls on_stall once, when `grace` has passed after the timeout.
+// collective is late, that is, past half of its timeout, two ranks of its group watch the states of
+// the other ranks. When the collective fails or times out, one rank publishes a verdict for all
+// (inquiry.h), and the error names the missing ranks (CollectiveError::missing). Gloo ends a
+// collective at its timeout. If a collective does not end, for example because a GPU kernel spins
+// or a wake-up is lost, a thread of the watchdog calls on_stall once, when `grace` has passed after
+// the timeout.
 //
 // One thread waits for the store's answers, and another thread checks for timeouts. A store server
 // that has stopped therefore cannot hide a stall. A world of one rank has no watchdog threads.

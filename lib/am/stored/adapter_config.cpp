@@ -14,9 +14,10 @@ namespace am::stored {
 
 namespace {
 
-// Keys of adapter_config.json (as of PEFT 0.21) that is_neutral() accepts with any value. With any
-// value of these keys, an adapter is the product of A and B, with one rank and one scaling factor.
-// The tensors' names show which layers have adapters, and which modules are saved.
+// Keys of adapter_config.json (as of PEFT 0.21) that is_neutral() accepts with any value.
+// check_adapter_config() itself checks peft_type, r, lora_alpha, use_dora and use_rslora. With any
+// value of the other keys, an adapter is the product of A and B, with one rank and one scaling
+// factor. The tensors' names show which layers have adapters, and which modules are saved.
 constexpr std::array<std::string_view, 22> kNeutralKeys = {
     "auto_mapping",      "base_model_name_or_path",
     "eva_config",        "exclude_modules",

@@ -190,7 +190,8 @@ class AutomeshSource : public TensorSource {
 
   void verify(const StoredTensor& tensor, const VerifyCalls& calls) const;
   // Verifies the checksums of the blocks that contain rows of the box `common`. Skips blocks that
-  // this function has verified before. Waits while another thread verifies a block.
+  // this function has verified before. If another thread is verifying one of the blocks, waits
+  // until that thread has finished the block.
   void verify(const StoredTensor& tensor, const Part& part, const mesh::Box& own,
               std::span<const std::byte> values, const mesh::Box& common) const {
     const auto rows = own_rows(values, own, common);

@@ -196,9 +196,10 @@ class HfShardsSource : public TensorSource {
     }
   }
 
-  // Compares the stored shapes with the shapes that the config requires. This comparison detects a
-  // missing file of the last rank, because no file contains the number of ranks. A tensor that is
-  // too small along a dim is damaged. note() mentions the first tensor with another difference.
+  // Compares the stored shapes with the shapes that the config requires. Only this comparison can
+  // detect that the last rank's file is missing, because no file contains the number of ranks. A
+  // tensor that is too small along a dim is damaged. note() mentions the first tensor with another
+  // difference.
   void compare(const model::ModelConfig& config, OnDamage damage) {
     for (const model::ParameterSpec& parameter : model::build_inventory(config).parameters) {
       const StoredTensor* stored = find(parameter.name);

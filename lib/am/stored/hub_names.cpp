@@ -87,7 +87,9 @@ std::string adapter_name(const TensorSource& source) {
 }
 
 // Returns the stored tensor for the model's parameter `name`; null if there is none. Tries `prefix`
-// + `name`, then this name with the adapter name inserted, then the base layer of an adapter.
+// + `name` first. If `adapter`, PEFT's adapter name, is not empty, tries a second name: for an
+// adapter's matrix, the first name with the adapter name inserted; for other parameters, the first
+// name with "base_layer" inserted.
 const StoredTensor* find_behind(const TensorSource& source, const std::string& prefix,
                                 const std::string& adapter, const std::string& name) {
   if (const StoredTensor* stored = source.find(prefix + name)) return stored;

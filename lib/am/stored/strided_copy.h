@@ -19,7 +19,7 @@ struct Destination {
   Destination part(const Shape& offset, int64_t element_size) const;
 };
 
-// Returns the destination of the same elements with `dims` more leading dims, each of size 1.
+// Returns `out` as the destination of a box with `dims` more leading dims, each of size 1.
 Destination with_dims_in_front(Destination out, size_t dims);
 
 // Returns the strides, in elements, of a contiguous row-major tensor.

@@ -117,8 +117,9 @@ class TensorSource {
                     const ViewBytes& /*view*/) const {
     return false;
   }
-  // Loads the pages of a box into memory, and waits until the pages are loaded. Call prefetch()
-  // before read(). Other threads may call prefetch() and read() at the same time.
+  // Loads the pages of a box into memory, and waits until the pages are loaded. A read() of the box
+  // afterwards need not wait for the disk. Other threads may call prefetch() and read() at the same
+  // time.
   virtual void prefetch(std::string_view /*name*/, const mesh::Box& /*box*/) const {}
   // Returns the path of the model's config.json beside the weights; empty if there is none.
   virtual std::filesystem::path config_file() const = 0;

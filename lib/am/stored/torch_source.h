@@ -23,8 +23,8 @@ namespace am::stored {
 // file with another name that may hold a model, for example accelerate's pytorch_model_fsdp.bin.
 bool is_torch_source(const std::filesystem::path& path);
 // Opens a path for which is_torch_source() is true. Throws Error(kFormat) for a tar file, the
-// format of PyTorch before 2017, and for a folder in which several files with other names may hold
-// the model.
+// format of PyTorch before 2017. Also throws Error(kFormat) for a folder in which several files may
+// hold the model, unless the folder has pytorch_model.bin, its index or pytorch_model_fsdp.bin.
 std::unique_ptr<TensorSource> open_torch_source(const std::filesystem::path& path,
                                                 OnDamage damage = OnDamage::kRefuse);
 

@@ -42,8 +42,8 @@ IndexedFiles indexed_files(const std::filesystem::path& path, const WeightIndex&
 // differences as problems. Ignores the files in `missing`. `file_of` returns the path of the file
 // that contains a tensor; an empty path if no file contains the tensor. With OnDamage::kRefuse,
 // throws Error(kFormat) if a tensor is in another file than the index states: the index and the
-// files are then from different saves. A tensor that no file contains is always returned as a
-// problem, because the model may not need the tensor.
+// files are then from different saves. For a tensor that no file contains, returns a problem and
+// does not throw, because the model may not need the tensor.
 std::vector<StoredProblem> compare_with_index(
     const std::filesystem::path& path, const WeightIndex& index,
     const std::set<std::string>& missing, OnDamage damage,

@@ -39,7 +39,8 @@ struct GpuKernels {
                      const at::Tensor& label_N, const at::Tensor& logits_Nv,
                      const at::Tensor& labels_N, int64_t first);
   // Writes the result of nn::fused::cross_entropy_gradient without LossTerms to out_Nv, which may
-  // be logits_Nv. sums_N and the scalar `scale` are float32.
+  // be logits_Nv. sums_N is the logarithm of each row's sum of exponentials over the whole
+  // vocabulary. sums_N and the scalar `scale` are float32.
   bool (*cross_entropy_gradient)(const at::Tensor& out_Nv, const at::Tensor& logits_Nv,
                                  const at::Tensor& sums_N, const at::Tensor& labels_N,
                                  int64_t first, int64_t ignored, const at::Tensor& scale);

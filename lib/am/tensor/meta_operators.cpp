@@ -64,10 +64,10 @@ at::Tensor& logical_and_out(const at::Tensor& a, const at::Tensor& b, at::Tensor
 }
 
 // Scratch memory of ATen's attention kernel for the host. Each thread holds the scores of one block
-// of queries and keys: in float32 (float64 for float64), and again in the inputs' dtype if this
-// dtype is narrower. In forward, each thread also holds an output and two statistics for each query
-// of the block; in backward, the gradients of the scores and one number for each query. Excludes
-// oneDNN's scratch memory for products of narrow dtypes, which depends on the processor.
+// of queries and keys: in float32 (in float64 for float64 inputs), and again in the inputs' dtype
+// if this dtype is narrower. In forward, each thread also holds an output and two statistics for
+// each query of the block; in backward, the gradients of the scores and one number for each query.
+// Excludes oneDNN's scratch memory for products of narrow dtypes, which depends on the processor.
 class AttentionScratch {
  public:
   AttentionScratch(const at::Tensor& q, const at::Tensor& k, bool backward) {

@@ -31,11 +31,11 @@ struct PlotRange {
   static PlotRange of(std::span<const Curve> curves);
 };
 
-// Draws the curves into one plot of `rows` lines that fills the style's width, and a line with the
-// ends of the horizontal axis below. The vertical axis reaches from the smallest to the largest
-// value. Each column shows the range of the values that fall into this column; a single peak among
-// a million values therefore stays visible. The last line names the curves if there are several.
-// The curves differ by colour or, without colour, by letter.
+// Draws the curves into one plot of `rows` lines that fills the style's width. The line below the
+// plot shows the ends of the horizontal axis. The vertical axis reaches from the smallest to the
+// largest value. Each column shows the range of the values that fall into this column; a single
+// peak among a million values therefore stays visible. The last line names the curves if there are
+// several. The curves differ by colour or, without colour, by letter.
 std::string line_plot(std::span<const Curve> curves, int rows, const Style& style);
 
 // Draws the last `columns` values in one line, one character per value: for example "█▅▄▃▂▂▁▁", or

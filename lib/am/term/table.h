@@ -27,7 +27,7 @@ struct Column {
 
 // Returns a name in at most `width` columns. Abbreviates the components from the left to their
 // first letters until the name fits: "model.layers.10.mlp.up_proj.weight" becomes
-// "m.l.10.mlp.up_proj.weight", for example. Does not abbreviate numbers and the last two
+// "m.l.10.mlp.up_proj.weight", for example. Does not abbreviate numbers or the last two
 // components. If the name is still too wide, replaces its middle by "…", or by "~" in an ASCII
 // locale.
 std::string short_name(std::string_view name, int width, const Style& style);

@@ -35,7 +35,7 @@ class DataBatches : public BatchSource {
   double take_wait() { return std::exchange(waited_, 0.0); }
 
   // Returns how many epochs of each data source the steps before `step` have read, including
-  // fractions of an epoch; empty for plans without train.epochs and data.source.
+  // fractions of an epoch; empty for plans that set neither train.epochs nor data.source.
   std::vector<double> epochs(int64_t step) const;
   // Returns the index of the first sequence of `step` in the reader's order.
   int64_t samples_before(int64_t step) const;

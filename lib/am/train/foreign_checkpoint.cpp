@@ -104,8 +104,8 @@ bool counts_updates(const TensorSource& source) {
   });
 }
 
-// Returns the settings of the optimizer's group with the most parameters, under the plan's keys.
-// The weight decay is the largest of all groups.
+// Returns, under the plan's keys, the settings of the optimizer's parameter group (an entry of
+// PyTorch's param_groups) with the most parameters. The weight decay is the largest of all groups.
 Json facts_of(const std::vector<frameworks::SettingsGroup>& groups) {
   Json facts = Json::object();
   const auto largest = std::max_element(

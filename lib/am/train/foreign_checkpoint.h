@@ -14,12 +14,12 @@
 
 namespace am::train {
 
-// Returns the contents that a checkpoint.json would have: the step, the number of skipped updates,
-// and the optimizer's settings as facts. The step is the larger of two stored numbers, the training
-// step and the number of the optimizer's updates; 0 if neither is stored, as for SGD. Throws
-// Error(kPlan) if `path` has no weights or no optimizer states. Throws Error(kFormat) if the number
-// of updates differs between parameters, or if neither number is stored but the optimizer needs one
-// of them, as Adam does.
+// Returns the contents of the checkpoint.json that am-run would have written: the step, the number
+// of skipped updates, and the optimizer's settings (CheckpointInfo::facts). The step is the larger
+// of two stored numbers, the training step and the number of the optimizer's updates; 0 if neither
+// is stored, as for SGD. Throws Error(kPlan) if `path` has no weights or no optimizer states.
+// Throws Error(kFormat) if the number of updates differs between parameters, or if neither number
+// is stored but the optimizer needs one of them, as Adam does.
 run_folder::CheckpointInfo describe_foreign(const std::filesystem::path& path);
 
 // Reads this rank's boxes of the parameters into `model`, and of the optimizer states into

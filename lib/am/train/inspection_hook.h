@@ -4,8 +4,9 @@
 // Note [Visits]: between two steps, the trainer may call the hook's visit() on all ranks. The hook
 // of any rank may request a visit: the request is a part of the message that every step sends
 // anyway (StepReport::visit). All ranks thus receive the request before the next step, without
-// another message. A visit must not affect training: the next step begins with the same parameters,
-// optimizer states, batches and random numbers.
+// another message. A visit must not change the parameters, optimizer states, batches or random
+// numbers with which the next step begins. A visit may change optimizer.lr
+// (Trainer::set_learning_rate).
 #pragma once
 
 #include <chrono>

@@ -19,7 +19,7 @@
 namespace am::train {
 namespace {
 
-// Part of a parameter or of a state that several ranks hold.
+// Part of a parameter or of an optimizer state. Several ranks hold this part.
 struct ReplicatedPart {
   std::string name;
   std::string holders;  // LocalParameter::holders

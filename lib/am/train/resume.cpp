@@ -118,7 +118,7 @@ int64_t stored_number(const ResumePoint& begin, const char* key, int64_t otherwi
   const auto found = begin.info.facts.find(key);
   if (found == begin.info.facts.end() || !found->is_number_integer()) return otherwise;
   const auto value = found->get<int64_t>();
-  constexpr int64_t kMost = 1 << 30;  // the largest value that a plan may set
+  constexpr int64_t kMost = 1 << 30;  // largest train.global_batch_size that a plan may set
   return value > 0 && value <= kMost ? value : otherwise;
 }
 

@@ -4,8 +4,8 @@
 //   const Json here = run_facts(plan, config, reader);
 //   for (const auto& d : differences(info.facts, here)) std::cerr << d.text() << "\n";
 //
-// A run's facts do not include layout, precision of the computation, checkpoints and metrics. They
-// include the number of steps only if the learning-rate schedule depends on it.
+// A run's facts do not include layout, strategy (with its compute dtypes), checkpoints or metrics.
+// The facts include the number of steps only if the learning-rate schedule depends on it.
 #pragma once
 
 #include <string>
@@ -18,9 +18,10 @@
 
 namespace am::train {
 
-// Returns a JSON object with three kinds of facts: the plan's keys that are compared, under their
-// names (for example "train.seq_len"); the fields of `config`, with the prefix "config."; and,
-// unless the data are synthetic, "data.tokens" and "data.fingerprint".
+// Returns a JSON object with these facts: the plan's keys that are compared, under their names (for
+// example "train.seq_len"); for a wsd schedule, train.max_steps as "scheduler.end"; the fields of
+// `config`, with the prefix "config."; and, unless the data are synthetic, "data.tokens" and
+// "data.fingerprint".
 // `plan.train.global_batch_size` must be set (with_batch in resume.h).
 Json run_facts(const config::Plan& plan, const model::ModelConfig& config,
                const data::BatchReader& reader);

@@ -6,12 +6,12 @@
 //   ...                                       // operators and ranges (trace_range.h) are recorded
 //   for (const std::string& line : trace.end_step(step)) log(line);
 //
-// A trace contains ATen's operators, on GPUs also the kernels, and named ranges. Ranges are passes
-// of the pipeline, units, and collectives. A pass has the same name as in `am-plan schedule
-// --trace`, for example 2F0 for the forward of stage 2 on micro-batch 0. The file of rank R that
-// begins with step N is step-N.rank-R.json. With metrics.trace.memory, a GPU's allocations are
-// written to step-N.rank-R.memory.pickle. If several steps were traced, up to step M, the names
-// begin with step-N-M.
+// A trace contains ATen's operators, on GPUs also the kernels, and named ranges. Ranges are, among
+// others, steps, passes of the pipeline, units, and collectives. A pass has the same name as in
+// `am-plan schedule --trace`, for example 2F0 for the forward of stage 2 on micro-batch 0. The file
+// of rank R that begins with step N is step-N.rank-R.json. With metrics.trace.memory, a GPU's
+// allocations are written to step-N.rank-R.memory.pickle. If several steps were traced, up to step
+// M, the names begin with step-N-M.
 #pragma once
 
 #include <cstdint>

@@ -382,7 +382,7 @@ void Trainer::train_to_the_end(TrainResult& result) {
   start_loggers();
   bool saved =
       resume_point_.resumes();  // whether a checkpoint of the current state exists or was tried
-  fs::path written;             // checkpoint of the current state, if this run has written one
+  fs::path written;             // checkpoint of the current state, if this job has written one
   const auto write = [&] {
     const runtime::TraceRange range([] { return "save"; });
     clock_.enter(run_folder::Phase::kSaving);

@@ -103,7 +103,8 @@ class Trainer : private StepObserver {
   // layer after layer; empty before the first step, and for a model without experts.
   const std::vector<double>& expert_counts() const { return expert_counts_; }
   int64_t first_step() const { return first_step_; }
-  // Returns the step, counted from 1, whose gradients are in memory; 0 before the first step.
+  // Returns the number of the last step that computed gradients, counted from 1; 0 before the first
+  // step. A validation after this step frees the gradients.
   int64_t gradient_step() const { return gradient_step_; }
   // Returns the plan, with train.global_batch_size and train.max_steps set.
   const config::Plan& plan() const { return plan_; }

@@ -116,7 +116,7 @@ void Trainer::require_folders() const {
 }
 
 void Trainer::begin() {
-  await_drop();  // its thread uses held_, which hold_folders() replaces
+  await_drop();  // the thread that deletes checkpoints uses held_, which hold_folders() replaces
   hold_folders();
   if (nothing_to_do()) {
     log(cat("nothing to do: step ", first_step_, " of ", plan_.train.max_steps, " is done"));

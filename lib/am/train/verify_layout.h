@@ -38,7 +38,8 @@ struct Divergence {
   // or a parameter, the difference is that of the rank's shard, and the divisor is the norm of the
   // whole tensor, but at least a millionth of the norm of all gradients or of all parameters.
   // Infinite if a value is not finite. If a parameter's gradient was zero except for rounding, the
-  // parameter's update is arbitrary, and the parameter is no longer compared.
+  // parameter's update is arbitrary. The parameter's values are then no longer compared, but its
+  // gradients are.
   double difference = 0.0;
 };
 
@@ -52,7 +53,7 @@ struct LayoutVerdict {
 // host. Training begins with random initial weights, reads synthetic data and does not clip
 // gradients. Ignores the plan's dtypes, backend, weights, data, validation and checkpoints.
 // Requires a checked plan. Throws the errors of a job that cannot run. Throws Error(kUsage) for FP8
-// with context parallelism, because its FP8 scales differ from those of one rank.
+// with context parallelism, because the FP8 scales then differ from those of one rank.
 LayoutVerdict verify_layout(const config::Plan& plan, const model::ModelConfig& config,
                             const VerifyOptions& options = {});
 

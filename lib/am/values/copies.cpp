@@ -14,8 +14,8 @@
 namespace am::values {
 namespace {
 
-// Number of elements per block in which a difference is located. Elements of one block are gathered
-// from every rank.
+// Number of elements per block in find_index(), which gathers the elements of one block from every
+// rank.
 constexpr int64_t kCompared = int64_t{1} << 16;
 // Number of elements that are hashed at a time.
 constexpr int64_t kHashed = int64_t{1} << 22;
@@ -30,8 +30,8 @@ void add_to(Copy& copy, Session& session, const ParameterView::Part& part, const
   session.saw_bytes(static_cast<int64_t>(part.values.nbytes()));
 }
 
-// Returns the copies of a tensor in files, one per stored shard that overlaps the picked slice.
-// Reads one block at a time.
+// Returns one copy for each stored shard that overlaps the picked slice. The picked tensor must be
+// in files. Reads one block at a time.
 std::vector<Copy> saved_copies(Session& session, const inspect::Picked& picked) {
   std::vector<Copy> copies;
   for (const HeldShard& shard : picked.parameter->shards) {
@@ -49,7 +49,8 @@ std::vector<Copy> saved_copies(Session& session, const inspect::Picked& picked) 
   return copies;
 }
 
-// Returns this rank's copies of a tensor in the memory of ranks. Does not set Copy::rank.
+// Returns one copy for each shard in this rank's memory that overlaps the picked slice. Does not
+// set Copy::rank.
 std::vector<Copy> own_copies(Session& session, const inspect::Picked& picked) {
   std::vector<Copy> copies;
   values_of(session).visit_parts(*picked.parameter, picked.selection.box,

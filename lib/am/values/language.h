@@ -17,8 +17,8 @@
 namespace am::values {
 
 // Loads the model for forward passes. Unless `forced` is true, throws Error(kPlan) if the model
-// does not fit into the memory of the ranks' machines. If `backward` is true, its gradients must
-// fit too.
+// does not fit into the memory of the ranks' machines. If `backward` is true, the model's
+// gradients must fit too.
 void prepare_model(Session& session, bool forced, bool backward = false);
 
 // Returns the session's tokenizer. Throws Error(kPlan) if none is known.

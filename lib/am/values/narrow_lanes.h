@@ -38,7 +38,7 @@ AM_INLINE TwoWide<kBytes> widened(const Floats<kBytes>& x) {
 
 // Calls `step` with vectors of doubles from `x` and `y` at equal positions. For each pair of loaded
 // float vectors, calls `step` first with the lower halves, then with the upper halves. Stops when
-// fewer elements than a float vector remain. Returns the number of processed elements of `x`.
+// fewer elements remain than a float vector holds. Returns the number of processed elements of `x`.
 template <int kBytes, typename Scalar, typename Step>
 AM_INLINE int64_t for_each_wide_pair(const Scalar* x, const Scalar* y, int64_t count,
                                      const Step& step) {

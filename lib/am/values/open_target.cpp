@@ -37,8 +37,9 @@ std::unique_ptr<inspect::Interpreter> open_weights(const fs::path& path,
   return std::make_unique<inspect::LocalInterpreter>(session_of(std::move(view), options.session));
 }
 
-// Throws Error(kPlan) if the model of all ranks does not fit into the memory of this machine. Does
-// nothing with --force, or for ranks on GPUs, because the model is then in GPU memory.
+// Throws Error(kPlan) if the parts of the model that the ranks hold do not fit, together, into the
+// memory of this machine. Does nothing with --force, or for ranks on GPUs, because the model is
+// then in GPU memory.
 void require_memory(const job::Job& job, const OpenOptions& options) {
   if (options.session.force) return;
   if (runtime::parse_backend(parallel::backend_of(job.plan)).serves_gpus()) return;

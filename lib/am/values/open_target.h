@@ -24,7 +24,7 @@ struct OpenOptions {
   std::vector<config::Override> overrides;  // settings that replace those in the plan
   int64_t nproc = 0;                        // number of ranks of a plan; 0: as the plan specifies
   config::Plugins plugins = config::Plugins::kRefused;  // whether a plan may load plugins
-  inspect::WaitOptions wait;  // called while am-repl waits for other processes
+  inspect::WaitOptions wait;  // callbacks for the time in which am-repl waits for ranks
   bool write = false;         // whether commands may change a job
   // Program and arguments that start one rank of a plan; the program must call run_rank_worker().
   // open_target() appends one argument: the descriptor number of the rank's socket.
@@ -36,8 +36,8 @@ inline constexpr int64_t kMostRanks = 64;
 
 // Opens the target. If the target is an invalid plan, returns null and adds the errors to `found`.
 // Throws Error if the target cannot be read or started, or if a plan has more than kMostRanks
-// ranks. Throws Error(kPlan) if the ranks use no GPUs and do not fit into the memory of this
-// machine.
+// ranks. Unless options.session.force is true, throws Error(kPlan) if the ranks use no GPUs and do
+// not fit into the memory of this machine.
 std::unique_ptr<inspect::Interpreter> open_target(const inspect::Target& target,
                                                   const OpenOptions& options, Diagnostics& found);
 

@@ -46,7 +46,8 @@ class ProgramView : public RankView {
                                    const Between& between) override;
   int64_t unshard_bytes(std::span<const HeldParameter* const> parameters) const override;
   std::vector<std::string> reshard(std::span<const HeldParameter* const> parameters) override;
-  void reshard_all() override { whole_.clear(); }  // also frees tensors that the program dropped
+  // Also frees full copies of tensors that the program no longer has.
+  void reshard_all() override { whole_.clear(); }
   std::string unshard_note() const override;
   parallel::ParallelModel& runnable(const Between& between) override;
   void after_forward() override {}

@@ -28,7 +28,8 @@ bool scan_part(const Session& session, const ParameterView::Part& part, const Sc
   return !session.is_interrupted();
 }
 
-// Returns the moments of the elements that this rank reads. Each element is read on one rank only.
+// Returns the statistics of the elements that this rank reads. Each element is read on one rank
+// only.
 Moments own_moments(Session& session, const inspect::Picked& picked) {
   FoundInOrder<Moments> of_parts;
   values_of(session).visit_parts_at_once(

@@ -27,8 +27,8 @@ void scan(Session& session, const inspect::Picked& picked, const ScanVisit& visi
 // Like scan(), but leaves blocks on their device. Blocks on a GPU have up to kDeviceBlock elements.
 void scan_on_device(Session& session, const inspect::Picked& picked, const ScanVisit& visit);
 
-// Returns the moments of the picked tensor over all ranks. Ranks exchange only moments, not values.
-// Collective.
+// Returns the statistics (moments.h) of the picked tensor over all ranks. Ranks exchange only
+// statistics, not values. Collective.
 Moments moments_of(Session& session, const inspect::Picked& picked);
 
 // Returns an object with the keys name, numel, min, max, mean, std, norm, nan and inf. A statistic

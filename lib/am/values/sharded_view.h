@@ -5,7 +5,8 @@
 // `unshard` also assembles a separate full copy of this parameter.
 //
 // States of trainable parameters are sharded like the parameters. "grad.NAME" exists after a
-// backward pass, and states such as "optim.state.NAME.exp_avg" exist once the view has a trainer.
+// backward pass. States such as "optim.state.NAME.exp_avg" exist in a running job and, for a plan,
+// after the first training step.
 #pragma once
 
 #include <deque>
@@ -115,7 +116,7 @@ class ShardedView : public RankView {
   bool fresh_ = false;   // whether the parameters still have their initial values
   std::deque<std::vector<HeldShard>> shards_;  // storage of HeldParameter::shards
   std::vector<HeldParameter> parameters_;
-  // For each parameter name, the place in the model of this rank's first shard of the parameter.
+  // For each parameter name, where model_ stores this rank's first shard of the parameter.
   std::map<std::string, Place> places_;
   // Index of the set of each parameter. The parameters of a set are gathered together, and the
   // indices are equal on all ranks. groups_ maps an index to this rank's ParamGroups of the set.

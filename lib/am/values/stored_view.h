@@ -64,8 +64,8 @@ class StoredView : public ParameterView {
  private:
   const at::Tensor* assembled(const HeldParameter& parameter);
   // Calls `visit` with a block of the parameter and returns the result of `visit`. The block is a
-  // view of the mapped file if possible, otherwise a copy. Releases pages of the files from time to
-  // time, because they would otherwise fill the memory.
+  // view of the full tensor in memory or of the mapped file if possible, otherwise a copy. Releases
+  // pages of the files from time to time, because they would otherwise fill the memory.
   bool visit_block(const HeldParameter& parameter, const mesh::Box& block, const PartVisit& visit);
   int64_t model_bytes() const;
   void drop_model();

@@ -27,9 +27,9 @@ class Unread {
   // Calls `look` and returns true. If `look` throws Error(kIo) or Error(kFormat), records the error
   // under `name` and returns false.
   bool read(const std::string& name, const std::function<void()>& look);
-  // If tensors could not be read, adds the names and problems of all of them to the JSON of the
-  // result (field `unread`) and of a few of them to its text, and marks the result as failed. Must
-  // be called after all other changes of the result.
+  // If tensors could not be read, lists all of them with their problems in the JSON of the result
+  // (field `unread`), lists the first few also in the text of the result, and marks the result as
+  // failed. Must be called after all other changes of the result.
   void give(inspect::Result& result) const;
 
  private:

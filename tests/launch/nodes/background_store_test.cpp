@@ -20,8 +20,8 @@ using namespace launch_test;
 
 namespace {
 
-// A store in memory. stop(true) blocks all calls, as if the launcher that serves the store were
-// suspended. break_down() makes get() fail.
+// A store in memory. stop(true) blocks set() and get(), as if the launcher that serves the store
+// were suspended. break_down() makes get() fail.
 class MapStore : public KeyValueStore {
  public:
   void set(const std::string& key, const std::string& value) override {
@@ -132,7 +132,7 @@ TEST_CASE("a key whose answer is given is not asked for again") {
   inner->set("a", "1");
   BackgroundStore store(inner, "heartbeat");
   CHECK(answer(store, "a") == "1");
-  store.set("b", "2");  // requests are served in order, so earlier requests are served first
+  store.set("b", "2");  // served after all queued requests, including gets of "a"
   REQUIRE(soon([&] { return inner->value("b") == "2"; }));
   CHECK(inner->gets() == 1);
 }

@@ -53,8 +53,9 @@ class FolderStore : public am::launch::KeyValueStore {
 struct Node {
   pid_t pid = 0;
   int status = -1;
-  // The output of describe() and a line for each restart, then the output of describe() for the
-  // last attempt. If the launcher fails, the last part is the error message.
+  // Contains, for each restart, the output of describe() and a line about the restart. The text
+  // ends with the output of describe() for the last attempt or, if the launcher throws an error,
+  // with the error message.
   std::string said;
 };
 

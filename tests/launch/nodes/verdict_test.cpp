@@ -1,5 +1,6 @@
-// Tests the verdict that node 0 sends to the other launchers. The verdict contains the cause in
-// full, and the kind of exit of all other ranks.
+// Tests the verdict that node 0 sends to the other launchers after a failure. The verdict contains
+// all facts about the cause and about a rank that reported a hang. For every other rank, the
+// verdict contains only the kind of exit and the last collective.
 #include "am/launch/nodes/verdict.h"
 
 #include <catch2/catch.hpp>

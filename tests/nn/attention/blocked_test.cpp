@@ -1,4 +1,5 @@
-// Compares attention by blocks with attention by full scores: values, gradients, and saved bytes.
+// Compares attention by blocks with attention by full scores: values and gradients. Also tests how
+// many bytes attention by blocks saves for backward.
 #include "am/nn/attention/blocked.h"
 
 #include <ATen/ATen.h>
@@ -77,7 +78,7 @@ void compare_with_full(const HeadShape& shape, at::ScalarType dtype,
 }
 
 // Returns document indices, [batch, length]. The first sequence has documents of seven tokens.
-// Every other sequence has a document of one token and a document of the remaining tokens.
+// Each further sequence has a document of one token and a document of the remaining tokens.
 at::Tensor packed(const HeadShape& shape) {
   const at::Tensor document_BT = at::ones({shape.batch, shape.length}, at::kLong);
   document_BT.select(0, 0).copy_(at::arange(shape.length).div(7, "floor"));
@@ -89,8 +90,8 @@ at::Tensor packed(const HeadShape& shape) {
 
 TEST_CASE("attention by blocks is attention in full") {
   at::manual_seed(11);
-  // The sequences have less than one block of 128 positions, exactly one block, and three blocks.
-  // The shapes also cover grouped heads, and values wider than keys.
+  // The sequences are shorter than one block of 128 positions, as long as one block, and longer
+  // than two blocks. The shapes also cover grouped heads, and values wider than keys.
   const auto shape = GENERATE(HeadShape{2, 4, 2, 7, 8, 8}, HeadShape{1, 2, 2, 128, 4, 4},
                               HeadShape{2, 6, 2, 300, 4, 6});
   const auto dtype = GENERATE(at::kFloat, at::kDouble, at::kBFloat16);

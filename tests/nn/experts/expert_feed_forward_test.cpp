@@ -141,7 +141,8 @@ TEST_CASE("rows that are far more than even routing gives compute the same in pa
   built.layer.dispatcher = std::make_shared<const test::RepeatedRows>(5);
   const at::Tensor x = input();
   compare(built, x, 5);
-  // Gradients are equal if activation checkpointing recomputes the layer in backward.
+  // Activation checkpointing, which recomputes the layer in backward, does not change the
+  // gradients.
   const at::Tensor pull = at::randn({2, 7, kHidden}, at::kDouble);
   const auto wanted = built.gradients_of(built.run(x), pull, x);
   const at::Tensor out = checkpoint(

@@ -24,7 +24,8 @@ at::Tensor random(at::IntArrayRef shape) {
   return at::randn(shape, at::kDouble).set_requires_grad(true);
 }
 
-// Returns a linear layer with random values. `weight` and `bias` are shapes; empty `bias`: no bias.
+// Returns a linear layer with random values. `weight` and `bias` are shapes. If `bias` is empty,
+// the layer has no bias.
 Linear linear(const std::string& name, at::IntArrayRef weight, at::IntArrayRef bias = {}) {
   Linear made;
   made.name = name;

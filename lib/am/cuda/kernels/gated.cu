@@ -1,4 +1,4 @@
-// Gated activations, see tensor::GpuKernels. A thread computes a pack.
+// Gated activations, see tensor::GpuKernels. A thread computes a pack of 16 bytes.
 
 __device__ __forceinline__ float sigmoid(float x) { return 1.0f / (1.0f + expf(-x)); }
 
@@ -33,7 +33,8 @@ __device__ __forceinline__ Scalar gated_one(Scalar gate, Scalar up) {
   return narrow(wide(narrow(Act::value(wide(gate)))) * wide(up));
 }
 
-// Rounds values where separate operators for activation and product would round them.
+// Rounds values where separate operators for the activation and for the multiplication by `up`
+// would round them.
 template <class Act>
 __device__ __forceinline__ void gradients_of_one(Scalar& of_gate, Scalar& of_up, Scalar of_y,
                                                  Scalar gate, Scalar up) {

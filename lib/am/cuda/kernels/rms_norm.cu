@@ -1,8 +1,8 @@
-// RMSNorm, see tensor::GpuKernels. A team of threads computes a row. A team is 1, 2, 4, 8, 16 or 32
-// lanes of a warp, or all threads of a block of whole warps. `of_width` is 1 / width.
+// RMSNorm, see tensor::GpuKernels. A team of threads computes one row at a time. A team is 1, 2, 4,
+// 8, 16 or 32 lanes of a warp, or all threads of a block of whole warps. `of_width` is 1 / width.
 
-// Number of groups of elements per row that a thread keeps in registers. It reads further groups
-// from memory twice.
+// Number of groups of elements per row that a thread keeps in registers. The thread reads further
+// groups from memory twice.
 constexpr int kKept = 2;
 
 // Returns the sum of x over the team's threads. All threads of the block call it, alternately with
@@ -87,7 +87,7 @@ AM_KERNEL rms_norm(Scalar* y, float* inverse, Scalar* sum, const Scalar* x, cons
   normalize<kLanes>(y, inverse, sum, x, residual, weight, rows, width, of_width, eps, team, kind);
 }
 
-// Processes single elements instead of packs, for rows that are not aligned.
+// Processes single elements, for rows that do not consist of whole, aligned packs of 16 bytes.
 AM_KERNEL rms_norm_by_one(Scalar* y, float* inverse, Scalar* sum, const Scalar* x,
                           const Scalar* residual, const Scalar* weight, i64 rows, i64 width,
                           float of_width, float eps, int team, int kind) {
@@ -115,7 +115,8 @@ __device__ __forceinline__ void gradients(Scalar* of_x, float* partial, const Sc
     const float scale = here ? inverse[row] : 0.0f;
     Group<kWidth> h[kKept], d[kKept];
     float products = 0.0f;
-    // Adds to `products`, and adds the terms of the weight's gradient to `terms`.
+    // Adds each element's g * n to `products`, and the element's term of the weight's gradient to
+    // `terms`.
     const auto visit = [&](i64 i, const Group<kWidth>& x_, const Group<kWidth>& d_, float* terms) {
       const Group<kWidth> w = group<kWidth>(weight + i);
 #pragma unroll

@@ -27,7 +27,7 @@ AM_KERNEL sum_of_rows(Scalar* sum, const Scalar* rows, const i64* slot, const Sc
   add_rows<kLanes>(sum, rows, slot, added, width, top_k);
 }
 
-// Processes single elements instead of packs, for rows that are not aligned.
+// Processes single elements, for rows that do not consist of whole, aligned packs of 16 bytes.
 AM_KERNEL sum_of_rows_by_one(Scalar* sum, const Scalar* rows, const i64* slot, const Scalar* added,
                              i64 width, int top_k) {
   add_rows<1>(sum, rows, slot, added, width, top_k);

@@ -30,7 +30,8 @@ __device__ __forceinline__ Scalar narrow(float x) { return x; }
 
 constexpr int kLanes = 16 / sizeof(Scalar);
 
-// `kWidth` elements that are read together: kLanes, or 1 where rows are not aligned.
+// `kWidth` elements that are read together. kWidth is kLanes, or 1 for rows that do not consist of
+// whole, aligned packs.
 template <int kWidth>
 struct alignas(kWidth * sizeof(Scalar)) Group {
   Scalar at[kWidth];

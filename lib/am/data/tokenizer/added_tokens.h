@@ -54,7 +54,7 @@ class AddedTokens {
  private:
   struct Found {
     const AddedToken* token = nullptr;
-    size_t begin = 0;  // of the token and the white space that strip_left removes
+    size_t begin = 0;  // begin of the token, including the white space that strip_left removes
     size_t end = 0;
     size_t match_end = 0;  // end of the token, without the white space that strip_right removes
   };

@@ -178,8 +178,8 @@ bool has_inner_space(std::string_view token) {
 
 void merge_by_rank(BpeSpec& spec, const std::vector<std::pair<std::string, uint32_t>>& ranks,
                    uint32_t next_part) {
-  // Returns the id of a part of a token; nullopt for a part that is not a token. A single character
-  // that is not a token is added to spec.parts, and has an id there.
+  // Returns the id of a part of a token. Unless spec.bytes is set, a single character that is not a
+  // token gets an id in spec.parts. Returns nullopt for any other part that is not a token.
   const auto part_id = [&](std::string_view part) -> std::optional<uint32_t> {
     if (const auto id = find_id(spec.vocabulary, part)) return id;
     size_t length = 0;

@@ -18,8 +18,8 @@ class Decoder {
   // Changes the tokens of a text. After the last stage, the concatenation of the tokens is the
   // decoded text.
   virtual void apply(std::vector<std::string>& tokens) const = 0;
-  // Changes one token to the bytes that it contributes inside a text. By default, does not change
-  // the token.
+  // Changes one token to the bytes that the token contributes in the middle of a text, without
+  // spaces that the stage puts between tokens. By default, does not change the token.
   virtual void apply_alone(std::string& token) const { static_cast<void>(token); }
 };
 using DecoderStage = std::unique_ptr<const Decoder>;

@@ -17,7 +17,7 @@ template <typename Value>
 class FlatTable {
  public:
   // Returns the value of a key. Adds the key, with the value Value(), if the key is missing. The
-  // key must not be 2^64 - 1. The reference is valid until the next key is added.
+  // key must not be 2^64 - 1. The reference is valid until the next call of this operator.
   Value& operator[](uint64_t key) {
     if (2 * (count_ + 1) > slots_.size()) grow();
     Slot& slot = slots_[place(key)];

@@ -16,7 +16,8 @@ struct Margins {
 };
 
 // The place of a token in the original text. `margins` is set only for added tokens, whose range
-// may include removed white space. The margins of other tokens are computed from the tokens' bytes.
+// may include white space that AddedToken::strip_left or strip_right removes. The margins of other
+// tokens are computed from the tokens' bytes.
 struct Place {
   ByteRange range;
   std::optional<Margins> margins;
@@ -222,7 +223,9 @@ class Pipeline : public Tokenizer {
         [&](uint32_t id, size_t begin, size_t end) { add(all.part(begin, end), id); });
   }
 
-  // Excludes the white space at the ends of each token from the token's range in `text`.
+  // Excludes the white space at the ends of each token from the token's range in `text`. If
+  // `add_prefix_space`, does not exclude a single space at the beginning of the first token: this
+  // space may be the added prefix, which `text` does not contain.
   void trim(std::string_view text, const std::vector<uint32_t>& ids, std::vector<Place>& places,
             bool add_prefix_space) const {
     for (size_t i = 0; i < ids.size(); ++i) {

@@ -183,8 +183,8 @@ class Translation {
     ++at_;
   }
 
-  // Insides of character classes. Oniguruma's \w matches the numbers of Latin-1 only outside of a
-  // class.
+  // Insides of character classes. Oniguruma's \w matches the superscript digits and fractions of
+  // Latin-1 (kLatin1Numbers) only outside of a class.
   static constexpr const char* kWord = R"(\p{Alphabetic}\p{M}\p{Nd}\p{Pc})";
   static constexpr const char* kLatin1Numbers = R"(\x{B2}\x{B3}\x{B9}\x{BC}-\x{BE})";
   static constexpr const char* kHexDigit = "0-9a-fA-F";
@@ -193,7 +193,8 @@ class Translation {
   bool ruby_;
   size_t at_ = 0;
   std::string out_;
-  // Sets whose complements belong to the current class, which PCRE2 cannot express inside of one.
+  // Sets whose complements belong to the current class. PCRE2 cannot express the complement of a
+  // set inside a class.
   std::vector<std::string> complements_;
 };
 

@@ -1,5 +1,5 @@
-// Reads a model file of SentencePiece: tokenizer.model of Llama 2, Mistral, Gemma and Phi-3,
-// spiece.model of T5.
+// Reads a model file of SentencePiece, for example tokenizer.model of Llama 2, Mistral, Gemma and
+// Phi-3, or spiece.model of T5.
 //
 // Except for special tokens, the ids of a text equal those of SentencePiece's encode(text). Special
 // tokens are the model's control pieces, for example </s>. As in transformers, the tokenizer finds

@@ -47,8 +47,8 @@ enum class Encoding {
   kByteStreamSplit = 9,
 };
 
-// Meaning of a schema element, in addition to its physical type. kOther stands for all types that
-// cannot be read.
+// Meaning of a schema element, in addition to its physical type. kUnknown is Parquet's type
+// UNKNOWN, for columns that contain only nulls. kOther stands for all types that cannot be read.
 enum class LogicalType {
   kNone,
   kText,

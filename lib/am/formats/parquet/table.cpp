@@ -11,8 +11,8 @@ namespace am::formats::parquet {
 
 namespace {
 
-// kLargestRow is in bytes of memory. The other constants estimate a row's bytes in memory and, for
-// kBytesOfValue, in a line of JSON.
+// kLargestRow is the maximum number of bytes that a row may occupy in memory. kMemoryOfValue and
+// kMemoryOfJson estimate this number. kBytesOfValue estimates the row's size as a line of JSON.
 constexpr int64_t kLargestRow = int64_t{512} << 20;
 constexpr int64_t kMemoryOfValue = 64;  // per JSON value in a list that grows, without text
 constexpr int64_t kMemoryOfJson = 16;   // of parsed JSON, per byte of its text

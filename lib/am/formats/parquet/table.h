@@ -45,8 +45,8 @@ class Table {
 
   // Calls `visit` with each row, in order. Decodes only the columns with these names, one page of
   // each at a time; ignores a name that no column has. Throws Error(kFormat) if one of the columns
-  // has a type that is not supported. If the file is damaged or a row needs more than 512 MiB,
-  // throws Error(kFormat) with the row's number.
+  // has a type that is not supported, or if two of them have the same name. If the file is damaged
+  // or a row needs more than 512 MiB, throws Error(kFormat) with the row's number.
   void for_each_row(std::span<const std::string> names,
                     const std::function<void(Row)>& visit) const;
 

@@ -132,9 +132,8 @@ class Writer {
     }
   }
 
-  // With a distributed optimizer, writes the number of its instances even if the number is 1. By
-  // this flag, the import recognizes the strategy megatron. Without the flag, the import may choose
-  // megatron_fsdp.
+  // Adds the flags of the strategy megatron. The number of instances of the distributed optimizer
+  // is written only if there are several instances, because Megatron's default is 1.
   void add_distributed_optimizer(const config::MegatronConfig& config) {
     if (config.zero > 0) {
       flag("use-distributed-optimizer");

@@ -38,7 +38,8 @@ inline constexpr std::array<SharedKey, 15> kMegatronKeys = {{
     {"async-save", "checkpoint.async", {}, Form::kOptional},
 }};
 
-// An argument without a value that corresponds to a boolean key of the strategy megatron_fsdp.
+// A Megatron argument that takes no value. The argument corresponds to a boolean key of the
+// strategy megatron_fsdp.
 struct MegatronSwitch {
   std::string_view theirs;  // Megatron's argument, without dashes
   std::string_view ours;    // the plan's key

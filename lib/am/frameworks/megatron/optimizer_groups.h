@@ -1,5 +1,6 @@
-// Reads the parameter groups of Megatron's optimizer from common.pt. This file does not contain the
-// names of a group's parameters. The names follow from the rules by which Megatron forms groups:
+// Reads the parameter groups of Megatron's optimizer from the dict that a checkpoint contains as
+// common.pt or common_state. This dict does not contain the names of a group's parameters. The
+// names follow from the rules by which Megatron forms groups:
 //
 //   wd_mult = 0                vectors (norms and biases), which have no weight decay
 //   is_expert_parallel         the experts, in a job with expert parallelism
@@ -20,8 +21,8 @@ bool is_vector(std::string_view parameter, const Shape& shape);
 
 // Returns the parameter groups of a checkpoint whose tensors have hub names (mapped_source.h). The
 // setting max_lr is returned as "initial_lr". Omits a parameter that could belong to several groups
-// with different settings. Empty if common.pt contains no optimizer or cannot be parsed. Throws
-// Error(kFormat) for an invalid .metadata, and for a common.pt whose pickle refers to functions
+// with different settings. Empty if the dict is missing, contains no optimizer or cannot be parsed.
+// Throws Error(kFormat) for an invalid .metadata, and if the pickle of the dict refers to functions
 // that could run other code.
 std::vector<SettingsGroup> megatron_groups(const stored::TensorSource& source);
 

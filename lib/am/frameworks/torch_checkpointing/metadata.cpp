@@ -178,8 +178,8 @@ class MetadataReader {
   }
 
   void add(stored::KeyPath keys, const PickleValue& groups) {
-    // A path of one key means that the item itself is a tensor. TorchEntry names the tensor
-    // {"tensor"}.
+    // A path of one key means that the item itself is a tensor. A tensor that is the root object of
+    // its file has the path {"tensor"} (stored::TorchEntry).
     if (keys.size() == 1) keys.emplace_back("tensor");
     const auto items = groups.items();
     auto& known = groups_[items.data()];

@@ -112,8 +112,8 @@ void write_checkpointing(const JobShape& shape, Json& out) {
     return;
   }
   const bool selective = shape.checkpoints_selectively();
-  // In torchtitan's mode "selective", the option "op" keeps the outputs of some operators, and a
-  // number n as the option checkpoints every n-th layer.
+  // In torchtitan's mode "selective", selective_ac_option = "op" keeps the outputs of some
+  // operators. If selective_ac_option is a number n instead, every n-th layer is checkpointed.
   const int64_t every = shape.options.activation_checkpointing_every;
   to["mode"] = selective || every > 1 ? "selective" : "full";
   if (selective) {

@@ -66,9 +66,11 @@ void read_parallelism(PlanBuilder& builder) {
 // The batch of one data-parallel rank, in sequences. In torchtitan's newest flags, batches are
 // numbers of tokens, which local_batch() converts to numbers of sequences.
 struct LocalBatch {
-  const char* key;    // the setting to which errors point
-  int64_t local = 8;  // number of sequences in one run of the pipeline's schedule
-  int64_t micro = 1;  // number of sequences in a micro-batch
+  const char* key;  // the setting to which errors point
+  // Number of sequences in one run of the pipeline's schedule. Without a pipeline, number of
+  // sequences in a micro-batch.
+  int64_t local = 8;
+  int64_t micro = 1;  // number of sequences in a micro-batch; used only with a pipeline
 };
 bool counts_tokens(const Source& source) {
   return source.has_any({"training.max_context_length", "training.num_tokens_per_train_step",
@@ -297,8 +299,8 @@ bool has_flags(std::string_view text) {
   return false;
 }
 
-// Replaces each flag "--section.no_key" by `key = false`. torchtitan 0.3 has these flags for keys
-// that are false.
+// Replaces each flag "--section.no_key" by `key = false`. In torchtitan 0.3, this flag sets the
+// boolean setting section.key to false.
 void settle_flags(config::Value& root) {
   for (config::Member& section : root.members) {
     for (config::Member& member : section.value.members) {

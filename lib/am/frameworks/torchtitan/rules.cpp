@@ -143,9 +143,10 @@ constexpr std::array<FrameworkRule, 12> kRules = {{
                    "that ep may use, unlike in NeMo AutoModel.",
                    check_expert_mesh),
     framework_rule("torchtitan.experts", "torchtitan: num_experts % ep == 0",
-                   "The token dispatcher counts num_experts / ep experts on each rank and "
-                   "exchanges tokens in blocks of that size. Only some dispatchers check it "
-                   "at start-up; the others fail in the first step.",
+                   "The token dispatcher assumes num_experts / ep experts on each rank, and "
+                   "divides the list of tokens per expert into ep parts of equal length. Only "
+                   "some dispatchers check at start-up that ep divides num_experts; the others "
+                   "fail in the first step.",
                    check_even_experts),
     framework_rule("torchtitan.heads", "torchtitan: n_heads % tp == 0",
                    "The model config refuses a tensor_parallel_degree that does not divide "

@@ -141,7 +141,8 @@ std::optional<size_t> suspended_rank(std::span<const RankExit> ranks, size_t fir
 }
 
 // Rule 8: returns the rank that left too early, which replaces `first` as the cause. Returns
-// nullopt if `first` died by a signal or no rank left too early.
+// nullopt if `first` died by a signal, if its error and output are not about a closed connection,
+// or if no rank left too early.
 std::optional<size_t> early_leaver(std::span<const RankExit> ranks, size_t first) {
   if (ranks[first].signal != 0 || !speaks_of_lost_peer(ranks[first])) return std::nullopt;
   std::optional<size_t> earliest;

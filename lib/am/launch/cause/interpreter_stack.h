@@ -20,8 +20,9 @@ struct InterpreterFrame {
 };
 
 // Returns the frames of the last stack in the lines, innermost first; empty if there is no stack. A
-// stack begins with a line "Current thread ... (most recent call first):", for the thread that
-// handled the signal, or "Stack (most recent call first):". Stacks of other threads are ignored.
+// stack begins with a line "Current thread ... (most recent call first):", for the thread in which
+// faulthandler's signal handler ran, or "Stack (most recent call first):". Stacks of other threads
+// are ignored.
 std::vector<InterpreterFrame> last_stack(const std::vector<std::string>& lines);
 
 // Returns the position in the code that an interpreter executed: the innermost frame outside

@@ -150,9 +150,9 @@ std::string_view manner(const RankExit& rank) {
   return by_launcher ? "stopped by the launcher" : "died while the launcher stopped it";
 }
 
-// Appends one line for each way in which ranks other than the cause ended. Then appends one line
-// for each last collective, each position of an interpreter, each silent node and each failed
-// launcher.
+// Appends one line for each way in which ranks other than the cause ended, except exit status 0.
+// Then appends one line for each last collective, each position of an interpreter, each silent node
+// and each failed launcher.
 void append_others(std::string& out, const JobResult& result) {
   std::map<std::string, std::vector<int64_t>> ends;
   std::map<std::string, std::vector<int64_t>> collectives;

@@ -41,7 +41,7 @@ struct RankExit {
   std::string position;
   // Path of the rank's log file on the rank's node; empty if the log folder was temporary.
   std::filesystem::path log;
-  std::vector<std::string> tail;  // last lines of the rank's output; empty if the rank succeeded
+  std::vector<std::string> tail;  // last lines of the rank's output; may be empty
 
   bool ok() const { return exit_status == 0 && signal == 0; }
 };
@@ -93,9 +93,9 @@ struct JobResult {
 
 // Returns a description of the failure as lines of plain text; empty if the job succeeded. The text
 // begins with the cause. If the cause is a rank, the text contains its node and step, how the rank
-// ended or which collective it did not reach, its error, hint, last collective and log. The last
-// lines of the rank's output are added if it reported no error or hung. How the other ranks ended
-// follows.
+// ended or which collective it did not reach, its error, hint, last collective and log. If the
+// rank hung or reported no error, the last lines of its output are added. The text ends with how
+// the other ranks ended.
 std::string describe(const JobResult& result);
 
 // Returns the cause as {"rank", "node", "step", "hangs", "exit_status", "signal", "message",

@@ -21,8 +21,8 @@ struct RankState {
   // Operation of the collective in which the rank waits, for example "all_reduce"; empty: the rank
   // waits in no collective, and the other members with "waiting" in their names have no meaning.
   std::string waiting_op;
-  // The collective's group in messages, for example "tp", and the communicator's unique name, for
-  // example "mesh/1/tp/4".
+  // The name of the collective's group that users see, for example "tp", and the communicator's
+  // unique name, for example "mesh/1/tp/4".
   std::string waiting_group, waiting_communicator;
   uint64_t waiting_sequence = 0;  // number of the collective in its communicator, from 1
   // Ranks of the communicator; empty if the ranks are published under a separate key.

@@ -53,9 +53,10 @@ int64_t visible_gpus(const Machine& machine) {
   return static_cast<int64_t>(entries ? std::min(entries->size(), count) : count);
 }
 
-// Returns the GPUs that a process may see; all if an entry of CUDA_VISIBLE_DEVICES does not tell
-// which. CUDA numbers GPUs as the driver does if they are alike, or if CUDA_DEVICE_ORDER is
-// PCI_BUS_ID; otherwise the fastest is first.
+// Returns the GPUs that a process may see. Returns all GPUs if CUDA_VISIBLE_DEVICES is not set, or
+// if its entries cannot be mapped to the driver's numbers, for example because an entry is a UUID.
+// CUDA numbers the GPUs as the driver does if all GPUs are alike, or if CUDA_DEVICE_ORDER is
+// PCI_BUS_ID; otherwise CUDA's first GPU is the fastest.
 std::vector<Gpu> candidate_gpus(const Machine& machine) {
   const std::vector<Gpu>& all = machine.gpus.gpus;
   const auto entries = visible_entries(machine);

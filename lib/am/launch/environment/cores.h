@@ -16,9 +16,9 @@ int64_t usable_cores();
 int64_t threads_per_rank(int64_t cores, int64_t local_world_size);
 
 // Returns the number of threads to which a rank must limit itself; nothing if OMP_NUM_THREADS is
-// set, as torchrun and am-run do. srun and mpirun do not set OMP_NUM_THREADS, and without a limit
-// every rank would use all cores. The number is Slurm's --cpus-per-task if srun started the rank
-// with this option, and otherwise threads_per_rank().
+// set, for example by torchrun or am-run. srun and mpirun do not set OMP_NUM_THREADS, and without a
+// limit every rank would use all cores. The number is Slurm's --cpus-per-task if srun started the
+// rank with this option, and otherwise threads_per_rank().
 std::optional<int64_t> own_threads(const RankEnvironment& here, const EnvironmentLookup& lookup,
                                    int64_t cores);
 

@@ -14,8 +14,8 @@ namespace am::launch {
 namespace {
 
 // Reads MASTER_ADDR and MASTER_PORT, which the user or the launcher may have set. `port` replaces a
-// missing MASTER_PORT. Callers derive `port` from the id of the launcher's job, or pass 0 if they
-// know no id that is equal on all ranks.
+// missing MASTER_PORT. Callers derive `port` from the id of the launcher's job, or pass 0: a job of
+// several ranks then needs MASTER_PORT.
 void read_master(const Variables& variables, RankEnvironment& here, int port) {
   here.master_addr = without_brackets(variables.text("MASTER_ADDR").value_or(here.master_addr));
   if (here.master_addr.empty()) {

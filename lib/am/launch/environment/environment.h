@@ -21,7 +21,7 @@
 // variables.
 //
 // Kubeflow's trainer, and a PyTorchJob with several processes per pod, set variables that describe
-// a machine instead of a rank. Their names are PET_ and an option of torchrun: see
+// a machine instead of a rank. Each name consists of PET_ and the name of a torchrun option: see
 // node_environment.h.
 #pragma once
 

@@ -1,5 +1,5 @@
-// Determines this machine's position in a job from the variables that Kubernetes jobs set: those of
-// Kubeflow's trainer, or a PyTorchJob with several processes per pod. Such jobs start one process
+// Determines this machine's position in a job from the variables that Kubernetes jobs set: jobs of
+// Kubeflow's trainer, and PyTorchJobs with several processes per pod. Such jobs start one process
 // per machine (pod), and this process starts the ranks.
 #pragma once
 
@@ -22,9 +22,10 @@ struct NodeEnvironment {
 };
 
 // Reads PET_NNODES, PET_NPROC_PER_NODE, PET_NODE_RANK, and the address in PET_RDZV_ENDPOINT or in
-// PET_MASTER_ADDR and PET_MASTER_PORT. Other variables replace missing ones: MASTER_ADDR and
-// MASTER_PORT the address, a PyTorchJob's RANK the node rank. Without PET_NNODES, the number of
-// nodes is a PyTorchJob's WORLD_SIZE (the number of all ranks) divided by PET_NPROC_PER_NODE.
+// PET_MASTER_ADDR and PET_MASTER_PORT. If the address is missing, reads it from MASTER_ADDR and
+// MASTER_PORT. If the node rank is missing, reads it from a PyTorchJob's RANK. Without PET_NNODES,
+// the number of nodes is a PyTorchJob's WORLD_SIZE (the number of all ranks) divided by
+// PET_NPROC_PER_NODE.
 //
 // Returns nothing, without an error, if the variables describe no machine or the process is already
 // a rank (LOCAL_RANK is set). Reports errors in `found`, as detect_environment() does.

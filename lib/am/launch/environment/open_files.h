@@ -40,8 +40,8 @@ struct LauncherFiles {
 // per rank that the launcher starts if this is more; one per other launcher that it serves; and 3
 // per rank that it serves or starts, whichever number of ranks is larger.
 int64_t open_files_of_launcher(const LauncherFiles& files);
-// Returns a message with the launcher's number of open files and the hard limit; nothing if the
-// hard limit is sufficient.
+// Returns a message with the hard limit and the number of open files that the launcher needs;
+// nothing if the hard limit is sufficient.
 std::optional<std::string> open_files_problem(const LauncherFiles& files,
                                               const OpenFileLimit& limit);
 // Returns a help text that describes how to raise the hard limit to `wanted`.

@@ -18,12 +18,12 @@ namespace {
 constexpr size_t kMostBytes = 64 << 10;
 constexpr size_t kMostMessage = 4 << 10;
 constexpr size_t kMostLaunchers = 4;
-constexpr size_t kMostFull = 2;  // the end of the rank that caused the failure, and the witness
+constexpr size_t kMostFull = 2;  // ranks listed with all fields: the cause and the witness
 // Largest number of ranks in a parsed verdict, so that an invalid text cannot exhaust memory.
 constexpr size_t kMostRanks = 1 << 20;
 
-// How a rank ended that is neither the cause nor the witness of the failure. Ranks for which these
-// fields are equal share one entry of the verdict.
+// How a rank ended, for ranks that are neither the cause nor the witness of the failure. Ranks for
+// which these fields are equal share one entry of the verdict.
 struct KindOfEnd {
   int exit_status = 0;
   int signal = 0;

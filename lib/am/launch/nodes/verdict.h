@@ -1,7 +1,7 @@
 // Node 0's verdict on one attempt, serialized for the launchers of all other nodes. An attempt is
 // one run of all ranks; each restart of the job begins a new attempt. The text contains all facts
-// about the rank that caused the failure. For every other rank, the text contains only how the rank
-// ended and the rank's last collective.
+// about the rank that caused the failure and, after a hang, about a rank that reported the hang.
+// For every other rank, the text contains only how the rank ended and the rank's last collective.
 //
 //   store.set("verdict", to_text(verdict));                    // on node 0
 //   add(*verdict_from(text, ranks_per_node), result);          // on the other nodes

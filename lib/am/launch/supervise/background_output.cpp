@@ -28,14 +28,15 @@ struct BackgroundOutput::State {
   std::string waiting;
   size_t dropped = 0;    // number of bytes dropped since the last accepted text
   bool writing = false;  // whether the thread is writing bytes that it removed from `waiting`
-  bool broken = false;   // whether a write failed, usually because the reader has closed
+  bool broken = false;   // whether a write failed, usually because the reader has closed its end
   bool ended = false;    // whether the BackgroundOutput was destroyed
 };
 
 namespace {
 
-// Writes the text. Returns false if a write fails, usually because the reader has closed. Waits
-// after EAGAIN, because another owner of the descriptor may have made the descriptor non-blocking.
+// Writes the text. Returns false if a write fails, usually because the reader has closed its end.
+// Waits after EAGAIN, because another owner of the descriptor may have made the descriptor
+// non-blocking.
 bool write_all(int fd, std::string_view text) {
   while (!text.empty()) {
     const ssize_t count = ::write(fd, text.data(), text.size());
@@ -51,7 +52,8 @@ bool write_all(int fd, std::string_view text) {
   return true;
 }
 
-// Blocks SIGPIPE for this thread only. After the reader has closed, write() then fails with EPIPE.
+// Blocks SIGPIPE for this thread only. write() then fails with EPIPE after the reader has closed
+// its end.
 void block_sigpipe() {
   sigset_t set;
   sigemptyset(&set);

@@ -29,7 +29,7 @@ class BackgroundOutput {
   ~BackgroundOutput();
 
   // Writes the text entirely or drops it. Thread-safe. Control characters other than newlines, tabs
-  // and the sequences of Style::paint() are written as '?'.
+  // and the colour sequences of Style::paint() are written as '?'.
   void write(std::string_view text);
   // Works like write(), but leaves control characters unchanged: for the output of other programs.
   void pass_on(std::string_view bytes);

@@ -41,7 +41,7 @@ namespace am::launch {
 
 enum class JobEventKind {
   kStarted,        // all ranks of this node were started
-  kStopping,       // the user's first signal was passed on
+  kStopping,       // the ranks receive SIGTERM, after the user's first signal
   kKilling,        // the ranks are killed, after a second signal or an expired time limit
   kRankFailed,     // `rank` failed, the first on this node; others are stopped or already saving
   kRankSuspended,  // SIGSTOP, a terminal or a debugger stopped `rank` or a process of its group

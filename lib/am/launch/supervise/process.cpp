@@ -84,9 +84,10 @@ void tell(int fd, pid_t message) {
   if (null_fd > 2) ::close(null_fd);
   if (spec.kept_fd >= 0) ::fcntl(spec.kept_fd, F_SETFD, 0);
   for (int signal = 1; signal < NSIG; ++signal) ::signal(signal, SIG_DFL);
-  // Restores the low limit of open files: with a high limit, programs that call select() fail at
-  // descriptors above 1,023, and programs that close all possible descriptors start slowly.
-  // Programs that need more descriptors raise the limit themselves, as am-run-rank does.
+  // Restores the soft limit of open files that the launcher had before it raised the limit. With a
+  // high limit, programs that call select() fail at descriptors above 1,023, and programs that
+  // close all possible descriptors start slowly. Programs that need more descriptors raise the
+  // limit themselves, as am-run-rank does.
   restore_open_files();
   sigset_t none;
   sigemptyset(&none);

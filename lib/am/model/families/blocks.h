@@ -184,8 +184,9 @@ struct GatedNames {
 // biases if config.mlp_bias is set.
 void add_gated_mlp(const ModelConfig& config, LayerSpec& layer, std::string_view name = "mlp",
                    const GatedNames& names = {});
-// add_router() adds the router. add_experts() adds routed experts with separate gate, up and down
-// matrices and without biases, for example "mlp.experts.7.gate_proj" if `name` is "mlp.experts".
+// add_router() adds the router. add_experts() adds routed experts with separate matrices for gate
+// (if config.gated_mlp is set), up and down, and without biases. A matrix is named, for example,
+// "mlp.experts.7.gate_proj" if `name` is "mlp.experts".
 void add_router(const ModelConfig& config, LayerSpec& layer, std::string_view name,
                 bool bias = false);
 void add_experts(const ModelConfig& config, LayerSpec& layer, std::string_view name,

@@ -1,5 +1,5 @@
-// DBRX: one matrix for queries, keys and values, LayerNorm, and experts in every layer whose
-// matrices are stored one below the other.
+// DBRX: one matrix for queries, keys and values, LayerNorm, and experts in every layer. One
+// matrix per projection stores the experts' matrices one below the other.
 #include "am/base/legal_values.h"
 #include "am/base/text.h"
 #include "am/model/families/blocks.h"

@@ -38,8 +38,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
 }
 
 // Reads the layers with an indexer: those that indexer_types marks "full" or index_topk_pattern
-// marks "F" or, without these keys, every `index_topk_freq`-th layer and the first ones. Other
-// layers read the tokens that the previous indexer chose.
+// marks "F" or, without these keys, the first `index_skip_topk_offset` layers and then every
+// `index_topk_freq`-th layer. Other layers read the tokens that the previous indexer chose.
 void read_indexed_layers(ConfigReader& reader, ModelConfig& config) {
   const bool typed = !reader.raw("indexer_types").is_null();
   const std::string_view key = typed ? "indexer_types" : "index_topk_pattern";

@@ -1,5 +1,5 @@
 // DiffLlama: Llama with differential attention, the difference of two attentions of half the heads
-// each, weighted by a number that four vectors of a layer determine.
+// each. Four vectors per layer determine the weight of the second attention.
 #include "am/model/families/blocks.h"
 #include "am/model/families/families.h"
 

@@ -11,8 +11,8 @@ namespace {
 constexpr int64_t kWindow = 513;
 constexpr int64_t kDenseLayers = 2;
 
-// Reads the layers with the sliding window. Without layer_types these are all layers except the
-// first two, every fourth layer and the last one.
+// Reads the layers with the sliding window. Without layer_types, these are all layers except layers
+// 0, 1, 5, 9, 13, ... and the last one.
 void read_windows(ConfigReader& reader, ModelConfig& config) {
   read_window(reader, config, kWindow);
   if (!reader.raw("layer_types").is_null()) return read_window_layers(reader, config, 1);

@@ -14,9 +14,9 @@ namespace {
 constexpr int64_t kWindow = 256;
 constexpr int64_t kMaxRepeats = int64_t{1} << 20;
 
-// Appends the layers that one entry of attention_types describes to `windowed`. An entry is a pair
-// [list, count]; the list contains "global" or "local" for each layer, and is repeated `count`
-// times. Returns false for any other entry.
+// Appends to `windowed`, for each layer that one entry of attention_types describes, whether the
+// layer is "local". An entry is a pair [list, count]; the list contains "global" or "local" for
+// each layer, and is repeated `count` times. Returns false for any other entry.
 bool append_types(const Json& entry, size_t layers, std::vector<bool>& windowed) {
   const bool fits = entry.is_array() && entry.size() == 2 && entry[0].is_array() &&
                     entry[1].is_number_integer() && entry[1] >= 0 && entry[1] <= kMaxRepeats;

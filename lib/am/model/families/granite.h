@@ -10,8 +10,8 @@ namespace am::model {
 
 // Reads the keys of Granite's routed and shared experts into config.moe. intermediate_size is the
 // width of one routed expert. `shared` is the default total width of the shared experts. If
-// `shared` is above 0, the model may have no routed experts. The shared experts are then a dense
-// MLP, whose width replaces config.intermediate_size.
+// `shared` is above 0, the model may have no routed experts. In a model without routed experts, the
+// shared experts are a dense MLP, whose width replaces config.intermediate_size.
 void read_granite_experts(ConfigReader& reader, ModelConfig& config, int64_t shared = 0);
 
 // Names of the modules of Granite's router and routed experts, and of the experts' tensors

@@ -29,8 +29,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.num_attention_heads = config.num_key_value_heads * config.moe->experts_per_token;
 }
 
-// Adds attention with routed queries and outputs, as parts that only am-plan knows. One matrix
-// computes keys and values.
+// Adds attention with routed queries and outputs, as modules of role kOther, which am-run does not
+// support. One matrix computes keys and values.
 void add_routed_attention(const ModelConfig& config, LayerSpec& spec) {
   const int64_t hidden = config.hidden_size;
   const int64_t width = config.num_key_value_heads * config.head_dim;

@@ -12,8 +12,10 @@
 namespace am::model {
 namespace {
 
-// Reads the layers from the lists kda_layers and full_attn_layers of linear_attn_config, whose
-// indices begin with 1. Without them every fourth layer after the first has attention.
+// Reads which layers have linear attention: those that layer_types marks or, without this key, all
+// layers that are not in the list full_attn_layers of linear_attn_config, whose indices begin with
+// 1. If also this list or the list kda_layers is missing, all layers except the fifth, the ninth,
+// the thirteenth, ... have linear attention.
 void read_layers(ConfigReader& reader, ConfigReader& linear, ModelConfig& config) {
   std::vector<bool>& mixes = config.mixer->layers;
   if (!reader.raw("layer_types").is_null()) {
@@ -67,7 +69,7 @@ void read_experts(ConfigReader& reader, ModelConfig& config) {
 
 void read_config(ConfigReader& reader, ModelConfig& config) {
   rotate_no_layer(config);
-  config.tie_word_embeddings = false;  // the class does not tie the head
+  config.tie_word_embeddings = false;  // transformers' class does not tie the head
   read_latent_attention(reader, config, {.query_rank = 0});
   read_linear_attention(reader, config);
   read_experts(reader, config);

@@ -76,8 +76,8 @@ void read_moe_config(ConfigReader& reader, ModelConfig& config) {
   config.moe->corrects = corrects;
 }
 
-// Reads LFM3's layers. Without layer_types, attention with and without a window alternates in every
-// second layer after the first.
+// Reads LFM3's layers. Without layer_types, layers 2, 6, 10, ... have full attention, layers 4, 8,
+// 12, ... have attention with a sliding window, and all others have a convolution.
 void read_third_layers(ConfigReader& reader, ModelConfig& config) {
   const Json& types = reader.raw("layer_types");
   const auto layers = static_cast<size_t>(config.num_hidden_layers);

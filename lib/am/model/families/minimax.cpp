@@ -7,8 +7,8 @@
 namespace am::model {
 namespace {
 
-// Reads the keys of MiniMax. Without layer_types every second layer has lightning attention, whose
-// heads are attention's.
+// Reads the keys of MiniMax. Without layer_types, every second layer has lightning attention.
+// Lightning attention has num_attention_heads heads of width head_dim.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   read_window(reader, config, 0);
   read_mixtral_experts(reader, config);

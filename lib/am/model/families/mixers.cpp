@@ -53,7 +53,7 @@ void read_delta_net(ConfigReader& reader, ModelConfig& config, const DeltaNetDef
   mixer.kernel = size_or(reader, "linear_conv_kernel_dim", 4);
   mixer.key_heads = heads("linear_num_key_heads", defaults.key_heads);
   mixer.heads = heads("linear_num_value_heads", defaults.heads);
-  // Both sizes are 0 after an error.
+  // After an error in the config, either size may be 0.
   const bool is_known = config.hidden_size > 0 && mixer.key_heads > 0;
   const int64_t three_quarters = is_known ? 3 * config.hidden_size / (4 * mixer.key_heads) : 1;
   mixer.key_width = size_or(reader, "linear_key_head_dim",

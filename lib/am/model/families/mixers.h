@@ -33,9 +33,9 @@ struct DeltaNetDefaults {
   int64_t key_width = 128;  // 0: three quarters of hidden_size, divided by the number of key heads
   int64_t width = 128;      // 0: twice the width of a key
 };
-// Reads the keys of linear attention with a gated delta rule (Qwen3-Next) into config.mixer, and
-// its layers. Without layer_types, every fourth layer, or every `full_attention_interval`-th, has
-// attention.
+// Reads the keys of linear attention with a gated delta rule (Qwen3-Next) into config.mixer,
+// including which layers have this mixer. Without layer_types, these are all layers except every
+// `full_attention_interval`-th (by default every fourth), which has attention.
 void read_delta_net(ConfigReader& reader, ModelConfig& config,
                     const DeltaNetDefaults& defaults = {});
 // Reads the rank of the projection to Mamba's time steps. A missing key, null and "auto" mean a

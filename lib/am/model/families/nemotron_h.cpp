@@ -14,7 +14,7 @@
 namespace am::model {
 namespace {
 
-constexpr int64_t kMostListed = 10000;  // layers
+constexpr int64_t kMostListed = 10000;  // largest legal number of layers
 constexpr DeepseekDefaults kDefaults = {.experts = 8,
                                         .experts_per_token = 2,
                                         .expert_width = 7688,
@@ -24,7 +24,8 @@ constexpr DeepseekDefaults kDefaults = {.experts = 8,
                                         .topk_groups = 1,
                                         .scale = 1.0};
 
-// A kind of block: its letter in hybrid_override_pattern and its names in layers_block_type.
+// A kind of block: its letter in hybrid_override_pattern, and its new and old name. Both names are
+// legal in layers_block_type and in layer_types.
 struct Block {
   char letter;
   std::string_view name;
@@ -35,7 +36,8 @@ constexpr std::array<Block, 4> kBlocks = {{{'M', "linear_attention", "mamba"},
                                            {'-', "mlp", "mlp"},
                                            {'E', "moe", "moe"}}};
 
-// Returns one letter for each layer. layers_block_type has precedence over hybrid_override_pattern.
+// Returns one letter for each layer, from the first of the keys layers_block_type, layer_types and
+// hybrid_override_pattern that the config has.
 std::string read_pattern(ConfigReader& reader) {
   const bool other = reader.raw("layers_block_type").is_null();
   const std::string_view key = other ? "layer_types" : "layers_block_type";
@@ -88,7 +90,7 @@ void read_mamba(ConfigReader& reader, ModelConfig& config) {
   config.mixer = std::move(mixer);
 }
 
-// Reads the keys of the experts. They read low-rank vectors if moe_latent_size is a number.
+// Reads the keys of the experts. If moe_latent_size is a number, the experts read low-rank vectors.
 void read_experts(ConfigReader& reader, ModelConfig& config) {
   read_deepseek_experts(reader, config, kDefaults);
   read_normalisation(reader, config, true);
@@ -105,7 +107,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   config.num_hidden_layers = static_cast<int64_t>(pattern.size());
   config.hidden_norms = 1;
   config.gated_mlp = false;
-  config.tie_word_embeddings = false;  // the class does not tie the head
+  config.tie_word_embeddings = false;  // transformers' class does not tie the head
   config.mlp_bias = reader.boolean("mlp_bias").value_or(false);
   config.lone_mlps = layers_with(pattern, '-');
   rotate_no_layer(config);

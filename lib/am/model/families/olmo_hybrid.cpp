@@ -1,6 +1,6 @@
 // OLMo Hybrid: linear attention in most layers, whose norms precede it and the MLP, and OLMo 2's
-// layer in the others. Parameters have the names of transformers' model; files on the hub name
-// norms of linear layers otherwise, and have three convolutions instead of one.
+// layer in the others. Parameters have the names of transformers' model; files on the hub have
+// other names for the norms of layers with linear attention, and three convolutions instead of one.
 #include <algorithm>
 
 #include "am/model/families/blocks.h"

@@ -13,8 +13,8 @@ namespace {
 
 constexpr double kRotatedPart = 0.5;
 
-// Reads which layers have the recurrence: block_types, repeated over all layers. Attention has its
-// window in every layer.
+// Reads which layers have the recurrence. The list block_types is repeated until it covers all
+// layers. All layers without the recurrence have attention with the window.
 void read_blocks(ConfigReader& reader, ModelConfig& config) {
   const Json& types = reader.raw("block_types");
   std::vector<bool> mixes;
@@ -60,7 +60,8 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
   read_blocks(reader, config);
 }
 
-// Adds the recurrence. Its two gates have one block of a matrix for each head.
+// Adds the recurrence. The matrices of its two gates are block-diagonal, and only the blocks are
+// stored: one for each head.
 void add_recurrence(const ModelConfig& config, LayerSpec& spec) {
   const int64_t width = config.mixer->inner, hidden = config.hidden_size;
   const int64_t heads = config.num_attention_heads;

@@ -7,7 +7,8 @@ namespace {
 
 constexpr double kDropout = 0.1;
 
-// Reads the keys of Seed-OSS. A dropout key that is missing has the class's default, kDropout.
+// Reads the keys of Seed-OSS. A dropout key that is missing has the default of transformers' class,
+// kDropout.
 void read_config(ConfigReader& reader, ModelConfig& config) {
   config.qkv_bias = reader.boolean("attention_bias").value_or(true);
   config.o_bias = reader.boolean("attention_out_bias").value_or(false);

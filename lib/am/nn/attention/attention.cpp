@@ -11,9 +11,8 @@ at::Tensor attention(const Qkv& heads, const AttentionParams& params,
                      const std::optional<at::Tensor>& sinks_H) {
   const auto& [q_BHTK, k_BGTK, v_BGTV] = heads;
   const bool cut = params.window > 0 && params.window < q_BHTK.size(2);
-  // blocked_attention() supports the features that at::scaled_dot_product_attention lacks. It also
-  // computes values whose width differs from the keys' width, which ATen's flash kernels do not
-  // support.
+  // blocked_attention() supports the features that at::scaled_dot_product_attention lacks. It is
+  // also used if values and keys have different widths, which ATen's flash kernels do not support.
   if (cut || params.softcap || !params.slopes.empty() || sinks_H || params.document_BT.defined() ||
       v_BGTV.size(3) != q_BHTK.size(3)) {
     AttentionParams reached = params;

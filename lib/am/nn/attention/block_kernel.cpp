@@ -220,7 +220,7 @@ void attend_backward(const Qkv& heads, const AttentionParams& params, const Firs
     const at::Tensor along = gradient.along_BHt.defined()
                                  ? scores.rows_of(gradient.along_BHt.unsqueeze(-1), block)
                                  : (of_scores * p).sum(-1, /*keepdim=*/true);
-    if (sums.sinks_H.defined()) {  // a sink is a key whose value has no gradient
+    if (sums.sinks_H.defined()) {  // a sink is a key whose value vector is 0
       const at::Tensor of_sinks = (scores.sinks(*sinks_H, block) - lse).exp_().mul_(along);
       sums.sinks_H.sub_(ungrouped(of_sinks, batch, block.rows).sum({0, 2, 3}));
     }

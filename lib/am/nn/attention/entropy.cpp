@@ -9,8 +9,9 @@
 namespace am::nn {
 namespace {
 
-// Number of scores that are computed at a time, for a range of query positions in all sequences and
-// heads. A range contains at least one position, even if that position has more scores.
+// Largest number of scores that are computed at a time, for a range of query positions in all
+// sequences and heads. A range contains at least one position, even if that position has more
+// scores.
 constexpr int64_t kScores = int64_t{1} << 24;
 
 // Returns a mask [t, T], or [B, 1, t, T] with documents, where t is `count` and T is `length`.

@@ -36,7 +36,7 @@ struct Span {
 
 // Note [Spans]: the queries are divided into up to three spans.
 // - First span: queries at positions of the local keys need the causal mask and the window.
-// - Middle span: queries after the last key whose window contains all keys need no mask.
+// - Middle span: queries that come after the last key and see all keys need no mask.
 // - Last span: all later queries need the window, but no causal mask.
 //
 // The kernels measure windows from a diagonal that ends at the last query and the last key. In the

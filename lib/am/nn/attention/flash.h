@@ -3,10 +3,10 @@
 //
 // No tensor with t * s elements (t local queries, s local keys) is allocated. The kernels receive
 // only the queries that see a local key, and only the keys that a local query sees. Flash attention
-// aligns the causal diagonal at the last query and the last key. If the last query and the last key
-// are at different positions, the window is shifted by the distance; queries that see all keys run
-// without a mask. Packed documents are passed as sequences of different lengths. Values narrower
-// than keys are padded with zeros, and the padding is cut from the output.
+// aligns the causal diagonal at the last query and the last key. If the last query is d positions
+// after the last key, the window passed to the kernels is shorter by d. Queries that see all keys
+// run without a mask. Packed documents are passed as sequences of different lengths. Values
+// narrower than keys are padded with zeros, and the padding is cut from the output.
 #pragma once
 
 #include "am/nn/attention/block_kernel.h"

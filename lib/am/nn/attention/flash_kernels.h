@@ -9,8 +9,8 @@
 
 namespace am::nn::flash {
 
-// Attention window of the kernels: the numbers of keys before (`back`) and after (`ahead`) the
-// diagonal that a query sees. The diagonal ends at the last query and the last key. -1: all keys.
+// Attention window of the kernels. A query sees the key on the diagonal, `back` keys before it and
+// `ahead` keys after it; -1: all keys. The diagonal ends at the last query and the last key.
 struct Reach {
   int64_t back = -1, ahead = -1;
   auto operator<=>(const Reach&) const = default;

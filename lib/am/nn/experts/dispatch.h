@@ -22,7 +22,7 @@
 namespace am::nn {
 
 struct Placement {
-  at::Tensor slot_Nk;           // int64: index of the row that copies a token for its j-th expert
+  at::Tensor slot_Nk;           // int64: [n, j] is the row that copies token n for its j-th expert
   at::Tensor token_R;           // int64: index of the token that each row copies; 0 for padding
   std::vector<int64_t> counts;  // number of rows of each expert, padding rows included
   std::vector<int64_t> routed = {};  // number of tokens routed to each expert

@@ -14,8 +14,8 @@ namespace am::nn {
 
 namespace {
 
-// Returns the output of one expert for rows_RD. Each row is multiplied by its weight if weight_R is
-// defined.
+// Returns the output of one expert for rows_RD. Each row of the output is multiplied by its weight
+// if weight_R is defined.
 at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Tensor& weight_R,
                   model::Activation activation, bool keeps_gate, bool unread,
                   RecomputeTape& products) {
@@ -30,8 +30,7 @@ at::Tensor passed(const Expert& expert, const at::Tensor& rows_RD, const at::Ten
   return weighed_down(gate_RF, up_RF, weight_R, expert.down_proj.weight->value, activation, unread);
 }
 
-// Returns x in the autocast dtype if autocast is on. One cast serves all products that read the
-// rows.
+// Returns x in the autocast dtype if autocast is on. One cast serves all products that read x.
 at::Tensor narrowed(const at::Tensor& x_ND) {
   const auto dtype = current_autocast(x_ND.device().type()).dtype;
   return dtype ? x_ND.to(*dtype) : x_ND;

@@ -26,8 +26,9 @@ struct Operand {
   at::Tensor inverse;    // 1 / scale: [] or [R, 1], float32
 };
 
-// Scales an operand and rounds it to FP8. The product sums over the dim K. `shards_rows` and
-// `shards_k`: whether the ranks of fp8.max_over_ranks hold different rows, or different columns.
+// Scales an operand and rounds it to FP8. The product sums over the dim K. `shards_rows`: whether
+// the ranks of fp8.max_over_ranks hold different rows. `shards_k`: whether these ranks hold
+// different columns.
 Operand quantized(const at::Tensor& x_RK, at::ScalarType dtype, bool shards_rows, bool shards_k,
                   const Fp8& fp8) {
   const bool by_row = fp8.recipe == Fp8Recipe::kRowwise;

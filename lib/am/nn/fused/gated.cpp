@@ -285,9 +285,9 @@ struct GatedLinear : torch::autograd::Function<GatedLinear> {
     const LinearNeeds needs = {context->needs_input_grad(0) || context->needs_input_grad(1),
                                context->needs_input_grad(2),
                                is_biased(*context) && context->needs_input_grad(3)};
-    // The input of the matrix product is recomputed for the weight's gradient, and freed before
-    // further gradients are allocated. If the weight's gradient is postponed, this input is kept
-    // instead of gate and up.
+    // The input of the matrix product is recomputed for the weight's gradient, and freed before the
+    // gradients of gate and up are allocated. If the weight's gradient is postponed, this input is
+    // kept instead of gate and up.
     const auto wide = [&] { return forward_of(saved[0], saved[1], act); };
     const LinearNeeds now = needs_now(*context, needs, saved[2], [&] {
       return [gradient = gradients[0], x = wide(), form] {

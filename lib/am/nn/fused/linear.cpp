@@ -23,7 +23,7 @@ std::vector<int64_t> with_last(at::IntArrayRef shape, int64_t last) {
 // Returns the weight as [O, I], however it is stored.
 at::Tensor out_in(const at::Tensor& weight, bool in_out) { return in_out ? weight.t() : weight; }
 
-// Returns the part of a weight that computes the outputs [first, first + length), as it is stored.
+// Returns a view of the part of a weight that computes the outputs [first, first + length).
 at::Tensor rows_in(const at::Tensor& weight, const WeightForm& form, int64_t first,
                    int64_t length) {
   return weight.narrow(form.in_out ? 1 : 0, first, length);

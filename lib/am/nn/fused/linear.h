@@ -52,8 +52,8 @@ LinearGradients linear_gradients(const at::Tensor& gradient, const at::Tensor& x
                                  const at::Tensor& weight, const LinearNeeds& needs,
                                  const WeightForm& form = {});
 
-// Steps of sliced_linear, for autograd nodes. slice_outputs() returns the output of each slice;
-// each output that is not known is a tensor of its own.
+// Steps of sliced_linear, for autograd nodes. slice_outputs() returns the output of each slice. The
+// outputs that it computes do not share memory.
 std::vector<at::Tensor> slice_outputs(const at::Tensor& x, const at::Tensor& weight,
                                       const std::optional<at::Tensor>& bias, const Slices& slices);
 // Computes the requested gradients from the gradients of the outputs. `gradients` has an undefined

@@ -25,9 +25,9 @@ at::Tensor product(const at::Tensor& a_MK, const at::Tensor& b_KN);
 bool multiplies_with_onednn();
 
 // Whether float32 host matrices [rows, depth] and [depth, columns] are multiplied on the
-// processor's matrix unit (AMX), with each value split into bfloat16 parts. The result does not
-// depend on the order of the sizes, so it is equal for all three products of a linear layer: the
-// output and the gradients of input and weight.
+// processor's matrix unit (AMX), with each value split into bfloat16 parts. The order of the three
+// sizes does not matter, so one call answers for all three products of a linear layer: the output
+// and the gradients of input and weight.
 bool multiplies_split(int64_t rows, int64_t columns, int64_t depth);
 
 }  // namespace am::nn::fused

@@ -19,8 +19,8 @@
 namespace am::nn::fused {
 
 // Returns the RMSNorm of x [.., D] with a weight [D], in x's dtype. If the kind is kRms and the
-// weight has another dtype than x, uses ATen's operators with float32 statistics and returns the
-// dtype to which PyTorch promotes the two dtypes.
+// weight has another dtype than x, uses ATen's operators with float32 statistics; the result then
+// has the dtype to which PyTorch promotes the two dtypes.
 at::Tensor rms_norm(const at::Tensor& x, const at::Tensor& weight, double eps,
                     model::NormKind kind = model::NormKind::kRms);
 

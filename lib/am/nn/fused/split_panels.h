@@ -25,8 +25,8 @@
 namespace am::nn::fused::tiles {
 
 // A tile is a register of the matrix unit. It holds 16 rows of 16 pairs of bfloat16, or of 16
-// float32 sums. One step multiplies 32 elements of the inner dim, the depth. In both operands,
-// elements i and i + 16 of a step form a pair.
+// float32 sums. One step multiplies 32 elements along the depth, the product's inner dim. In both
+// operands, elements i and i + 16 of a step form a pair.
 constexpr int64_t kTileLines = 16;
 constexpr int64_t kTilePairs = 256;
 constexpr int64_t kTileStride = 64;  // bytes of a tile's row
@@ -109,9 +109,9 @@ enum class SideKind { kLeft, kRight };
 
 // Splits the elements of one tile and one step, beginning at side.data, into parts. Writes the
 // parts to `to`, each part `tiles` tiles after the previous part. `lines`: number of lines, at most
-// 16. `depth`: number of elements per line, at most 32. If the operand has the tile's order in
-// memory, its vectors are read directly: in the left operand if depth_stride is 1, in the right
-// operand if depth_stride is not 1. Otherwise the elements are transposed block by block.
+// 16. `depth`: number of elements per line, at most 32. Vectors are read directly if the elements
+// already have the tile's order in memory. A left operand has this order if depth_stride is 1, a
+// right operand if depth_stride is not 1. Otherwise the elements are transposed block by block.
 template <SideKind kSide>
 AM_INLINE void split_tile(int32_t* to, int64_t tiles, const SplitSide& side, int64_t lines,
                           int64_t depth, LargestBits& largest) {

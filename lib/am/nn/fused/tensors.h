@@ -1,6 +1,6 @@
 // Helpers of this folder's operators: which tensors have host kernels, and how these kernels run.
 //
-// Most operators have two forms: kernels on the host for float32, float64 and bfloat16; ATen's
+// Most operators have two forms: kernels on the host for float32, float64 and bfloat16, and ATen's
 // operators for other devices and dtypes. Some operators also have a GPU kernel
 // (tensor/gpu_kernels.h). All forms keep tensors of equal sizes until backward, so one formula
 // predicts the memory on every device (predict/memory/layer_activations.h). On the meta device,

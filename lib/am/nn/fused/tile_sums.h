@@ -95,8 +95,8 @@ AM_INLINE void split_ahead(const NextPanel& next, int64_t step, LargestBits& lar
 struct Target {
   float* c = nullptr;
   int64_t stride = 0;
-  // Number of rows and columns from `c` to the end of the rows and columns whose parts are in the
-  // scratch memory.
+  // Number of rows and of columns, counted from `c`, whose bfloat16 parts are in the scratch
+  // memory.
   int64_t rows = 0, columns = 0;
   // Whether the sums belong to the first kSumDepth elements of the depth. These sums overwrite the
   // result; the sums of later elements are added to the result.

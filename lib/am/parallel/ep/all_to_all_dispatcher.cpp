@@ -90,7 +90,8 @@ struct DispatchOver : torch::autograd::Function<DispatchOver> {
 };
 
 // Autograd node that sends the experts' results back to the tokens' ranks, and returns the sum of
-// each token's rows, plus `added_ND` if present.
+// each token's rows, plus `added_ND` if present. If `unread`, nothing reads the values of the sums:
+// forward sends nothing and returns zeros.
 struct CombineOver : torch::autograd::Function<CombineOver> {
   static at::Tensor forward(AutogradContext* context, at::TensorList rows,
                             const std::optional<at::Tensor>& added_ND, const nn::Placement* placed,

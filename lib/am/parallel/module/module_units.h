@@ -24,7 +24,7 @@ struct ModuleUnits {
   // The units' modules, in the order of the module tree. If the whole module is a Sharded<M>, it
   // comes first.
   std::vector<ModuleUnit*> modules;
-  std::vector<nn::ParameterPtr> parameters;  // whose values are the tensors of the torch module
+  std::vector<nn::ParameterPtr> parameters;  // each value is a tensor of the torch module
   layout::Layout layout;  // layout of `parameters`, with one unit per element of `modules`
   // Layers that the tensor-parallel plan shards, and their styles. Style::tp is still null.
   std::vector<std::pair<ParallelLayer*, ParallelLayer::Style>> layers;

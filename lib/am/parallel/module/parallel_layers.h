@@ -47,9 +47,10 @@ class ParallelLayer {
 
  protected:
   const Style& style() const { return style_; }
-  // enter_colwise returns the input of a column-wise layer: x, or under sequence parallelism the
-  // gathered sequence shards x. leave_rowwise returns the output of a row-wise layer: the sum over
-  // tp of the partial products y, or under sequence parallelism this rank's shard of the sum.
+  // enter_colwise returns the input of a column-wise layer: x itself. Under sequence parallelism, x
+  // is a sequence shard, and enter_colwise gathers the shards of all tp ranks. leave_rowwise
+  // returns the output of a row-wise layer: the sum over tp of the partial products y, or under
+  // sequence parallelism this rank's shard of the sum.
   at::Tensor enter_colwise(const at::Tensor& x) const;
   at::Tensor leave_rowwise(const at::Tensor& y) const;
 

@@ -86,7 +86,7 @@ class ModuleUnit {
 
   struct Strategy {
     nn::UnitHooks* hooks = nullptr;  // null: no strategy
-    size_t use = 0;                  // index of the unit's use, passed to the hooks
+    size_t use = 0;                  // argument of the hooks: index of this unit's nn::UnitUse
     // Whether the unit keeps only its inputs for backward, which recomputes the unit. Has no effect
     // if an argument of forward() cannot be copied.
     bool checkpoint = false;

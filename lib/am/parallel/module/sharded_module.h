@@ -1,4 +1,4 @@
-// Shards a torch::nn module that a program has written, under FSDP2, HSDP, DDP or Megatron-FSDP.
+// Shards a user-defined torch::nn module under FSDP2, HSDP, DDP or Megatron-FSDP.
 // Every rank must create the module with the same values.
 //
 //   const auto model = std::make_shared<Sharded<torch::nn::LinearImpl>>(512, 512);   // sharded.h
@@ -77,7 +77,7 @@ class ShardedModule final : public ShardedParameters, private nn::UnitHooks {
 
   std::shared_ptr<torch::nn::Module> module_;
   config::DistributedConfig strategy_;
-  std::vector<ModuleUnit*> units_;  // units, by index of their use
+  std::vector<ModuleUnit*> units_;  // units, by the index of their nn::UnitUse
   std::vector<std::pair<ParallelLayer*, ParallelLayer::Style>> layers_;  // sharded over tp
   std::optional<at::ScalarType> output_dtype_;
   std::unique_ptr<DataParallel> data_parallel_;

@@ -9,8 +9,8 @@ namespace am::parallel {
 namespace {
 
 // Replaces the memory of a storage by `memory` of `bytes` bytes. Returns the old memory to `pool`,
-// or frees it if `pool` is null. ATen's resize of GPU storage would copy the contents, and requires
-// libtorch_cuda.
+// or frees it if `pool` is null. ATen's resize is not used, because for GPU storage it copies the
+// contents and requires libtorch_cuda.
 void set_memory(c10::StorageImpl* storage, c10::DataPtr memory, size_t bytes, BufferPool* pool) {
   const size_t had = storage->nbytes();
   c10::DataPtr old = storage->set_data_ptr(std::move(memory));

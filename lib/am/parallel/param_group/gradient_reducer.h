@@ -1,10 +1,11 @@
 // Reduces the gradients of one parameter group: from the full gradients that autograd computes to
 // the flat gradient, this rank's shard, which the optimizer reads.
 //
-// Each gradient is packed and freed as soon as autograd has computed it: a unit's backward holds
-// one full gradient at a time, and the buffer [ranks, flat] that the reduction sends, with `flat`
-// elements for each of the `ranks` ranks of the shard group. Without gradient sync the buffer
-// stays, and later backward passes add to it. The buffer is reduce-scattered over the shard group.
+// As soon as autograd has computed a gradient, the gradient is packed, that is, copied to the
+// buffer that the reduction sends, and then freed. A unit's backward therefore holds only one full
+// gradient at a time, besides the buffer. The buffer has the shape [ranks, flat]: `flat` elements
+// for each of the `ranks` ranks of the shard group. Without gradient sync the buffer stays, and
+// later backward passes add to it. The buffer is reduce-scattered over the shard group.
 // The result is all-reduced over the replicate group, as in PyTorch's HSDP. Last, gradients that
 // are partial sums on tp ranks are summed over tp. If the shard group has one rank (for example a
 // DDP bucket), there is no reduce-scatter. The buffer of the first reduction then is the flat
@@ -81,8 +82,9 @@ class GradientReducer {
   void set_divide_factor(std::optional<double> factor) { divide_factor_ = factor; }
 
   // Returns the flat gradient: the reduced gradients, laid out like the pieces, with zeros as
-  // padding. Undefined before the first reduction, and again after zero(), except that an offloaded
-  // flat gradient keeps its memory. Without pieces, the flat gradient is always an empty tensor.
+  // padding. Undefined before the first reduction (before the first gradient, if the buffer is the
+  // flat gradient), and again after zero(), except that an offloaded flat gradient keeps its
+  // memory. Without pieces, the flat gradient is always an empty tensor.
   const at::Tensor& flat() const { return flat_; }
   // Discards the gradients and frees flat(), as PyTorch's zero_grad(set_to_none=True). An offloaded
   // flat() keeps its memory; the next gradients replace its contents.

@@ -25,7 +25,8 @@ using tensor::MemoryUse;
 using tensor::SideStream;
 using tensor::TensorUse;
 
-// Returns dtype and device of flat parameters and gradients that are not quantized.
+// Returns the dtype and device of a group's flat shard and of its flat gradient. If the flat shard
+// is quantized, only the device applies to it.
 at::TensorOptions storage_options(const ParamGroupOptions& options, at::Device device) {
   const auto stored = at::TensorOptions(options.storage_dtype);
   // Meta tensors stay on the meta device even if offloaded, because they have no contents.

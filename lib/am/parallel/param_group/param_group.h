@@ -63,7 +63,7 @@ struct ParamGroupOptions {
 };
 
 // A box (rectangular block) of a parameter that this rank stores, without padding. A rank stores
-// several boxes of a matrix that is sharded slice by slice.
+// several boxes of a fused matrix (such as QKV) if tp cuts each part of the matrix separately.
 struct LocalParameter {
   std::string name;
   Shape shape;    // global shape of the parameter
@@ -142,8 +142,9 @@ class ParamGroup {
   // in flight, and waits until the full tensors are gathered. reshard() frees them; if a gather is
   // in flight, reshard() completes and discards it. All three are idempotent.
   void begin_unshard();
-  // Does the same as begin_unshard(), except that the gather stream does not wait for the current
-  // stream. The caller must have made the gather stream wait for the last change of the parameters.
+  // Does the same as begin_unshard(), except that the gather stream waits for the current stream
+  // only if the gather's buffers require it. The caller must have made the gather stream wait for
+  // the last change of the parameters.
   void prefetch();
   void unshard();
   void reshard();

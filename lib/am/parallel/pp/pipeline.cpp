@@ -48,10 +48,11 @@ bool has_gradients(Kind kind) {
          kind == Kind::kSendBackward || kind == Kind::kRecvBackward || kind == Kind::kReduceGrad;
 }
 
-// Scope in which the backward of a unit does not reduce gradients. With several stages, the
-// backward of a unit does not free parameters either; the pipeline's actions reduce and free. With
-// a single stage, the backward of a unit still frees parameters, and Pipeline::run switches the
-// reduction on again for the rounds that need it.
+// Scope in which the backward of a unit does not reduce gradients. If the schedule has several
+// stages (on all ranks together), the backward of a unit does not free parameters either; the
+// pipeline's actions reduce and free. If the schedule has one stage, which is the whole model, the
+// backward of a unit still frees parameters, and Pipeline::run switches the reduction on again for
+// the rounds that need it.
 class ListDecides {
  public:
   explicit ListDecides(std::map<int, Stage>& stages) : stages_(stages) { set(false); }
@@ -101,8 +102,8 @@ at::Tensor Pipeline::run(MicroBatches& batches, const PassOptions& options) {
   options_ = options;
   loss_ = at::zeros({1}, at::TensorOptions(at::kDouble).device(mesh_.device()));
   const bool reduces = at::GradMode::is_enabled() && options.reduce;
-  // If the gradient of each copy of the tied weight is the sum of both, one is set to zero, so that
-  // the next sum counts the earlier passes only once.
+  // If an earlier pass has set the gradients of both copies of the tied weight to their sum, one of
+  // the two gradients is set to zero, so that the next sum counts the earlier passes only once.
   if (at::GradMode::is_enabled() && std::exchange(tied_is_summed_, false)) {
     if (const at::Tensor copy = tied_gradient(last_stage()); copy.defined()) copy.zero_();
   }
@@ -314,7 +315,8 @@ void Pipeline::send(Way way, const Action& action) {
 void Pipeline::receive(Way way, const Action& action) {
   const int from = way == kDown ? action.stage - 1 : action.stage + 1;
   const Place place{action.stage, action.micro_batch};
-  // forward() has let go of the micro-batch, and a gradient has the shape of what was sent.
+  // A gradient has the shape of the hidden states that this stage has sent. The micro-batch itself
+  // cannot give the shape, because forward() may already have removed it from read_.
   const at::Tensor tensor =
       way == kDown ? hidden_like(batch(action.micro_batch).ids_BT) : hidden_of(sent_.at(place));
   const runtime::Hop hop{owner(from), owner(action.stage)};

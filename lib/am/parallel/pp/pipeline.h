@@ -130,7 +130,8 @@ class Pipeline {
   std::string tied_;
   runtime::Channels channels_;
 
-  // Whether both copies of the tied parameter's gradient are their sum, since the last pass.
+  // Whether the last run() in grad mode has set the gradients of both copies of the tied weight to
+  // their sum.
   bool tied_is_summed_ = false;
 
   // State of the pass that is running.
@@ -140,7 +141,7 @@ class Pipeline {
   bool last_round_ = false;
   at::Tensor loss_;
   // Micro-batches of the round that have been read, by number. The forward of this rank's last
-  // stage removes its micro-batch. A later receive() of the gradient reads the micro-batch again.
+  // stage removes its micro-batch.
   std::map<int64_t, MicroBatch> read_;
   // Inputs of this rank's stages, by direction (Way), then by receiving stage and micro-batch.
   std::array<std::map<Place, Message>, 2> arriving_;

@@ -128,8 +128,8 @@ void place_adapter(nn::Linear& linear, const Cuts& cuts, const runtime::DeviceMe
   linear.adapter->dropout->first_column = a.tp_boxes(mesh.layout(), mesh.rank()).front().offset[1];
 }
 
-// If tp shards the weight of a norm over all heads, makes the norm sum its statistics over the tp
-// ranks.
+// If the norm normalises all heads together and tp shards its weight, makes the norm sum its
+// statistics over the tp ranks. Does nothing for other norms.
 void apply_to_norm(nn::Norm& norm, const Cuts& cuts, const runtime::Group& group) {
   if (!norm.weight) return;
   const Cut& cut = cuts.of(*norm.weight);
@@ -157,8 +157,8 @@ void apply_to_attention(nn::Attention& attention, const Cuts& cuts, const Transf
 }
 
 // Makes each tp rank route only its part of the tokens to experts. Under sequence parallelism, a
-// rank already has only its part. Also sets the sum of token counts over the tp ranks. Does nothing
-// if the TP plan has no rules.
+// rank already has only its part. Also makes `experts` sum token counts over the tp ranks. Does
+// nothing if the TP plan has no rules.
 void deal_tokens(nn::ExpertFeedForward& experts, const layout::Layout& layout,
                  const runtime::Group& group) {
   if (layout.tp_plan.rules.empty()) return;

@@ -15,8 +15,8 @@ mesh::Extent apply_tensor_parallel(nn::Decoder& decoder, const layout::Layout& l
                                    const runtime::DeviceMesh& mesh);
 
 // Makes the decoder's linear layers with Linear::fp8_allowed multiply in FP8. Does nothing with
-// Fp8Recipe::kNone. FP8 scales over dims that tp shards are equal on all tp ranks. `layout` and
-// `mesh` must outlive the decoder.
+// Fp8Recipe::kNone. If tp shards a dim over which an FP8 scale is computed, the scale is equal on
+// all tp ranks. `layout` and `mesh` must outlive the decoder.
 void apply_fp8(nn::Decoder& decoder, config::Fp8Recipe recipe, const layout::Layout& layout,
                const runtime::DeviceMesh& mesh);
 

@@ -103,9 +103,10 @@ double final_norm_activations(const ActivationContext& context, const model::Mod
 }
 
 // The loss reads the logits without a copy, and the gradient of the logits overwrites the logits
-// (nn/fused/cross_entropy.h). If the logits are cast to the output dtype, the original and the cast
-// logits are both live, in forward and in backward. On a GPU, the loss copies float16 logits to
-// float32, one chunk at a time.
+// (nn/fused/cross_entropy.h). There is one exception: on a GPU, the loss copies the logits to
+// float32, one chunk at a time, if they are float16 or if the loss has label smoothing or a z-loss.
+// If the logits are cast to the output dtype, the original and the cast logits are both live, in
+// forward and in backward.
 double logits_bytes(const ActivationContext& context, double vocabulary) {
   const bool casts = context.output_bytes != context.product_bytes;
   const double numel = context.tokens * vocabulary;

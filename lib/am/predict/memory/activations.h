@@ -83,7 +83,7 @@ struct BackwardBytes {
   double rows_arrive = 0.0;
   double rows_return = 0.0;
   // Bytes in the backward of the last expert, when the tensors of all other experts are freed; 0 if
-  // the unit has no separate experts.
+  // the unit has no experts, or if one stacked tensor contains the weights of all experts.
   double last_expert = 0.0;
 };
 // Returns the bytes of activation gradients in the head's backward. `vocabulary`: size of this

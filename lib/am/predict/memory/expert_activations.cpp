@@ -87,7 +87,8 @@ BackwardBytes stacked_backward(const ActivationContext& context, const layout::L
   const double in_wide = std::max(of_expert(wide, parts), second) + narrow(wide);
   // walk_step() (step_walk.cpp) adds the layer's largest gradient of one parameter to `first` and
   // to `later`. In this layer, the largest is the gradient of the gate and up weights. This
-  // gradient is not live at `first`, so its bytes are subtracted from `first`.
+  // gradient is not live at `first`, so its bytes are subtracted from `first`. If only the down
+  // weights are trained, their gradient is subtracted, because in_down already contains it.
   const ExchangeBytes exchange =
       exchange_bytes(context, all - of_rows, of_rows, rows * width * p, 0.0, wide.trains);
   return {.first = all + in_down - std::max(gradient(wide), gradient(down)),

@@ -14,7 +14,7 @@ namespace am::predict {
 struct ExpertBytes {
   double input = 0.0;    // inputs of the router, of the shared experts and of their gate
   double routing = 0.0;  // expert, position and token (three indices) of each of the N k rows
-  double routed = 0.0;   // rows of the experts (D elements each), routing scores and weights
+  double routed = 0.0;   // input rows of the experts, routing scores, routing weights
   // Bytes saved when a gate scales the output of shared experts that tp shards: the output after
   // its sum over tp ranks, and one factor per token. 0 for other layers. Every checkpointing mode
   // keeps these bytes, because the scaling is outside of every recompute segment.

@@ -78,8 +78,8 @@ void LayerActivations::measure_feed_forward() {
   if (!layer_.spec().parallel() && !single) {
     at(layout::Saved::kSumAfterAttention) = hidden_bytes(context_, hidden_);
   }
-  // With a single norm, attention and the feed-forward read the same tensor. Copies of it that are
-  // counted for attention are not counted again.
+  // If attention and the feed-forward share one input norm, both read the norm's output. Copies of
+  // this output that are counted for attention are not counted again.
   const bool shares = layer_.spec().residual == model::Residual::kParallelOneNorm;
   const double before = shares ? layer_.trained_readers(true) : 0.0;
   at(layout::Saved::kFeedForwardInput) =
@@ -236,8 +236,8 @@ double LayerActivations::recomputed() const {
 // gradient of the layer's output, which the residual also needs. At `later`, the gradients of gate
 // and up have replaced the saved outputs of gate and up, and the gradient of the feed-forward's
 // input is live. A checkpointed layer runs the backward of the down projection separately, so the
-// gradient of this projection's weight is already packed at `first`. Under sequence parallelism the
-// down projection gathers the gradient of its output.
+// gradient of this projection's weight is already in the reduction's buffer at `first`. Under
+// sequence parallelism the down projection gathers the gradient of its output.
 BackwardBytes LayerActivations::backward() const {
   BackwardBytes bytes =
       layer_.spec().router.has_value()
@@ -253,8 +253,8 @@ BackwardBytes LayerActivations::backward() const {
 
 // Returns the bytes that the largest FP8 product of backward needs besides its operands
 // (nn/fused/fp8.cpp). On a GPU, the product scales its operands one after the other: each is copied
-// to float32 and then kept in FP8. On the CPU, the float32 copies of both operands and a float32
-// result are live at the same time.
+// to float32 and then kept in FP8. On the CPU, an FP8 copy and a float32 copy of each operand are
+// live at the same time, together with a float32 result.
 double LayerActivations::fp8_copies() const {
   if (!context_.fp8) return 0.0;
   constexpr double kWide = 4.0, kFp8 = 1.0;

@@ -3,9 +3,9 @@
 //
 // The saved tensors are the inputs and outputs that the operators of nn/fused/ and ATen save when
 // nn/decoder_layer.cpp runs; layout::Saved lists their kinds. The bytes of a kind are a sum over
-// the layer's modules by role, which is valid for every model family. Legend: N tokens of one
-// micro-batch on this rank, p bytes per element of the inputs and outputs of matmuls. Under
-// autocast p differs from the bytes of the compute dtype.
+// the layer's modules by role, which is valid for every model family. In the .cpp files, N is the
+// number of tokens of one micro-batch on this rank, and p the bytes per element of the inputs and
+// outputs of matmuls. Under autocast p differs from the bytes of the compute dtype.
 #pragma once
 
 #include <array>
@@ -83,7 +83,9 @@ class LayerActivations {
   config::ActivationCheckpointing mode_;
   double hidden_ = 0.0;  // width of the residual stream
   std::array<double, layout::kSavedKinds> bytes_{};
-  double share_of_sum_ = 0.0;  // ExpertBytes::share_of_sum, kept in every checkpointing mode
+  // Bytes saved for the gate that scales the output of shared experts (ExpertBytes::share_of_sum).
+  // Every checkpointing mode keeps them.
+  double share_of_sum_ = 0.0;
 };
 
 // Returns LayerActivations::kept() of a layer whose input needs a gradient.

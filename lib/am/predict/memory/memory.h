@@ -24,7 +24,8 @@ inline constexpr int64_t kMostBytes = 4'000'000'000'000'000'000;
 struct MemoryComponents {
   int64_t parameters = 0;  // stored (sharded) parameters with their padding
   // Stored gradients, in the layout and dtype of the parameters. Allocated during backward, when
-  // gradients are packed or reduced, and freed when the next step begins.
+  // gradients are packed (copied into the buffer of their reduction) or reduced, and freed when the
+  // next step begins.
   int64_t gradients = 0;
   int64_t optimizer = 0;  // optimizer states, for example AdamW's two moments
   // Activations that all layers of the rank save for backward, for all micro-batches in flight.

@@ -392,9 +392,10 @@ class Measure {
     });
   }
 
-  // Moves the sizes of all units' gathers to the first unit, and those of their reductions to the
-  // buckets. Called for strategies that reduce gradients in buckets: all parameters are gathered
-  // before the first unit runs, and the buckets' buffers are live until the end of backward.
+  // Moves the sizes of all units' gathers and of their reductions' outputs to the first unit, and
+  // the sizes of their reductions' inputs to bucket_buffers. Called for strategies that reduce
+  // gradients in buckets: all parameters are gathered before the first unit runs, and the buckets'
+  // buffers are live until the end of backward.
   void join_units() {
     UnitBytes all;
     for (UnitBytes& unit : out_.units) {

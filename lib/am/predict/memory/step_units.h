@@ -28,8 +28,9 @@ struct UnitBytes {
   // The unit is the tied head, whose gradient is added to the embedding's at the end of backward.
   bool waits_for_end = false;
   double full = 0;  // gathered parameters; 0 if the stored parameters are used for computation
-  // Largest gradient of one parameter, in the compute dtype. Backward packs each gradient as soon
-  // as it is computed, so only one full gradient of the unit is live at a time.
+  // Largest gradient of one parameter, in the compute dtype. Backward packs each gradient (copies
+  // it into the tensor that is reduced) as soon as it is computed, so only one full gradient of the
+  // unit is live at a time.
   double gradient = 0;
   double gather_buffer = 0;  // output of the all-gather, and its input if the input is a copy
   // Peak bytes during the gather, minus `full`. If the unit is gathered at once, these are
@@ -104,8 +105,8 @@ struct StepUnits {
 struct WalkedRank {
   int64_t rank = 0;
   int64_t stage = 0;  // the rank's index along pp
-  // Number in the layout that is passed to walk_step(). It differs from `rank` if this layout has
-  // only one of the pipeline's stages.
+  // The rank's number in the layout that is passed to walk_step(). It differs from `rank` if this
+  // layout has only one of the pipeline's stages.
   int64_t in_layout = 0;
   // Actions that the rank of a pipeline executes (layout/stages.h); null: no pipeline.
   const std::vector<pipeline::Slot>* list = nullptr;

@@ -262,7 +262,7 @@ class Search {
 
   const SearchRequest& request_;
   const Calibration& calibration_;
-  const cluster::Gpu gpu_;  // with the memory that layouts may use
+  const cluster::Gpu gpu_;  // request_.gpu, with its memory reduced by request_.headroom
   SearchSpace space_;
   double flops_per_token_;
   bool model_runs_ = layout::limits_of_model(request_.model).empty();

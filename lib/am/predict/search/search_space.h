@@ -98,7 +98,7 @@ class SearchSpace {
 
   const SearchRequest& request_;
   const CostConstants& constants_;
-  const cluster::Gpu gpu_;  // with the memory that layouts may use
+  const cluster::Gpu gpu_;  // request_.gpu, with its memory reduced by request_.headroom
   std::vector<config::DistributedConfig> strategies_;
   std::vector<ScheduleChoice> schedules_;  // pipeline schedules to try
   config::Plan base_;

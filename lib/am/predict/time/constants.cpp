@@ -14,10 +14,11 @@
 namespace am::predict {
 namespace {
 
-// Names, priors and spreads of the constants, from these measurements. Matmuls of the best shapes
-// reach 0.87 of an A100's peak, 0.80 of an H100's and 0.78 of a B200's; the priors are lower. The
-// priors of links are bus bandwidths that nccl-tests reports. The prior of misaligned widths is
-// from Anthony et al., 2024, whose models became 39 % faster with aligned widths.
+// Names, priors, spreads and meanings of the constants. The priors are based on these measurements.
+// Matmuls of the best shapes reach 0.87 of an A100's peak, 0.80 of an H100's and 0.78 of a B200's;
+// the priors are lower. The priors of links are the bus bandwidths that nccl-tests reports, as
+// fractions of the links' bandwidths. The prior of misaligned widths is from Anthony et al., 2024,
+// whose models became 39 % faster with aligned widths.
 constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
     {"gemm_ampere", 0.80, 0.2, "share of an A100's bf16 peak that large matrix products reach"},
     {"gemm_hopper", 0.72, 0.2, "share of an H100's bf16 peak that large matrix products reach"},
@@ -27,12 +28,12 @@ constexpr std::array<ConstantSpec, kConstants> kSpecs = {{
      "share of a B200's fp8 peak that large matrix products reach"},
     {"gemm_blackwell_fp4", 0.50, 0.3,
      "share of a B200's fp4 peak that large matrix products reach"},
-    {"half_tokens", 150.0, 0.7, "tokens at which a matrix product reaches half of that share"},
+    {"half_tokens", 150.0, 0.7, "tokens at which a matrix product has half the rate of large ones"},
     {"half_output", 200.0, 0.7,
-     "output width at which a matrix product reaches half of that share"},
-    {"half_input", 150.0, 0.7, "input width at which a matrix product reaches half of that share"},
+     "output width at which a matrix product has half the rate of large ones"},
+    {"half_input", 150.0, 0.7, "input width at which a matrix product has half the rate of large ones"},
     {"half_expert_tokens", 500.0, 0.7,
-     "tokens of one expert at which its products reach half of that share"},
+     "tokens of one expert at which its products have half the rate of large ones"},
     {"power_blackwell", 0.3, 0.5,
      "exponent of the watts per peak FLOP/s in a Blackwell GPU's rate of matrix products"},
     {"misaligned", 1.39, 0.2,

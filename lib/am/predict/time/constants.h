@@ -38,7 +38,7 @@ enum class Constant {
   // Exponent: on a Blackwell GPU, the rate of matmuls is proportional to (the GPU's watts per peak
   // FLOP/s)^kPowerBlackwell, because the clock falls at the power limit.
   kPowerBlackwell,
-  kMisaligned,  // factor of the time of a matmul whose widths are not multiples of 64
+  kMisaligned,  // factor of the time of a matmul whose widths are not both multiples of 64
   // FLOP/s of attention as a fraction of the FLOP/s of matmuls.
   kAttention,
   kAttentionBlackwell,
@@ -125,12 +125,13 @@ struct Calibration {
   CostConstants constants;
   // Median and 90 % quantile of |log(predicted / measured)| of step times over held-out runs. For
   // the members with `unseen` in their names, all runs of a publication were held out together.
-  // Predictions use time_90 alone, for GPUs of one's own calibration; the other members inform
-  // readers of the file.
+  // Predictions use only time_90 of these four members, and only for GPUs whose factors the plan's
+  // own calibration file contains. The other three inform readers of the file.
   double time_median = 0.1, time_90 = 0.3;
   double time_median_unseen = 0.15, time_90_unseen = 0.5;
-  // Errors of held-out runs by kind, for intervals. The runs that were held out together are those
-  // of some layouts, all of one source, or all on one GPU product.
+  // Errors of held-out runs by kind, from which predictions compute their intervals. The runs that
+  // were held out together are those of some layouts (errors_of_layouts), all of one publication
+  // (errors_of_sources), or all on one GPU product (errors_of_gpus).
   ErrorScale errors_of_layouts, errors_of_sources, errors_of_gpus;
   double memory_90 = 0.15;  // 90 % quantile of the error of predicted memory
   double runs = 0;          // number of runs in the fit

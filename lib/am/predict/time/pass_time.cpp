@@ -200,7 +200,7 @@ Pass PassTimes::feed_forward(const model::FeedForwardProfile& f) const {
   const double h = workload_.model.hidden;
   const double matrices = f.gated ? 2.0 : 1.0;
   const double wide = c(Constant::kMlpTraffic) * traffic_ * own_.compute;
-  // automesh multiplies experts in bfloat16 even if the plan has an FP8 recipe
+  // automesh computes the matmuls of experts in bfloat16 even if the plan has an FP8 recipe
   // (model::multiplies_in_fp8).
   const bool own = workload_.implementation == &cluster::automesh_implementation();
   const double expert_rate = own ? bf16_rate_ : rate_;

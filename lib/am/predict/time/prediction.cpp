@@ -56,8 +56,8 @@ bool is_in_range(const StepTime& time) {
 // Sets prediction.interval, and prediction.basis if measurements are missing. The errors of a
 // calibration are valid only for runs like those to which the calibration was fitted. If the plan's
 // calibration contains factors of the GPU, the errors of this calibration determine the interval.
-// Otherwise those of the built-in calibration do, provided that a run of this kind of model on this
-// GPU was measured.
+// Otherwise those of the built-in calibration do, provided that a run on a GPU of this architecture
+// was measured.
 void set_interval(const MeasuredRuns& runs, Prediction& prediction) {
   const Workload& workload = prediction.workload;
   const Calibration& chosen = prediction.assumptions.calibration;

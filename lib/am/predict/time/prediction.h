@@ -41,8 +41,9 @@ struct NearestRun {
   double predicted = 0.0;  // seconds per step that the plan's constants predict for this run
 };
 
-// Interval in seconds, as wide as the error of predictions for nine held-out runs in ten of the
-// same kinds (ErrorScale).
+// Interval of the step time in seconds, as wide as the prediction errors of nine held-out runs in
+// ten. These are runs of the plan's kinds (ErrorScale) or, if the plan's own calibration file has
+// factors of the GPU, all runs.
 struct Interval {
   double low = 0.0;
   double high = 0.0;

@@ -243,8 +243,8 @@ class Model {
     return kShare * gpu_.host_bandwidth;
   }
 
-  // Sets the bytes sent over tp, cp, ep and pp. The bytes over tp, cp and ep are those of the index
-  // along pp that sends most bytes over the axis.
+  // Sets the bytes sent over tp, cp, ep and pp. For each of tp, cp and ep, the number is the largest
+  // of all pipeline ranks; the three numbers may come from different pipeline ranks.
   void add_messages() {
     const auto positions = static_cast<size_t>(workload_.layout.positions());
     std::vector<AxisBytes> sent(positions);

@@ -55,7 +55,7 @@ struct MegatronStep {
   // Whether reductions of gradients and, with sharded optimizer states, gathers of updated
   // parameters overlap with computation.
   bool overlaps_reduction = true, overlaps_gather = true;
-  bool may_stay_partly_full = false;  // see pipeline::PipelineShape
+  bool may_stay_partly_full = false;  // 1f1b may run with fewer micro-batches than stages
   // Modules that kSelective recomputes. Absent: kSelective is torchtitan's mode, which recomputes
   // the outputs of every second matmul and the element-wise operators.
   std::optional<config::RecomputedModules> recomputed;

@@ -44,8 +44,9 @@ bool AllToAll::has_more() const {
   return std::any_of(parts_.begin(), parts_.end(), [](const Part& part) { return part.left > 0; });
 }
 
-// Writes the table and the next bytes for each receiver to the slot. Receivers with bytes left to
-// send get equal parts of the slot. The first receivers with more bytes get the space that remains.
+// Writes the table and the next bytes for each receiver to the slot. The receivers for which this
+// rank still has bytes share the slot equally. If some of these shares are not filled, the first
+// receivers with more bytes than their share get the space that remains.
 void AllToAll::write(std::byte* slot) {
   std::vector<Header> headers(parts_.size());
   const auto table = whole_lines(static_cast<int64_t>(headers.size() * sizeof(Header)));

@@ -1,10 +1,11 @@
 // One all-to-all of a channel, with parts of any sizes. Each rank specifies only the sizes of the
 // parts that it sends and receives.
 //
-// In each round (rounds.h), a rank's slot begins with a table, which states how many bytes the slot
-// contains for each receiver, and whether more bytes follow in later rounds. All ranks run the same
-// number of rounds, until no rank has more bytes to send. Receivers share a slot equally; when all
-// bytes for one receiver are sent, the other receivers share its part of the slot.
+// In each round (rounds.h), a rank writes one slot, a part of the shared memory that the other
+// ranks read. The slot begins with a table, which states how many bytes the slot contains for each
+// receiver, and whether more bytes follow in later rounds. All ranks run the same number of rounds,
+// until no rank has more bytes to send. Receivers share a slot equally; when all bytes for one
+// receiver are sent, the other receivers share its part of the slot.
 #pragma once
 
 #include <cstddef>

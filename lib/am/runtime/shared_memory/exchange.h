@@ -1,5 +1,6 @@
-// The collectives of a Channel. Data passes through the channel's slots in rounds of at most one
-// slot per rank (rounds.h). A tensor of any size therefore needs no memory beyond the slots.
+// The collectives of a Channel. Data passes through the channel's slots, the parts of the shared
+// memory that each rank writes, in rounds of at most one slot per rank (rounds.h). A tensor of any
+// size therefore needs no memory beyond the slots.
 //
 //   Exchange exchange(*channel);
 //   exchange.all_gather(out, in, bytes, deadline);

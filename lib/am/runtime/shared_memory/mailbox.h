@@ -4,11 +4,12 @@
 //   auto work = mailbox->post(tensor);     // at both ends; index 0 sends
 //   work->wait();
 //
-// Note [Messages]: both ends keep a list of posted messages. The sender copies a part of its first
-// message, at most one slot's size, whenever a slot is free; the receiver does so whenever a slot
-// is full. Three threads may copy: the thread that calls post(), a thread that waits for a message,
-// and the mailbox's own thread, which starts when a message is incomplete after its post. A sender
-// can therefore fill all slots before the receiver posts, two ranks that send to each other make
+// Note [Messages]: both ends keep a list of posted messages. The sender has several slots in the
+// shared memory (rounds.h). Whenever a slot is free, the sender copies the next part of its first
+// message to the slot; whenever a slot is full, the receiver copies the part from the slot. Three
+// threads may copy: the thread that calls post(), a thread that waits for a message, and the
+// mailbox's own thread, which starts when a message is incomplete after its post. A sender can
+// therefore fill all slots before the receiver posts, two ranks that send to each other make
 // progress without waiting, and a message that is already in the slots costs no thread switch.
 // Timeouts apply to waits: a message may stay pending while no thread waits for it.
 #pragma once

@@ -1,4 +1,5 @@
-// The rounds of a channel: data larger than a slot is transferred in several rounds.
+// The rounds of a channel (channel.h). A slot is a part of the shared memory that one rank writes
+// and the other ranks read. Data larger than a slot is transferred in several rounds.
 //
 //   std::memcpy(rounds.write(deadline), data, bytes);      // this rank's slot of the next round
 //   rounds.show(label);

@@ -26,8 +26,8 @@ struct MomentRows {
   Unread unread;
 };
 
-// Returns the moments of each tensor that the arguments name, and the total over these tensors. If
-// --by is "layer", the tensors of a layer share one row. Collective.
+// Returns the statistics (Moments) of each tensor that the arguments name, and of all these tensors
+// together. If --by is "layer", the tensors of a layer share one row. Collective.
 MomentRows named_moments(Session& session, const inspect::Arguments& arguments);
 
 }  // namespace am::values

@@ -70,8 +70,8 @@ std::vector<Difference> by_layers(const std::vector<Difference>& all) {
   return layers;
 }
 
-// Compares the tensor `a` of `here` with the tensor of this name in `there`. If one side is in the
-// memory of ranks, the distance covers only this rank's parts of the tensor.
+// Compares the tensor `a` of `here` with the tensor of the same name in `there`. If one side is a
+// model in the memory of ranks, the distance covers only this rank's parts of the tensor.
 Difference difference_of(Session& session, const Side& here, const Side& there,
                          const StoredTensor& a) {
   Difference difference{a.name, "equal", {}};

@@ -28,8 +28,8 @@ Json change_row(const std::string& name, const Change& change) {
           {"cosine", number_or_null(change.dot / std::sqrt(change.before * change.after))}};
 }
 
-// Returns the sums over one tensor, which is `a` in `from` and `b` in `to`. If one side is in the
-// memory of ranks, sums only over this rank's parts of the tensor.
+// Returns the sums over one tensor, which is `a` in `from` and `b` in `to`. If one side is a model
+// in the memory of ranks, sums only over this rank's parts of the tensor.
 Change change_of(Session& session, const Side& from, const StoredTensor& a, const Side& to,
                  const StoredTensor& b) {
   FoundInOrder<Change> of_blocks;

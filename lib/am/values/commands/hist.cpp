@@ -18,7 +18,8 @@ struct Range {
   double high = -std::numeric_limits<double>::infinity();
 };
 
-// Calls `visit` with the finite values of each block of the tensor, without empty blocks.
+// Calls `visit` with the finite values of each block of the tensor. Skips blocks without finite
+// values.
 void for_each_finite_block(Session& session, const Picked& picked,
                            const std::function<void(const at::Tensor&)>& visit) {
   scan_on_device(session, picked, [&](const at::Tensor& values, const mesh::Box&) {
