@@ -288,7 +288,11 @@ TEST_CASE("layers are dealt to stages, extra ones to the first") {
   pipeline.split_points = {1, 4};
   CHECK(am::layout::stage_of_layers(pipeline, 5, 3) == std::vector<int>{0, 1, 1, 1, 2});
   CHECK_FALSE(am::layout::split_points_fit({4, 1}, 5, 3));
-  CHECK_FALSE(am::layout::split_points_fit({1, 5}, 5, 3));
+  CHECK_FALSE(am::layout::split_points_fit({1, 6}, 5, 3));
+  CHECK_FALSE(am::layout::split_points_fit({0, 0}, 5, 3));
+  CHECK(am::layout::split_points_fit({0, 5}, 5, 3));
+  pipeline.split_points = {0, 2, 5};
+  CHECK(am::layout::stage_of_layers(pipeline, 5, 4) == std::vector<int>{1, 1, 2, 2, 2});
   CHECK_FALSE(am::layout::split_points_fit({1}, 5, 3));
   CHECK(am::pipeline::stage_owners("looped_bfs", 2, 2) == std::vector<int64_t>{0, 1, 0, 1});
   CHECK(am::pipeline::stage_owners("zbv_zero_bubble", 2, 2) == std::vector<int64_t>{0, 1, 1, 0});

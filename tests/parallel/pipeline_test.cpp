@@ -40,10 +40,12 @@ struct PipelineCase {
   int64_t rounds = 1;
   int64_t inside = 1;  // ranks per stage
   std::string mesh = {}, strategy = {};
+  std::string split_points = {};  // empty: an even split of the eight layers
 
   std::string name() const {
     return cat(family, ", ", schedule, ", pp ", pp, " x ", virtual_stages, ", ", microbatches,
-               " micro-batches x ", rounds, ", ", inside, " ranks a stage ", mesh, strategy);
+               " micro-batches x ", rounds, ", ", inside, " ranks a stage ", mesh, strategy,
+               split_points);
   }
 };
 
@@ -62,6 +64,7 @@ config::Plan plan_of(const PipelineCase& one, const std::string& model) {
       cat("[model]\npath = \"", model, "\"\n[train]\nseq_len = ", kLength,
           "\nmicro_batch_size = 2\n[pipeline]\nschedule = \"", one.schedule,
           "\"\nvirtual_stages = ", one.virtual_stages, "\nmicrobatches = ", one.microbatches,
+          one.split_points.empty() ? "" : cat("\nsplit_points = ", one.split_points),
           "\n[mesh]\nworld_size = ", one.pp * one.inside, "\npp_size = ", one.pp, "\n", one.mesh,
           "[strategy]\nname = \"fsdp2\"\n", test::kFullPrecision, one.strategy));
 }
@@ -202,9 +205,27 @@ TEST_CASE("every schedule gives one rank's loss and gradients", "[pipeline]") {
       PipelineCase{.schedule = "interleaved_1f1b", .virtual_stages = 2},
       PipelineCase{.schedule = "interleaved_1f1b", .virtual_stages = 4, .rounds = 2},
       PipelineCase{.schedule = "interleaved_zero_bubble", .virtual_stages = 2},
+      PipelineCase{.schedule = "interleaved_zero_bubble", .pp = 4, .microbatches = 8},
       PipelineCase{.schedule = "zbv_zero_bubble", .virtual_stages = 2},
       PipelineCase{.schedule = "zbv_zero_bubble", .pp = 3, .virtual_stages = 2, .microbatches = 6},
       PipelineCase{.schedule = "dual_pipe_v", .virtual_stages = 2});
+  check_case(one);
+}
+
+TEST_CASE("the first stage can be the embedding alone, and the last the head", "[pipeline]") {
+  const auto one = GENERATE(
+      PipelineCase{.split_points = "[0]"}, PipelineCase{.split_points = "[8]"},
+      PipelineCase{.pp = 4, .split_points = "[0, 5, 8]"},
+      PipelineCase{
+          .schedule = "interleaved_1f1b", .virtual_stages = 2, .split_points = "[0, 4, 8]"},
+      PipelineCase{.schedule = "zbv_zero_bubble", .virtual_stages = 2, .split_points = "[0, 4, 8]"},
+      PipelineCase{.family = "gemma", .pp = 3, .inside = 2, .split_points = "[0, 8]"},
+      PipelineCase{.family = "gpt2", .pp = 3, .split_points = "[0, 8]"},
+      PipelineCase{.pp = 3,
+                   .inside = 2,
+                   .mesh = "tp_size = 2\n",
+                   .strategy = "sequence_parallel = true\n",
+                   .split_points = "[0, 8]"});
   check_case(one);
 }
 

@@ -67,7 +67,9 @@ TEST_CASE("the sizes that PyTorch refuses are refused", "[schedule]") {
   for (const auto name : am::pipeline::schedule_names()) {
     for (const auto& wanted : pytorch_orders(name)) {
       INFO(about(wanted.shape));
-      const bool legal = wanted.form != "refused";
+      // With one stage per rank, interleaved_zero_bubble is ZB-H1, which PyTorch lacks.
+      const bool own = name == "interleaved_zero_bubble" && wanted.shape.virtual_stages == 1;
+      const bool legal = wanted.form != "refused" || own;
       CHECK(violated_constraint(wanted.shape).has_value() != legal);
       refused += legal ? 0 : 1;
       if (!legal) CHECK_THROWS_AS(make_schedule(wanted.shape), am::Error);

@@ -19,11 +19,13 @@ void add_pipeline(std::vector<FieldSpec>& out) {
            "PyTorch and of am-plan schedule --csv.")
       .is_path = is_schedule_file;
   pipeline.add("microbatches", &S::microbatches, Integer{0, 1 << 20},
-               "Micro-batches in one run of the schedule. 0: as many as there are stages.");
+               "Micro-batches in one run of the schedule. 0: as many as there are stages or, under "
+               "the strategy megatron, all micro-batches of a step.");
   pipeline.add("virtual_stages", &S::virtual_stages, Integer{1, 1 << 10}, "Stages per rank.");
-  pipeline.add("split_points", &S::split_points, Integers{Integer{1, 1 << 20}},
+  pipeline.add("split_points", &S::split_points, Integers{Integer{0, 1 << 20}},
                "First layer of each stage after the first. Empty: layers are distributed according "
-               "to balance.");
+               "to balance. The first stage may hold the embedding alone (0 first), and the last "
+               "stage the head alone (the number of layers last).");
   pipeline.add("balance", &S::balance, Choice{{"layers", "cost"}},
                "What is balanced over the stages if split_points is empty. layers: the number of "
                "layers; cost: the operations of a forward pass, including the head's, so that the "
@@ -56,7 +58,8 @@ void add_experts(std::vector<FieldSpec>& out) {
   experts
       .add("coefficient", &S::coefficient, Number{},
            "Factor of the auxiliary loss. For each layer and sequence, this loss is a sum over the "
-           "experts: the expert's share of the choices times its mean score.")
+           "experts: the number of experts times the expert's share of the choices times its mean "
+           "score.")
       .also = {"aux_loss_alpha", "router_aux_loss_coef", "moe_aux_loss_coeff"};
 }
 
@@ -81,7 +84,7 @@ void add_train(std::vector<FieldSpec>& out) {
   train
       .add("epochs", &S::epochs, Integer{0, 1 << 20},
            "Passes through the data, after which the job ends; the last step may have fewer "
-           "samples. 0: no limit. Without max_steps in the plan, epochs alone decides.")
+           "samples. 0: no limit. If epochs is set, the default of max_steps does not apply.")
       .also = {"num_epochs", "num_train_epochs"};
   train.add("max_tokens", &S::max_tokens, Integer{0, int64_t{1} << 53},
             "The job ends before the step whose tokens would exceed this number. 0: no limit. "
@@ -121,7 +124,8 @@ void add_train(std::vector<FieldSpec>& out) {
            "is in float16. 0: dynamic, from 65536: halved, with the step skipped, when a gradient "
            "overflows; doubled after 2000 steps without overflow.")
       .also = {"initial_loss_scale"};
-  train.add("seed", &S::seed, Integer{0}, "Seed of the data order.");
+  train.add("seed", &S::seed, Integer{0},
+            "Seed of the data order, of synthetic data, of dropout and of NEFTune's noise.");
   train.add("deterministic", &S::deterministic, Boolean{},
             "Use only deterministic kernels on GPUs (PyTorch's use_deterministic_algorithms), so "
             "that jobs repeat and resume bit for bit. On CPUs they always do.");
@@ -169,7 +173,7 @@ void add_optimizer(std::vector<FieldSpec>& out) {
             "Peak learning rate, which follows the schedule in proportion.");
   group.add("weight_decay", &OptimizerGroup::weight_decay, Optional<Number>{}, "Weight decay.");
   group.add("name", &OptimizerGroup::name, Optional<Choice>{Choice{{"adamw"}}},
-            "adamw: with name = \"muon\", AdamW updates these parameters.");
+            "adamw: if optimizer.name = \"muon\", AdamW updates these parameters.");
   optimizer
       .add("group", &S::groups, Tables<OptimizerGroup>{group},
            "Parameters with options of their own, as [[optimizer.group]]. The first group that "
@@ -187,7 +191,7 @@ void add_optimizer(std::vector<FieldSpec>& out) {
   scheduler.add("min_lr", &C::min_lr, Number{}, "Learning rate at the end of the decay.");
   scheduler.add("decay_steps", &C::decay_steps, steps,
                 "cosine, linear: the step that reaches min_lr (0: max_steps); wsd: length of the "
-                "final decay.");
+                "final decay (0: a tenth of max_steps).");
 }
 
 }  // namespace

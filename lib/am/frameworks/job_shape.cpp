@@ -83,14 +83,11 @@ JobShape::JobShape(const ExportInput& input)
       microbatches(mesh.pp > 1 ? layout::pipeline_shape(plan, mesh.pp, mesh.dp()).microbatches : 1),
       model(folder_of_model(plan)),
       checkpointing(config::checkpointing_of(plan.strategy)) {
-  const int64_t layers = input.model.num_hidden_layers;
   const int64_t count = mesh.pp > 1 ? mesh.pp * plan.pipeline.virtual_stages : 1;
-  stages.assign(static_cast<size_t>(count), {layers, 0});
   const std::vector<int> of = layout::stage_of_layers(plan, input.model, count);
-  for (int64_t layer = 0; layer < layers; ++layer) {
-    auto& [first, end] = stages[static_cast<size_t>(of[static_cast<size_t>(layer)])];
-    first = std::min(first, layer);
-    end = std::max(end, layer + 1);
+  for (int64_t stage = 0; stage < count; ++stage) {
+    const auto [first, end] = std::equal_range(of.begin(), of.end(), static_cast<int>(stage));
+    stages.emplace_back(first - of.begin(), end - of.begin());
   }
 }
 

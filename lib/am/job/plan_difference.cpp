@@ -75,9 +75,9 @@ void settle_split(Plan& plan, const model::ModelConfig& config, int64_t stages) 
   plan.pipeline.split_points.clear();
   plan.pipeline.balance = "layers";
   if (stage_of == layout::stages_of_even_layers(config.num_hidden_layers, stages)) return;
-  for (size_t layer = 1; layer < stage_of.size(); ++layer) {
-    if (stage_of[layer] == stage_of[layer - 1]) continue;
-    plan.pipeline.split_points.push_back(static_cast<int64_t>(layer));
+  for (int64_t stage = 1; stage < stages; ++stage) {
+    const auto first = std::lower_bound(stage_of.begin(), stage_of.end(), static_cast<int>(stage));
+    plan.pipeline.split_points.push_back(first - stage_of.begin());
   }
 }
 

@@ -13,14 +13,17 @@ StageRange stage_range(const Layout& layout, int stage) {
   range.embedding = stage == 0;
   range.head = stage + 1 == static_cast<int>(layout.stage_owners.size());
   bool any = false;
+  int64_t layers = 0;  // number of layers of all stages
   for (size_t i = 0; i < layout.parameters.size(); ++i) {
     const int64_t layer = layout.inventory.parameters[i].layer;
+    layers = std::max(layers, layer + 1);
     if (layer < 0 || layout.parameters[i].stage != stage) continue;
     range.first = any ? std::min(range.first, layer) : layer;
     range.end = std::max(range.end, layer + 1);
     any = true;
   }
-  AM_ASSERT(any, "a stage without layers");
+  AM_ASSERT(any || range.embedding || range.head, "a stage without modules");
+  if (!any) range.first = range.end = range.embedding ? 0 : layers;
   return range;
 }
 

@@ -14,7 +14,7 @@
 namespace am::layout {
 
 // Decoder layers [first, end), and whether the stage has the modules before the first layer and
-// after the last.
+// after the last. A stage that is the embedding or the head alone has no layers.
 struct StageRange {
   int64_t first = 0;
   int64_t end = 0;

@@ -17,9 +17,9 @@ namespace am::layout {
 
 bool split_points_fit(const std::vector<int64_t>& split_points, int64_t layers, int64_t stages) {
   if (static_cast<int64_t>(split_points.size()) != stages - 1) return false;
-  int64_t previous = 0;
+  int64_t previous = -1;
   for (const int64_t first : split_points) {
-    if (first <= previous || first >= layers) return false;
+    if (first <= previous || first > layers) return false;
     previous = first;
   }
   return true;

@@ -51,8 +51,9 @@ pipeline::PipelineShape pipeline_shape(const config::Plan& plan, int64_t pp, int
 // shapes, each thousands of times.
 std::shared_ptr<const pipeline::ExecutionLists> executed_lists(pipeline::PipelineShape shape);
 
-// Whether the split points are valid: stages - 1 ascending layer numbers, all above 0 and below
-// `layers`.
+// Whether the split points are valid: stages - 1 strictly ascending numbers from 0 to `layers`. If
+// the first is 0, the first stage has the embedding alone; if the last is `layers`, the last stage
+// has the head alone.
 bool split_points_fit(const std::vector<int64_t>& split_points, int64_t layers, int64_t stages);
 
 }  // namespace am::layout

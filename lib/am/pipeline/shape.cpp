@@ -25,6 +25,7 @@ std::string stages_text(int64_t count) { return cat(count, count == 1 ? " stage"
 
 bool runs_with_virtual_stages(std::string_view schedule, int64_t stages) {
   if (has_one_stage(schedule)) return stages == 1;
+  if (schedule == "interleaved_zero_bubble") return true;
   return is_v_shaped(schedule) ? stages == 2 : stages >= 2;
 }
 

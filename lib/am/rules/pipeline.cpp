@@ -75,7 +75,8 @@ void check_layers(const RuleContext& context, Diagnostics& found) {
   if (!has_pipeline(context) || context.model == nullptr) return;
   const int64_t layers = context.model->num_hidden_layers;
   const int64_t stages = stage_count(context);
-  if (layers >= stages) return;
+  const auto& points = context.plan.pipeline.split_points;
+  if (layers >= stages || layout::split_points_fit(points, layers, stages)) return;
   std::string help = cat("set pp_size to at most ", layers / context.plan.pipeline.virtual_stages);
   if (layers < context.plan.pipeline.virtual_stages)
     help = cat("set pp_size * virtual_stages to at most ", layers);
@@ -92,8 +93,8 @@ void check_split_points(const RuleContext& context, Diagnostics& found) {
   const int64_t stages = stage_count(context);
   if (layout::split_points_fit(points, layers, stages)) return;
   found.error("pp.split_points", context.plan.span("pipeline.split_points"),
-              cat("split_points must be ", stages - 1, " ascending layer numbers from 1 to ",
-                  layers - 1, ": the first layer of every stage after the first"),
+              cat("split_points must be ", stages - 1, " ascending layer numbers from 0 to ",
+                  layers, ": the first layer of every stage after the first"),
               "leave split_points out for an even split");
 }
 
@@ -176,8 +177,11 @@ constexpr std::array<Rule, 9> kRules = {{
     {.id = "pp.virtual_stages",
      .summary = "virtual_stages fits the schedule",
      .explain =
-         "gpipe and 1f1b run one stage on each rank. interleaved_1f1b, looped_bfs and "
-         "interleaved_zero_bubble interleave two or more. zbv_zero_bubble and dual_pipe_v arrange "
+         "gpipe and 1f1b run one stage on each rank. interleaved_1f1b and looped_bfs interleave "
+         "two "
+         "or more, interleaved_zero_bubble any number: with one it is ZB-H1, which PyTorch does "
+         "not "
+         "run. zbv_zero_bubble and dual_pipe_v arrange "
          "the stages as a V: exactly two on each rank, so that the first rank also has the last "
          "stage.",
      .check = check_virtual},
@@ -185,12 +189,13 @@ constexpr std::array<Rule, 9> kRules = {{
      .summary = "the schedule can run with pipeline.microbatches micro-batches",
      .explain =
          "1f1b and dual_pipe_v fill the pipeline before their steady state, so they need a "
-         "micro-batch for each stage: pp_size for 1f1b, 2 * pp_size for dual_pipe_v. gpipe and "
-         "zbv_zero_bubble run with fewer, and so does the strategy megatron's 1f1b.\n\n"
+         "micro-batch for each stage: pp_size for 1f1b, 2 * pp_size for dual_pipe_v. gpipe, "
+         "looped_bfs and zbv_zero_bubble run with fewer, and so does the strategy megatron's "
+         "1f1b.\n\n"
          "interleaved_1f1b and interleaved_zero_bubble divide the micro-batches into rounds: "
          "microbatches / pp_size rounds, rounded down and at least one. All rounds have the same "
-         "size, so microbatches must be a multiple of their number; multiples of pp_size always "
-         "are.\n\n"
+         "size, so microbatches must be a multiple of the number of rounds; multiples of pp_size "
+         "always are.\n\n"
          "A schedule is a list of passes on every rank, which am-plan draws and a job executes. A "
          "schedule of millions of passes is refused: pp_size or microbatches is then a typo.",
      .check = check_schedule},
@@ -207,7 +212,10 @@ constexpr std::array<Rule, 9> kRules = {{
     {.id = "pp.layers",
      .summary = "every pipeline stage has a layer",
      .explain = "The decoder layers are distributed over pp_size * virtual_stages stages; a stage "
-                "without one would only add a transfer.",
+                "without one would only add a transfer. split_points can leave the embedding alone "
+                "on the first stage, and the head alone on the last, as Megatron does with "
+                "--account-for-embedding-in-pipeline-split and "
+                "--account-for-loss-in-pipeline-split.",
      .check = check_layers},
     {.id = "pp.even",
      .summary = "the layers divide evenly over the pipeline's stages (reported as a note)",
@@ -222,6 +230,8 @@ constexpr std::array<Rule, 9> kRules = {{
     {.id = "pp.split_points",
      .summary = "split_points are ascending first layers, one for each stage after the first",
      .explain = "split_points = [6, 14] makes three stages: layers 0-5, 6-13 and 14 to the end. "
+                "A first 0 leaves the embedding alone on the first stage, and the number of layers "
+                "as the last number leaves the head alone on the last stage. "
                 "Give fewer layers to the last stage to make up for the head, which costs as much "
                 "as several layers when the vocabulary is large.",
      .check = check_split_points},
