@@ -304,6 +304,22 @@ TEST_CASE("parts that automesh cannot cut: a warning without tp and cp, and an e
   CHECK_THAT(found_of("cp_size = 2\n").at(0), Catch::Contains("cp_size = 2"));
 }
 
+TEST_CASE("the strategy megatron cuts Mamba 2 over tp") {
+  const auto found_of = [](int64_t groups, const char* mesh) {
+    const std::string config = am::cat(R"({"model_type": "mamba2", "vocab_size": 64,
+        "hidden_size": 32, "num_hidden_layers": 2, "num_heads": 4, "head_dim": 16, "n_groups": )",
+                                       groups, "}");
+    return messages_of(
+        "model.parts", config,
+        am::cat("[mesh]\nworld_size = 4\n", mesh, "[strategy]\nname = \"megatron\"\n"));
+  };
+  REQUIRE(found_of(2, "tp_size = 2\n").size() == 1);
+  CHECK_THAT(found_of(2, "tp_size = 2\n")[0], Catch::Contains("their parameters are counted"));
+  CHECK_THAT(found_of(2, "tp_size = 4\n").at(0),
+             Catch::Contains("tp_size = 4 does not divide the 2 groups of Mamba 2"));
+  CHECK_THAT(found_of(2, "cp_size = 2\n").at(0), Catch::Contains("cp_size = 2"));
+}
+
 TEST_CASE("vectors on activations that tp cuts prevent tp, and nothing else") {
   const std::string sizes =
       R"("vocab_size": 64, "hidden_size": 32, "intermediate_size": 64, "num_hidden_layers": 2,

@@ -78,7 +78,7 @@ const Family* read_family(ConfigReader& reader, std::string_view fallback, Model
   }
   reader.warning("model.family", "model_type",
                  cat("model_type \"", config.model_type,
-                     "\" is not known: it is planned as a Llama decoder of these sizes "
+                     "\" is not known: it is planned as a Llama decoder with the config's sizes "
                      "(RMSNorm, q, k, v and o projections, gate, up and down)"),
                  family_help(config.model_type));
   return &family_of(config);

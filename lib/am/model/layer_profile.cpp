@@ -78,7 +78,8 @@ LayerProfile layer_profile(const LayerSpec& layer) {
           .feed_forward = feed_forward_profile(layer),
           .hidden_norms = layer.hidden_norms(),
           .parallel_block = layer.parallel(),
-          .other_weights = layer.other_weights()};
+          .other_weights = layer.other_weights(),
+          .cut_other_weights = layer.other_weights(/*cut=*/true)};
 }
 
 LayerProfile layer_profile(const ModelConfig& config, int64_t layer) {

@@ -66,6 +66,7 @@ struct LayerProfile {
   bool parallel_block = false;  // attention and MLP run in parallel on the residual stream
   // Number of weights in matrices of Role::kOther (Mamba, ...) that a token is multiplied with.
   double other_weights = 0.0;
+  double cut_other_weights = 0.0;  // those of other_weights that tp cuts
 
   bool operator==(const LayerProfile&) const = default;
 };

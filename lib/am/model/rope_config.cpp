@@ -26,7 +26,7 @@ std::string_view details_key(const ConfigReader& reader) {
 
 double required_number(ConfigReader& reader, std::string_view key, double low, double high) {
   if (reader.raw(key).is_null()) {
-    reader.error("model.key", key, cat("the rotary embedding needs ", key));
+    reader.error("model.key", key, cat("the rotary embedding needs the key ", key));
     return 1.0;
   }
   return reader.number(key, low, high).value_or(1.0);

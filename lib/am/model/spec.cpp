@@ -69,10 +69,12 @@ int LayerSpec::hidden_norms() const {
   }));
 }
 
-double LayerSpec::other_weights() const {
+double LayerSpec::other_weights(bool cut) const {
   double weights = 0.0;
   for (const ModuleSpec& module : modules) {
-    if (module.role == Role::kOther && module.in > 0) {
+    const bool is_cut =
+        module.other_cut == OtherCut::kRows || module.other_cut == OtherCut::kColumns;
+    if (module.role == Role::kOther && module.in > 0 && (is_cut || !cut)) {
       const bool taken = module.kind == ModuleKind::kExpert;
       weights +=
           static_cast<double>(module.weight_numel()) *

@@ -126,6 +126,10 @@ struct AdapterSpec {
   bool operator==(const AdapterSpec&) const = default;
 };
 
+// How tp cuts a module of role kOther under the strategy megatron. kUnknown: not at all, so tp must
+// be 1. kReplicated: every tp rank has the whole module. kRows and kColumns: along `out` or `in`.
+enum class OtherCut : uint8_t { kUnknown, kReplicated, kRows, kColumns };
+
 struct ModuleSpec {
   Role role = Role::kEmbedding;
   // Name of the module within the layer. In the names of routed experts, * stands for the expert's
@@ -159,6 +163,7 @@ struct ModuleSpec {
   // the bias has this name with "_bias" appended.
   std::string_view leaf = "weight";
   std::optional<AdapterSpec> adapter = {};
+  OtherCut other_cut = OtherCut::kUnknown;  // used only for the role kOther
 
   // These functions return the number of elements of the weight, of the bias, and of both together,
   // over all copies.
@@ -259,8 +264,9 @@ struct LayerSpec {
   int hidden_norms() const;  // returns the number of norms over the hidden state
   // Whether the layer is one block after one norm, for example Mamba, or attention or an MLP alone.
   bool single() const { return !parallel() && hidden_norms() == 1; }
-  // Returns the number of weights in matrices of role kOther that a token is multiplied with.
-  double other_weights() const;
+  // Returns the number of weights in matrices of role kOther that a token is multiplied with. If
+  // `cut` is set, only matrices that tp cuts are counted.
+  double other_weights(bool cut = false) const;
   bool parallel() const {
     return residual == Residual::kParallelOneNorm || residual == Residual::kParallelTwoNorms;
   }

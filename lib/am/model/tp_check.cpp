@@ -259,6 +259,26 @@ bool TpModule::is_head_norm() const {
   return role() == Role::kQueryNorm || role() == Role::kKeyNorm;
 }
 
+namespace {
+
+// Returns the description of the module named `name` that has the parameter. Modules of role kOther
+// that tp cuts are found by name, all others by role.
+const ModuleSpec* description_of(const DecoderSpec& spec, const ParameterSpec& parameter,
+                                 const std::string& name) {
+  if (parameter.layer < 0) return spec.find(parameter.role);
+  const LayerSpec& layer = spec.layer(parameter.layer);
+  for (const ModuleSpec& module : layer.modules) {
+    const bool is_cut =
+        module.other_cut == OtherCut::kRows || module.other_cut == OtherCut::kColumns;
+    if (is_cut && parameter.role == Role::kOther && ends_with(name, cat(".", module.name))) {
+      return &module;
+    }
+  }
+  return layer.find(parameter.role);
+}
+
+}  // namespace
+
 TpModules::TpModules(const Inventory& inventory) : spec_(inventory.spec) {
   const auto add = [&](std::string name, const ModuleSpec* module, int layer) {
     modules_.emplace_back().name = std::move(name);
@@ -270,9 +290,7 @@ TpModules::TpModules(const Inventory& inventory) : spec_(inventory.spec) {
     const ParameterSpec& parameter = inventory.parameters[i];
     std::string name = parameter.module();
     if (modules_.empty() || modules_.back().name != name) {
-      const ModuleSpec* module = parameter.layer < 0
-                                     ? spec_.find(parameter.role)
-                                     : spec_.layer(parameter.layer).find(parameter.role);
+      const ModuleSpec* module = description_of(spec_, parameter, name);
       add(std::move(name), module, parameter.layer);
     }
     modules_.back().parameters.push_back(static_cast<int>(i));

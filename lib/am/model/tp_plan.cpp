@@ -59,7 +59,8 @@ void match_rules(const TpPlan& plan, std::vector<TpModule>& modules, const Span&
     for (size_t m = 0; m < modules.size(); ++m) {
       if (!matches_module(rule.pattern, modules[m].name)) continue;
       matched.push_back(modules[m].name);
-      // Modules of role kOther are replicated, even if a rule for projections matches their names.
+      // OtherCut decides about modules of role kOther, even if a rule for projections matches their
+      // names.
       if (modules[m].role() == Role::kOther) continue;
       modules[m].style = rule.style;
       modules[m].rule = static_cast<int>(r);
@@ -129,9 +130,27 @@ std::vector<TpSlice> slices_of(const TpModule& module, const AttentionSpec& atte
   return slices;
 }
 
+// Returns how tp shards one parameter of a module with OtherCut::kRows or kColumns.
+TpParameter cut_of_other(const ModuleSpec& module) {
+  TpParameter out;
+  if (module.other_cut == OtherCut::kColumns) out.shard_dim = 1;
+  if (module.other_cut != OtherCut::kRows) return out;
+  out.shard_dim = 0;
+  int64_t offset = 0;
+  for (const Slice& slice : module.slices) {
+    out.slices.push_back({offset, slice.length, /*heads=*/0});
+    offset += slice.length;
+  }
+  return out;
+}
+
 // Returns how the plan shards one parameter of a module.
 TpParameter cut_of(const TpModule& module, const TpModules& modules, const TpUse& use,
                    const ParameterSpec& parameter) {
+  const OtherCut other = module.spec->other_cut;
+  if (other == OtherCut::kRows || (other == OtherCut::kColumns && !parameter.bias)) {
+    return cut_of_other(*module.spec);
+  }
   TpParameter out;
   out.style = module.style;
   out.shard_dim = shard_dim(module, parameter);

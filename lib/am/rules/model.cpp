@@ -3,9 +3,11 @@
 #include <array>
 #include <filesystem>
 #include <utility>
+#include <variant>
 
 #include "am/base/file.h"
 #include "am/base/json.h"
+#include "am/base/legal_values.h"
 #include "am/base/text.h"
 #include "am/formats/weight_files.h"
 #include "am/layout/layout.h"
@@ -62,25 +64,46 @@ void warn_of_dropout(const RuleContext& context, Diagnostics& found) {
 }
 
 // Returns the name of the first module of role kOther (a part that am-run does not support) in the
-// model's layers, or an empty text if no module has this role. If `matrices`, vectors do not count.
-std::string other_part(const model::DecoderSpec& spec, bool matrices) {
+// model's layers for which `counts` is true, or an empty text if there is none.
+template <typename Counts>
+std::string other_part(const model::DecoderSpec& spec, Counts counts) {
   for (const model::LayerSpec& layer : spec.kinds) {
     for (const model::ModuleSpec& module : layer.modules) {
-      if (module.role != model::Role::kOther || (matrices && module.in == 0)) continue;
-      return module.name;
+      if (module.role == model::Role::kOther && counts(module)) return module.name;
     }
   }
   return {};
 }
 
+// Reports an error if tp does not divide the heads or the groups of Mamba 2. Returns whether tp
+// divides both.
+bool check_mamba_heads(const RuleContext& context, Diagnostics& found) {
+  const auto& mixer = context.model->mixer;
+  const int64_t tp = context.layout->mesh.sizes().tp;
+  const bool heads = mixer.has_value() && mixer->heads % tp != 0;
+  if (!mixer.has_value() || (!heads && mixer->groups % tp == 0)) return true;
+  const int64_t count = heads ? mixer->heads : mixer->groups;
+  found.error("model.parts", context.plan.span("mesh.tp_size"),
+              cat("tp_size = ", tp, " does not divide the ", count,
+                  heads ? " heads of Mamba 2" : " groups of Mamba 2"),
+              assignment("tp_size", nearest_values(divisors(count), tp)));
+  return false;
+}
+
 // Reports an error if tp or cp is above 1 and the model's layers have modules of role kOther, which
-// automesh cannot cut. Vectors, for example norms of activations that tp cuts, prevent only tp. If
-// tp = cp = 1, warns that predictions leave out the activations of the matrices.
+// automesh cannot cut, except that the strategy megatron knows how tp cuts some (OtherCut).
+// Vectors, for example norms of activations that tp cuts, prevent only tp. If there is no error,
+// warns that predictions leave out the activations of the matrices.
 void check_parts(const RuleContext& context, Diagnostics& found) {
   if (context.layout == nullptr || context.model == nullptr) return;
   const model::DecoderSpec& spec = context.layout->inventory.spec;
-  const std::string matrix = other_part(spec, /*matrices=*/true);
-  const std::string part = matrix.empty() ? other_part(spec, /*matrices=*/false) : matrix;
+  const std::string matrix =
+      other_part(spec, [](const model::ModuleSpec& module) { return module.in > 0; });
+  const bool megatron = std::holds_alternative<config::MegatronConfig>(context.plan.strategy);
+  std::string part = other_part(spec, [&](const model::ModuleSpec& module) {
+    return !megatron || module.other_cut == model::OtherCut::kUnknown;
+  });
+  if (!part.empty() && !matrix.empty()) part = matrix;
   const mesh::MeshSizes& axes = context.layout->mesh.sizes();
   const auto subject = [&](const std::string& name) {
     return cat("layers of ", context.model->model_type, " have parts such as ", name);
@@ -93,7 +116,8 @@ void check_parts(const RuleContext& context, Diagnostics& found) {
   };
   refuse("tp_size", axes.tp, part);
   refuse("cp_size", axes.cp, matrix);
-  if (axes.tp > 1 || axes.cp > 1 || matrix.empty()) return;
+  if (matrix.empty() || axes.cp > 1 || (axes.tp > 1 && !part.empty())) return;
+  if (axes.tp > 1 && !check_mamba_heads(context, found)) return;
   found.warning("model.parts", context.plan.span("model.path"),
                 cat(subject(matrix),
                     ": their parameters are counted, but predictions of memory and time "
@@ -157,7 +181,8 @@ constexpr std::array<Rule, 14> kRules = {{
          "transformers writes only the keys that differ from them.",
      .check = nullptr},
     {.id = "model.parts",
-     .summary = "only known parts of layers are cut over tp and cp (a warning without them)",
+     .summary = "only known parts of layers are cut over tp and cp (a warning if tp and cp "
+                "are 1)",
      .explain =
          "Some families that am-plan can plan, but am-run cannot train, have layers with parts "
          "that automesh has no model of: Mamba, linear attention, convolutions over the sequence, "
@@ -165,7 +190,8 @@ constexpr std::array<Rule, 14> kRules = {{
          "states of these parts are counted exactly, and FLOPs include the products with their "
          "matrices. Their activations are not predicted, so predictions of memory and time are "
          "lower bounds; tp and cp are refused, because automesh does not know how to cut these "
-         "parts.\n\n"
+         "parts. Only the strategy megatron cuts Mamba 2 over tp; tp_size must then divide the "
+         "heads and the groups of Mamba 2.\n\n"
          "tp is also refused if only vectors are unknown, for example BitNet's norms before the "
          "output projections and the trained numbers of Apertus's activation: they are applied to "
          "activations that tp cuts.",

@@ -175,6 +175,12 @@ ModuleSpec other_vector(std::string_view name, int64_t size, std::string_view le
   return vector(Role::kOther, name, leaf, size, Init::kOnes);
 }
 
+ModuleSpec cut_by_rows(ModuleSpec module, std::initializer_list<int64_t> slices) {
+  module.other_cut = OtherCut::kRows;
+  for (const int64_t length : slices) module.slices.push_back({Role::kOther, length});
+  return module;
+}
+
 void add_convolution(LayerSpec& layer, std::string_view name, int64_t channels, int64_t width,
                      bool bias) {
   ModuleSpec module = other(name, 1, width);

@@ -127,6 +127,8 @@ ModuleSpec vector(Role role, std::string_view name, std::string_view leaf, int64
 // Returns a module with a tensor [experts, out, in], the matrices of all experts.
 ModuleSpec stacked_experts(const ModelConfig& config, Role role, std::string_view name, int64_t out,
                            int64_t in);
+// Returns the module with OtherCut::kRows, whose slices have these lengths; empty: one slice.
+ModuleSpec cut_by_rows(ModuleSpec module, std::initializer_list<int64_t> slices = {});
 // Return a matrix or a vector of role kOther, a part that am-plan counts and am-run does not
 // support.
 ModuleSpec other(std::string_view name, int64_t out, int64_t in, bool bias = false);

@@ -78,7 +78,8 @@ LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
 
 const Family kDbrx = {
     .model_type = "dbrx",
-    .description = "DBRX decoder: fused attention, LayerNorm, routed experts in one matrix each",
+    .description =
+        "DBRX decoder: fused q, k and v, LayerNorm, experts in one matrix per projection",
     .layer_class = "transformers.models.dbrx.modeling_dbrx.DbrxBlock",
     .keys = {.hidden_size = "d_model",
              .intermediate_size = "",

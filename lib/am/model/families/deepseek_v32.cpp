@@ -63,9 +63,10 @@ void read_indexed_layers(ConfigReader& reader, ModelConfig& config) {
     fits = indexed[i] || (letters ? pattern[i] == 'S' : types[i] == "shared");
   }
   if (fits) return;
-  reader.error("model.value", key,
-               cat(key, " must name a type for each of the ", indexed.size(), " layers"),
-               "known: \"full\", \"shared\"");
+  reader.error(
+      "model.value", key, cat(key, " must name a type for each of the ", indexed.size(), " layers"),
+      "known: \"full\", \"shared\"; index_topk_pattern may also be a text of the letters F "
+      "and S");
 }
 
 void read_glm(ConfigReader& reader, ModelConfig& config) {

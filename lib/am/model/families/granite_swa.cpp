@@ -71,7 +71,7 @@ LayerSpec describe_moe_layer(const ModelConfig& config, int64_t layer) {
 
 const Family kGraniteSwa = {
     .model_type = "granite_swa",
-    .description = "Granite decoder with attention sinks and a sliding window in most layers",
+    .description = "Granite decoder: attention sinks, a sliding window in most layers",
     .layer_class = "transformers.models.granite_swa.modeling_granite_swa.GraniteSWADecoderLayer",
     .defaults = {.max_position_embeddings = 8192,
                  .key_value_heads = 4,
@@ -84,7 +84,7 @@ const Family kGraniteSwa = {
 
 const Family kGraniteMoeSwa = {
     .model_type = "granitemoe_swa",
-    .description = "Granite MoE decoder with attention sinks and a sliding window in most layers",
+    .description = "Granite MoE decoder: attention sinks, a sliding window in most layers",
     .layer_class =
         "transformers.models.granitemoe_swa.modeling_granitemoe_swa.GraniteMoeSWADecoderLayer",
     .defaults = {.max_position_embeddings = 2048},

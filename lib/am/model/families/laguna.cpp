@@ -23,7 +23,7 @@ void check_heads(ConfigReader& reader, const ModelConfig& config) {
   });
   if (heads.is_null() || (heads.is_array() && equal)) return;
   reader.error("model.value", kKey, "layers with different numbers of heads are not supported",
-               "give num_attention_heads for all layers");
+               "set each of its entries to num_attention_heads");
 }
 
 // Reads the key gating. If the key is missing, null, true or "per-head", one gate scales each head;

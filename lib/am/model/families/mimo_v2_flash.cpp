@@ -46,7 +46,7 @@ void read_config(ConfigReader& reader, ModelConfig& config) {
         "model.heads", "num_key_value_heads",
         cat("layers with a window have 2 * num_key_value_heads = ", 2 * config.num_key_value_heads,
             " key heads, which do not divide num_attention_heads = ", config.num_attention_heads),
-        "set num_key_value_heads to a divisor of half the heads");
+        "set num_key_value_heads to a divisor of num_attention_heads / 2");
   }
   read_attention_bias(reader, config);
   config.o_bias = false;

@@ -133,18 +133,29 @@ void add_mamba(const ModelConfig& config, LayerSpec& layer, std::string_view pre
   layer.modules.push_back(other(cat(prefix, ".out_proj"), hidden, mixer.inner, mixer.bias_out));
 }
 
+// tp cuts Mamba 2 as Megatron does: each rank has a part of the heads, and the groups of these
+// heads.
 void add_mamba2(const ModelConfig& config, LayerSpec& layer, std::string_view prefix) {
   const MixerConfig& mixer = *config.mixer;
-  const int64_t hidden = config.hidden_size;
-  const int64_t channels = mixer.inner + 2 * mixer.groups * mixer.state;
+  const int64_t hidden = config.hidden_size, inner = mixer.inner, heads = mixer.heads;
+  const int64_t states = mixer.groups * mixer.state;
+  const int64_t channels = inner + 2 * states;
   for (const std::string_view leaf : {"dt_bias", "A_log", "D"}) {
-    layer.modules.push_back(other_vector(prefix, mixer.heads, leaf));
+    layer.modules.push_back(cut_by_rows(other_vector(prefix, heads, leaf)));
   }
+  const size_t convolution = layer.modules.size();
   add_convolution(layer, cat(prefix, ".conv1d"), channels, mixer.kernel, mixer.conv_bias);
+  for (size_t i = convolution; i < layer.modules.size(); ++i) {
+    layer.modules[i] = cut_by_rows(std::move(layer.modules[i]), {inner, states, states});
+  }
   layer.modules.push_back(
-      other(cat(prefix, ".in_proj"), mixer.inner + channels + mixer.heads, hidden, mixer.bias_in));
-  if (mixer.norm) layer.modules.push_back(other_vector(cat(prefix, ".norm"), mixer.inner));
-  layer.modules.push_back(other(cat(prefix, ".out_proj"), hidden, mixer.inner, mixer.bias_out));
+      cut_by_rows(other(cat(prefix, ".in_proj"), inner + channels + heads, hidden, mixer.bias_in),
+                  {inner, inner, states, states, heads}));
+  if (mixer.norm) {
+    layer.modules.push_back(cut_by_rows(other_vector(cat(prefix, ".norm"), inner)));
+  }
+  layer.modules.push_back(other(cat(prefix, ".out_proj"), hidden, inner, mixer.bias_out));
+  layer.modules.back().other_cut = OtherCut::kColumns;
 }
 
 }  // namespace am::model

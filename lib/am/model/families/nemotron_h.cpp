@@ -58,7 +58,8 @@ std::string read_pattern(ConfigReader& reader) {
     fits = pattern.find_first_not_of("ME*-") == std::string::npos;
   }
   if (fits && !pattern.empty() && pattern.size() <= kMostListed) return pattern;
-  reader.error("model.value", read, cat(read, " must name 1 to ", kMostListed, " layers"),
+  reader.error("model.value", read,
+               cat(read, " must name a known block for each of 1 to ", kMostListed, " layers"),
                read == key ? "known: \"linear_attention\", \"full_attention\", \"mlp\", \"moe\""
                            : "known: M (Mamba 2), * (attention), - (MLP), E (experts)");
   return "M";
@@ -127,7 +128,9 @@ void add_block_of_experts(const ModelConfig& config, LayerSpec& spec) {
   const int64_t latent = config.moe->latent_width, hidden = config.hidden_size;
   if (latent == 0) return;
   spec.modules.push_back(other("mixer.fc1_latent_proj", latent, hidden, config.mlp_bias));
+  spec.modules.back().other_cut = OtherCut::kReplicated;
   spec.modules.push_back(other("mixer.fc2_latent_proj", hidden, latent, config.mlp_bias));
+  spec.modules.back().other_cut = OtherCut::kReplicated;
 }
 
 LayerSpec describe_layer(const ModelConfig& config, int64_t layer) {
