@@ -297,6 +297,10 @@ std::string report(const PlanInput& input, const RankMemory& peak,
     if (am::layout::offloads_to_host(input.plan.strategy)) {
       held.emplace_back("parameters, gradients and optimizer (offload_policy)");
     }
+    const auto* megatron = std::get_if<am::config::MegatronConfig>(&input.plan.strategy);
+    if (megatron != nullptr && megatron->activation_offload_fraction > 0.0) {
+      held.emplace_back("activations (activation_offload_fraction)");
+    }
     if (input.plan.checkpoint.async)
       held.emplace_back("a copy for the checkpoint (checkpoint.async)");
     text += am::cat("and ", bytes.text(peak.components.host),

@@ -188,7 +188,7 @@ TEST_CASE("megatron: defaults, and the modes that keys of recomputation imply") 
   CHECK(of("recompute_num_layers = 2").activation_checkpointing == ActivationCheckpointing::kFull);
   CHECK(of("recompute_num_layers = 2\nactivation_checkpointing = false").activation_checkpointing ==
         ActivationCheckpointing::kOff);
-  CHECK(to_dict(MegatronConfig{}).size() == 13);
+  CHECK(to_dict(MegatronConfig{}).size() == 14);
   CHECK(recomputed_modules({}) == RecomputedModules{.core_attn = true});
   CHECK(recomputed_modules({"mlp", "moe_act"}) == RecomputedModules{.mlp = true, .moe_act = true});
 }
@@ -200,6 +200,7 @@ TEST_CASE("megatron: an illegal value names the legal ones") {
   CHECK(error("zero = 3").rule == "plan.range");
   CHECK(error("zero = 3").help.find("0 to 2") != std::string::npos);
   CHECK(error("recompute_modules = [\"core_atn\"]").help.find("did you mean \"core_attn\"?") == 0);
+  CHECK(error("activation_offload_fraction = 1.5").help == "legal: number from 0 to 1");
   CHECK(error("recompute_method = \"some\"").help.find("\"uniform\" or \"block\"") !=
         std::string::npos);
   CHECK(error("expert_tensor_parallel_size = 2").help ==

@@ -228,6 +228,7 @@ activation_checkpointing = "selective"
 recompute_modules = ["core_attn", "moe_act"]
 recompute_num_layers = 2
 recompute_method = "block"
+activation_offload_fraction = 0.25
 backend = "nccl"
 fp8 = "rowwise"
 )";

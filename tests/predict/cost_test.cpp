@@ -245,7 +245,7 @@ TEST_CASE("no run that fitted is called impossible, none that did not is called 
       CHECK(verdict != Fit::kTooLarge);
     }
   }
-  CHECK(out_of_memory == 3);
+  CHECK(out_of_memory == 6);
 }
 
 TEST_CASE("Megatron's states are 18 bytes a parameter, 6 and 12 over dp when cut") {

@@ -124,8 +124,9 @@ TEST_CASE("megatron: a published run's plan has its predicted time and memory", 
             "\n[cluster]\nimplementation = \"nemo\"\n");
     Workload ours = megatron(row.model, keys, rest);
     ours.ranks_per_node = run->workload.ranks_per_node;
-    // If a run's publication states no checkpointing mode, its workload may have torchtitan's
-    // selective mode. The strategy megatron lacks this mode, so the test copies it from the run.
+    // The workload of a run whose publication states no checkpointing mode may have torchtitan's
+    // selective mode. A plan of the strategy megatron cannot select this mode, so the test sets the
+    // mode and the stages of `ours` to those of the run.
     if (run->workload.recompute == config::ActivationCheckpointing::kSelective) {
       ours.recompute = run->workload.recompute;
       ours.megatron.recomputed.reset();
@@ -332,6 +333,31 @@ TEST_CASE("megatron: levels, overlap and instances change the messages of dp", "
         time("overlap_param_gather = false").dp);
 }
 
+TEST_CASE("megatron: tp cuts Mamba 2 by heads and groups", "[megatron]") {
+  const std::string name = "nemotron-h-56b";
+  const auto plan =
+      plan_of("[strategy]\nname = \"megatron\"\n[mesh]\nworld_size = 8\ntp_size = 8\n", name);
+  const layout::Layout layout = layout_of(plan, model_of(name));
+  const auto local = [&](const std::string& name_of_parameter) {
+    const auto found = std::find_if(layout.parameters.begin(), layout.parameters.end(),
+                                    [&](const auto& one) { return one.name == name_of_parameter; });
+    REQUIRE(found != layout.parameters.end());
+    return found->tp_shape(layout.mesh, /*rank=*/3);
+  };
+  // 256 heads of width 64, 8 groups with a state of 256: on each rank 32 heads and one group.
+  const int64_t inner = 256 * 64 / 8, states = 256;
+  CHECK(local("backbone.layers.0.mixer.in_proj.weight") ==
+        Shape{2 * inner + 2 * states + 32, 8192});
+  CHECK(local("backbone.layers.0.mixer.conv1d.weight") == Shape{inner + 2 * states, 1, 4});
+  CHECK(local("backbone.layers.0.mixer.A_log") == Shape{32});
+  CHECK(local("backbone.layers.0.mixer.norm.weight") == Shape{inner});
+  CHECK(local("backbone.layers.0.mixer.out_proj.weight") == Shape{8192, inner});
+  // A rank of eight has an eighth of all parameters but the norms of hidden states.
+  const Workload workload = workload_of(plan, model_of(name), layout);
+  const double elements = workload.layout.parameters_of(0).total();
+  CHECK(elements == Approx(56.32e9 / 8.0).epsilon(0.001));
+}
+
 // ---- recomputation ------------------------------------------------------------------------------
 
 TEST_CASE("megatron: recomputation by number of layers", "[megatron]") {
@@ -373,6 +399,9 @@ TEST_CASE("megatron: recomputation by module", "[megatron]") {
   CHECK(of(kLlama, "layernorm").first == Approx(llama.first - tokens * 2.0 * 2.0 * 4096.0));
   CHECK(of(kLlama, "mlp").first == Approx(llama.first - tokens * 6.0 * 14336.0));
   CHECK(of(kLlama, "mlp").second > of(kLlama, "layernorm").second);
+  CHECK(of(kLlama, "mlp_act").first == Approx(llama.first - tokens * 2.0 * 14336.0));
+  CHECK(of(kLlama, "mlp_act").second > llama.second);
+  CHECK(of(kLlama, "mlp_act").second < of(kLlama, "mlp").second);
   const auto moe = of("deepseek-v2-lite", "");
   for (const char* module : {"moe", "moe_act", "shared_experts", "mla_up_proj"}) {
     INFO(module);
@@ -380,6 +409,42 @@ TEST_CASE("megatron: recomputation by module", "[megatron]") {
     CHECK(of("deepseek-v2-lite", module).second > moe.second);
   }
   CHECK(of("deepseek-v2-lite", "moe").first < of("deepseek-v2-lite", "moe_act").first);
+}
+
+TEST_CASE("megatron: activations in host memory", "[megatron]") {
+  Diagnostics found;
+  const auto gpu = cluster::find_gpu("h100-sxm", {}, {}, found);
+  REQUIRE(gpu);
+  const auto of = [&](double fraction, const std::string& keys = "") {
+    return megatron(kLlama, cat("activation_offload_fraction = ", fraction, "\n", keys), kSixteen);
+  };
+  const auto peak = [&](double fraction) { return estimate_peak_memory(of(fraction), 0); };
+  const PeakMemory without = peak(0.0);
+  CHECK(without.host == 0.0);
+  // Of the first stage's 16 layers and two micro-batches in flight, two layers of one micro-batch
+  // stay on the device.
+  const double staying = without.activations / 16.0;
+  CHECK(peak(0.5).host == Approx(0.5 * without.activations));
+  CHECK(peak(0.5).activations == Approx(0.5 * without.activations + staying));
+  CHECK(peak(1.0).host == Approx(without.activations));
+  CHECK(peak(1.0).activations == Approx(staying));
+  // Two layers' activations are never more than the offloaded ones.
+  CHECK(peak(0.01).activations == Approx(without.activations));
+  const auto seconds = [&](const Workload& workload) {
+    return estimate_step_time(workload, *gpu, default_calibration().constants);
+  };
+  const StepTime free = seconds(of(0.0));
+  // A forward takes longer than the copy of a tenth of its activations, and not as long as the copy
+  // of all.
+  CHECK(seconds(of(0.1)).seconds == free.seconds);
+  const StepTime all = seconds(of(1.0));
+  CHECK(all.offload > 0.0);
+  CHECK(free.offload == 0.0);
+  CHECK(all.seconds > free.seconds + all.offload * 0.99);
+  // Checkpointed layers keep less, so that less is copied.
+  CHECK(seconds(of(1.0, "activation_checkpointing = true\n")).offload == 0.0);
+  const StageSummary stage = of(0.0).layout.stages.front();
+  CHECK(stage_activation_bytes(of(0.0), stage) * 2.0 == Approx(without.activations));
 }
 
 }  // namespace am::predict

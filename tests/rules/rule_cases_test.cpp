@@ -113,6 +113,11 @@ constexpr RuleCase kCases[] = {
      "name = \"megatron\"",
      "[mesh]|world_size = 4|pp_size = 4|[strategy]|name = \"megatron\""},
     {"pp.megatron",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|schedule = \"interleaved_zero_bubble\"|"
+     "[strategy]|name = \"megatron\"",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|schedule = \"interleaved_zero_bubble\"|"
+     "[strategy]|name = \"megatron\"|[cluster]|implementation = \"megatron-zero-bubble\""},
+    {"pp.megatron",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 4|[train]|global_batch_size = 8|"
      "[strategy]|name = \"megatron\"",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 8|[train]|global_batch_size = 8|"
@@ -330,11 +335,19 @@ constexpr RuleCase kCases[] = {
     {"pp.schedule", "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 2",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|microbatches = 2|schedule = \"gpipe\""},
     {"pp.layers", "[mesh]|world_size = 64|pp_size = 64", "[mesh]|world_size = 32|pp_size = 32"},
+    {"pp.layers",
+     "[mesh]|world_size = 17|pp_size = 17|[pipeline]|schedule = \"interleaved_1f1b\"|"
+     "virtual_stages = 2",
+     "[mesh]|world_size = 17|pp_size = 17|[pipeline]|schedule = \"interleaved_1f1b\"|"
+     "virtual_stages = 2|split_points = [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, "
+     "17, 18, 19, 20, 21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32]"},
     {"pp.even", "[mesh]|world_size = 3|pp_size = 3",
      "[mesh]|world_size = 3|pp_size = 3|[pipeline]|split_points = [11, 22]", "llama-3.1-8b",
      Severity::kNote},
     {"pp.split_points", "[mesh]|world_size = 4|pp_size = 4|[pipeline]|split_points = [4, 8]",
      "[mesh]|world_size = 4|pp_size = 4|[pipeline]|split_points = [4, 8, 20]"},
+    {"pp.split_points", "[mesh]|world_size = 4|pp_size = 4|[pipeline]|split_points = [0, 8, 33]",
+     "[mesh]|world_size = 4|pp_size = 4|[pipeline]|split_points = [0, 8, 32]"},
     {"pp.schedule_file", "[mesh]|world_size = 2|pp_size = 2|[pipeline]|schedule = \"no/such.csv\"",
      "[mesh]|world_size = 2|pp_size = 2|[pipeline]|virtual_stages = 2|schedule = "
      "\"SOURCE/tests/data/schedules/own.csv\""},

@@ -140,7 +140,8 @@ std::optional<Gpu> find_gpu(std::string_view name, const std::filesystem::path& 
     try {
       return parse_gpu(read_file(file), file.stem().string(), file.string(), found);
     } catch (const Error& error) {
-      found.error("cluster.gpu", where, error.what(), "paths are relative to the plan file");
+      found.error("cluster.gpu", where, error.what(),
+                  "in a plan, paths are relative to the plan file");
       return std::nullopt;
     }
   }

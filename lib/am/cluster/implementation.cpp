@@ -15,13 +15,14 @@ namespace {
 
 using config::Value;
 
-constexpr std::array<std::pair<std::string_view, bool Implementation::*>, 6> kFlags = {{
+constexpr std::array<std::pair<std::string_view, bool Implementation::*>, 7> kFlags = {{
     {"overlaps_tp", &Implementation::overlaps_tp},
     {"unfused_attention", &Implementation::unfused_attention},
     {"old_launch", &Implementation::old_launch},
     {"eager", &Implementation::eager},
     {"states_in_storage", &Implementation::states_in_storage},
     {"pads_vocabulary", &Implementation::pads_vocabulary},
+    {"any_schedule", &Implementation::any_schedule},
 }};
 constexpr std::array<std::pair<std::string_view, double Implementation::*>, 11> kBytes = {{
     {"reduce_bytes", &Implementation::reduce_bytes},

@@ -45,6 +45,7 @@ struct Implementation {
   double mask_bytes = 0.0;         // stored mask: bytes per attention score; 0: no stored mask
   double reserved = 1.06;          // bytes that the caching allocator reserves per allocated byte
   bool pads_vocabulary = false;    // pads the vocabulary to a multiple of 128 * tp
+  bool any_schedule = false;       // runs every pipeline schedule under the strategy megatron
   std::string strategy = "fsdp2";  // default strategy of am-plan search without a plan
 };
 

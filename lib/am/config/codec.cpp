@@ -91,7 +91,7 @@ std::optional<double> Number::read(const Input& input) const {
     input.wrong_type("a number", type());
     return std::nullopt;
   }
-  if (!std::isfinite(value) || value < min || value >= below) {
+  if (!std::isfinite(value) || value < min || value >= below || value > most) {
     const char* problem = std::isfinite(value) ? " is out of range" : " is not a finite number";
     input.out_of_range(cat(" = ", number_text(value), problem), cat("legal: ", type()));
     return std::nullopt;
@@ -102,10 +102,12 @@ std::optional<double> Number::read(const Input& input) const {
 Json Number::schema() const {
   Json schema = {{"type", "number"}, {"minimum", min}};
   if (std::isfinite(below)) schema["exclusiveMaximum"] = below;
+  if (std::isfinite(most)) schema["maximum"] = most;
   return schema;
 }
 
 std::string Number::type() const {
+  if (std::isfinite(most)) return cat("number from ", number_text(min), " to ", number_text(most));
   const std::string least = cat("number >= ", number_text(min));
   return std::isfinite(below) ? cat(least, " and < ", number_text(below)) : least;
 }

@@ -59,10 +59,11 @@ struct Integer {
   std::string type() const;
 };
 
-// Accepts finite numbers, integers included, from `min` to less than `below`.
+// Accepts finite numbers, integers included, from `min` to less than `below`, and at most `most`.
 struct Number {
   double min = 0.0;
   double below = std::numeric_limits<double>::infinity();
+  double most = std::numeric_limits<double>::infinity();
 
   std::optional<double> read(const Input& input) const;
   Json write(double value) const { return value; }

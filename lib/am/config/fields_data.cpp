@@ -82,10 +82,9 @@ void add_data(std::vector<FieldSpec>& out) {
   source.add("epochs", &Source::epochs, Integer{0, 1 << 20},
              "Passes through the source, after which the other sources go on without it. 0: no "
              "limit.");
-  data.add(
-          "source", &S::sources, Tables<DataSourceSection>{source},
-          "A mixture of sources, as [[data.source]], instead of path. The order does not depend on "
-          "the layout.")
+  data.add("source", &S::sources, Tables<DataSourceSection>{source},
+           "A mixture of sources, as [[data.source]], instead of path. The order of the samples "
+           "does not depend on the layout.")
       .is_path = is_any_path;
   data.add("shuffle", &S::shuffle, Boolean{},
            "Shuffle the samples of each epoch, in an order that depends only on train.seed.");

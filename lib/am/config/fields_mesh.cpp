@@ -15,7 +15,8 @@ void add_model_fields(std::vector<FieldSpec>& out) {
       "model", [](auto& plan) -> auto& { return plan.model; }, out);
   using S = ModelSection;
   FieldSpec& path = model.add("path", &S::path, Text{Text::Empty::kRefused, "path"},
-                              "A Hugging Face config.json, or the folder that holds one.");
+                              "A Hugging Face config.json, the folder that holds one, or a model's "
+                              "name: llama-3.1-8b, or org/name from the hub's cache.");
   path.required = true;
   path.is_path = is_any_path;
   model

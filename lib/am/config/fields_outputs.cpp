@@ -119,8 +119,8 @@ void add_output_fields(std::vector<FieldSpec>& out) {
            "built-in constants.")
       .is_path = looks_like_path;
   cluster.add("hours_between_failures", &G::hours_between_failures, Number{0.0, 1e9},
-              "Mean hours until a failure of one GPU ends a job; 50700 in Llama 3's training. 0: "
-              "not known.");
+              "Mean hours between failures of one GPU, not of the job; 50700 in Llama 3's "
+              "training. 0: not known.");
   cluster.add("restart_minutes", &G::restart_minutes, Number{0.0, 1e5},
               "Minutes from a failure until the restarted ranks begin to load a checkpoint.");
   cluster.add("storage_gb_per_s", &G::storage_gb_per_s, Number{0.0, 1e6},

@@ -184,8 +184,8 @@ void add_megatron(std::vector<FieldSpec>& out) {
   megatron.add("sequence_parallel", &S::sequence_parallel, Boolean{},
                "Cut activations over tp along the sequence between the tensor parallel layers.");
   megatron.add("params_dtype", &S::params_dtype, dtype_choice(),
-               "Dtype of the parameters that compute. In 16 bits the optimizer keeps a float32 "
-               "copy of them.");
+               "Dtype of the parameters in forward and backward. If it has 16 bits, the optimizer "
+               "keeps a float32 copy of the parameters.");
   megatron.add("grad_reduce_in_fp32", &S::grad_reduce_in_fp32, Boolean{},
                "Accumulate and reduce gradients in float32. false: in params_dtype.");
   megatron.add("overlap_grad_reduce", &S::overlap_grad_reduce, Boolean{},
@@ -205,6 +205,12 @@ void add_megatron(std::vector<FieldSpec>& out) {
                "input. 0: each layer keeps its own input.");
   megatron.add("recompute_method", &S::recompute_method, Choice{{"uniform", "block"}},
                "How recompute_num_layers counts.");
+  megatron
+      .add("activation_offload_fraction", &S::activation_offload_fraction,
+           Number{.min = 0.0, .most = 1.0},
+           "Fraction of the activations saved for backward that is copied to host memory in "
+           "forward, and back in backward.")
+      .also = {"cpu_offloading_num_layers", "kaimm_offload_activation_ratio"};
   megatron.add("backend", &S::backend, backend(), kBackendHelp);
   megatron.add("fp8", &S::fp8, Fp8Codec{}, kMegatronFp8Help);
 }

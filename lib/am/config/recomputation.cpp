@@ -9,12 +9,13 @@ namespace {
 
 using Flag = bool RecomputedModules::*;
 
-constexpr std::array<std::string_view, 7> kNames = {
-    "core_attn", "mlp", "layernorm", "moe", "moe_act", "mla_up_proj", "shared_experts"};
-constexpr std::array<Flag, 7> kMembers = {
-    &RecomputedModules::core_attn,     &RecomputedModules::mlp,     &RecomputedModules::layernorm,
-    &RecomputedModules::moe,           &RecomputedModules::moe_act, &RecomputedModules::mla_up_proj,
-    &RecomputedModules::shared_experts};
+constexpr std::array<std::string_view, 8> kNames = {
+    "core_attn", "mlp", "layernorm", "moe", "mlp_act", "moe_act", "mla_up_proj", "shared_experts"};
+constexpr std::array<Flag, 8> kMembers = {
+    &RecomputedModules::core_attn,   &RecomputedModules::mlp,
+    &RecomputedModules::layernorm,   &RecomputedModules::moe,
+    &RecomputedModules::mlp_act,     &RecomputedModules::moe_act,
+    &RecomputedModules::mla_up_proj, &RecomputedModules::shared_experts};
 
 }  // namespace
 

@@ -1,5 +1,6 @@
-// The modules of a layer that Megatron's selective activation recomputation (--recompute-modules)
-// can recompute in backward, and their names.
+// The modules of a layer that selective activation recomputation of the strategy megatron can
+// recompute in backward, and their names. All but mlp_act are modules of Megatron's
+// --recompute-modules.
 //
 //   const RecomputedModules modules = recomputed_modules({"core_attn", "moe_act"});
 //   modules.core_attn;
@@ -19,6 +20,7 @@ struct RecomputedModules {
   bool mlp = false;             // the feed-forward of layers without experts
   bool layernorm = false;       // both norms of a layer
   bool moe = false;             // the feed-forward of layers with experts, router included
+  bool mlp_act = false;         // the activation between mlp's two matrices
   bool moe_act = false;         // the activation between an expert's two matrices
   bool mla_up_proj = false;     // MLA's projections from latents to heads, and RoPE on the heads
   bool shared_experts = false;  // the experts that process every token
@@ -26,7 +28,7 @@ struct RecomputedModules {
   bool operator==(const RecomputedModules&) const = default;
 };
 
-// Returns Megatron's name of each member of RecomputedModules, in the order of the members.
+// Returns the name of each member of RecomputedModules, in the order of the members.
 std::span<const std::string_view> recompute_module_names();
 
 // Returns the modules with these names. An empty list selects core_attn, as in Megatron. Unknown

@@ -137,6 +137,9 @@ struct MegatronConfig {
   // group keeps only its input. With "uniform", 0 means groups of one layer.
   int64_t recompute_num_layers = 0;
   std::string recompute_method = "uniform";
+  // Fraction of each micro-batch's saved activations that is in host memory between forward and
+  // backward, from 0 to 1.
+  double activation_offload_fraction = 0.0;
   std::optional<std::string> backend;
   Fp8Recipe fp8 = Fp8Recipe::kNone;
 

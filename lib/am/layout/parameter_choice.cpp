@@ -194,7 +194,7 @@ class Choice {
       if (size % parts == 0) continue;
       return cat("dimension ", dim, " of ", parameter.name, " has size ", size,
                  parameter.tp_dim ? " on a tp rank" : "", ", which is not a multiple of the ",
-                 parts, " ranks");
+                 parts, " ranks that shard it");
     }
     return std::nullopt;
   }

@@ -106,6 +106,8 @@ void add_limits(const config::MegatronConfig& config, PlanLimits& limits) {
                  (config.recompute_method == "block" || config.recompute_num_layers > 1),
              "strategy.recompute_num_layers", "recomputation of some layers, or of groups of them",
              "recompute_method = \"uniform\" with recompute_num_layers = 1");
+  limits.add(config.activation_offload_fraction > 0.0, "strategy.activation_offload_fraction",
+             "offloading of activations", "activation_offload_fraction = 0");
 }
 
 }  // namespace

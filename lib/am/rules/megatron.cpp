@@ -87,6 +87,8 @@ void check_schedule(const RuleContext& context, Diagnostics& found) {
   if (megatron(context) == nullptr || plan.mesh.pp_size == 1) return;
   const std::string& name = plan.pipeline.schedule;
   if (name == "1f1b" || name == "interleaved_1f1b") return;
+  const auto* who = cluster::find_implementation(plan.cluster.implementation);
+  if (who != nullptr && who->any_schedule) return;
   found.error("pp.megatron", plan.span("pipeline.schedule"),
               cat("Megatron has no schedule \"", name, "\""),
               "schedule = \"1f1b\", or \"interleaved_1f1b\" with virtual_stages");
@@ -163,7 +165,7 @@ class Recomputation {
     const int64_t layers = context_.model->num_hidden_layers;
     const int64_t pp = context_.axes->pp;
     const int64_t stages = pp > 1 ? pp * context_.plan.pipeline.virtual_stages : 1;
-    if (stages > layers) return;  // the rule pp.layers reports the error
+    if (stages > layers + 2) return;  // the rule pp.layers reports the error
     const std::vector<int> stage_of =
         layout::stage_of_layers(context_.plan, *context_.model, stages);
     int64_t most = 0;
@@ -256,10 +258,13 @@ constexpr std::array<Rule, 7> kRules = {{
      .summary = "megatron: 1f1b or interleaved_1f1b runs all micro-batches of a step in one round",
      .explain =
          "Megatron chooses the schedule by the number of virtual stages, and runs "
-         "global_batch_size "
-         "/ (micro_batch_size * dp) micro-batches in it. They may be fewer than the stages, unlike "
-         "in PyTorch's 1F1B; the pipeline is then never full. With virtual stages their number is "
-         "a multiple of pp_size.",
+         "global_batch_size / (micro_batch_size * dp) micro-batches in it. Without virtual stages, "
+         "the micro-batches may be fewer than the stages, unlike in PyTorch's 1F1B; the pipeline "
+         "is "
+         "then never full. With virtual stages, the number of micro-batches must be a multiple of "
+         "pp_size. implementation = \"megatron-zero-bubble\" stands for forks of Megatron-LM that "
+         "run "
+         "the other schedules too.",
      .check = check_pipeline},
     {.id = "strategy.recompute",
      .summary = "megatron: the keys of recomputation agree with each other and with the model",
@@ -268,20 +273,21 @@ constexpr std::array<Rule, 7> kRules = {{
          "recompute_method = \"block\" the first recompute_num_layers layers of each stage are "
          "recomputed, with \"uniform\" all of them, in groups of recompute_num_layers layers that "
          "keep one input. \"selective\" recomputes recompute_modules in every layer: core_attn, "
-         "mlp, layernorm, moe, moe_act, mla_up_proj, shared_experts.",
+         "mlp, layernorm, moe, mlp_act, moe_act, mla_up_proj, shared_experts.",
      .check = check_recomputation},
     {.id = "strategy.overlap_gather",
      .summary = "megatron: overlap_param_gather needs overlap_grad_reduce",
      .explain = "Gathers of updated parameters use hooks that only overlapped gradient reduction "
-                "installs, so Megatron refuses the one without the other.",
+                "installs, so Megatron refuses overlap_param_gather without overlap_grad_reduce.",
      .check = check_overlap},
     {.id = "strategy.implementation",
      .summary = "megatron: [cluster] implementation is one with Megatron's distributed optimizer",
      .explain =
          "The strategy's memory and time are those of Megatron's data parallelism, which FSDP "
          "trainers do not have. implementation is \"megatron\" unless the plan gives another one. "
-         "am-run runs the strategy too: \"automesh\" predicts its memory and time, and lets check "
-         "report the features that it lacks.",
+         "am-run runs the strategy too: with implementation = \"automesh\", am-plan predicts the "
+         "memory and time of am-run, and `am-plan check` also reports the features that am-run "
+         "lacks.",
      .check = check_implementation},
 }};
 

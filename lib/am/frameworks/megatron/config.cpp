@@ -17,7 +17,7 @@
 namespace am::frameworks {
 namespace {
 
-constexpr std::array<Reason, 24> kReasons = {{
+constexpr std::array<Reason, 26> kReasons = {{
     {"model.freeze_params", "the model's code decides which parameters are frozen"},
     {"strategy.shard_placement.", "Megatron shards flat buffers, not single parameters"},
     {"strategy.ignored_params", "Megatron shards every parameter"},
@@ -40,6 +40,11 @@ constexpr std::array<Reason, 24> kReasons = {{
      "core of attention"},
     {"strategy.activation_checkpointing_every",
      "Megatron's --recompute-num-layers selects other layers"},
+    {"strategy.recompute_modules",
+     "Megatron does not recompute the activation of dense layers alone"},
+    {"strategy.activation_offload_fraction",
+     "Megatron offloads the activations of modules (--offload-modules), but not those of a dense "
+     "feed-forward"},
     {"strategy.enable_compile", "Megatron has hand-written fused kernels instead"},
     {"model.weights", "Megatron loads only its own checkpoints"},
     {"model.dtype",

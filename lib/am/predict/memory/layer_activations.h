@@ -44,7 +44,8 @@ class LayerActivations {
     // Total: the inputs of the trained matrices, each input counted once, and the gradients of the
     // matrices' outputs.
     double all = 0.0;
-    // Parts of `all` that exist at the moments `first`, `later` and `attention` of BackwardBytes.
+    // Parts of `all` that are live at one moment of BackwardBytes each: down_input at `first`, down
+    // at `later`, and feed_forward at `attention`.
     double down_input = 0.0;    // inputs of the down projections
     double down = 0.0;          // down_input, and the gradients of the down projections' outputs
     double feed_forward = 0.0;  // all of the feed-forward, except the hidden states that it reads

@@ -96,8 +96,8 @@ double feed_forward_bytes(const Workload& workload, const model::FeedForwardProf
 }
 
 // Returns the bytes per token that one layer does not save because backward recomputes `modules`
-// (Megatron's names). If layernorm, mla_up_proj or moe_act is recomputed, the next module does not
-// save the recomputed output. Any other recomputed module saves none of its own tensors.
+// (Megatron's names). If layernorm, mla_up_proj, mlp_act or moe_act is recomputed, the next module
+// does not save the recomputed output. Any other recomputed module saves none of its own tensors.
 double dropped_bytes(const Workload& workload, const model::LayerProfile& layer,
                      const config::RecomputedModules& modules) {
   const model::AttentionProfile& a = layer.attention;
@@ -116,7 +116,11 @@ double dropped_bytes(const Workload& workload, const model::LayerProfile& layer,
         workload.narrow_bytes > 0.0 ? workload.narrow_bytes : workload.compute_bytes;
     bytes += layer.hidden_norms * workload.model.hidden * each / workload.sequence_parts();
   }
-  if (f.experts == 0) return bytes + (modules.mlp ? feed_forward_bytes(workload, f) : 0.0);
+  if (f.experts == 0) {
+    if (modules.mlp) return bytes + feed_forward_bytes(workload, f);
+    const double input = static_cast<double>(f.dense_width) / workload.tp;  // of the second matrix
+    return bytes + (modules.mlp_act ? input * saved_input_bytes(workload) : 0.0);
+  }
   if (modules.moe) return bytes + feed_forward_bytes(workload, f);
   if (modules.moe_act) {  // the input of an expert's second matrix
     bytes += static_cast<double>(f.experts_per_token * f.expert_width) *
@@ -199,6 +203,12 @@ double narrow_difference(const Workload& workload, double values) {
              (workload.compute_bytes - workload.narrow_bytes);
 }
 
+// Returns the number of layers that backward recomputes together, if the stage checkpoints
+// `checkpointed` layers of one kind. Only the first of them keeps its input.
+double recomputed_together(const Workload& workload, double checkpointed) {
+  return std::min(workload.megatron.recomputed_together, std::max(1.0, checkpointed));
+}
+
 }  // namespace
 
 double layer_activation_bytes(const Workload& workload, const model::LayerProfile& layer) {
@@ -216,28 +226,55 @@ double layer_activation_bytes(const Workload& workload, const model::LayerProfil
          feed_forward_bytes(workload, layer.feed_forward) + narrow_difference(workload, n * v);
 }
 
-namespace {
-
-void add_activations(const Workload& workload, const StageSummary& stage, double flying,
-                     PeakMemory& peak) {
-  const double T = workload.local_tokens();
+double stage_activation_bytes(const Workload& workload, const StageSummary& stage) {
+  double bytes = 0.0;
   for (size_t group = 0; group < workload.model.layers.size(); ++group) {
     if (stage.layers[group] == 0.0) continue;
     const model::LayerProfile& layer = workload.model.layers[group].profile;
-    const double whole = layer_activation_bytes(workload, layer);
-    const double kept = kept_bytes(workload, layer);
     const double checkpointed = stage.checkpointed[group];
-    // The first of `together` layers that are recomputed together keeps its input; the others do
-    // not.
-    const double together =
-        std::min(workload.megatron.recomputed_together, std::max(1.0, checkpointed));
+    const double together = recomputed_together(workload, checkpointed);
     const double keeping = together > 1.0 ? std::ceil(checkpointed / together) : checkpointed;
-    peak.activations +=
-        T * (whole * (stage.layers[group] - checkpointed) + kept * keeping) * flying;
-    if (checkpointed > 0.0) {
-      peak.recomputed = std::max(peak.recomputed, T * (together * whole - kept));
-    }
+    bytes += layer_activation_bytes(workload, layer) * (stage.layers[group] - checkpointed) +
+             kept_bytes(workload, layer) * keeping;
   }
+  return bytes * workload.local_tokens();
+}
+
+namespace {
+
+// Returns the largest number of bytes that one micro-batch saves in a layer of the stage.
+double largest_saved(const Workload& workload, const StageSummary& stage) {
+  double largest = 0.0;
+  for (size_t group = 0; group < workload.model.layers.size(); ++group) {
+    const model::LayerProfile& layer = workload.model.layers[group].profile;
+    if (stage.layers[group] == 0.0) continue;
+    const bool all = stage.checkpointed[group] == stage.layers[group];
+    largest = std::max(largest,
+                       all ? kept_bytes(workload, layer) : layer_activation_bytes(workload, layer));
+  }
+  return largest * workload.local_tokens();
+}
+
+// Adds the activations of `flying` micro-batches in one stage of the rank.
+void add_activations(const Workload& workload, const StageSummary& stage, double flying,
+                     PeakMemory& peak) {
+  for (size_t group = 0; group < workload.model.layers.size(); ++group) {
+    const double checkpointed = stage.checkpointed[group];
+    if (checkpointed == 0.0) continue;
+    const model::LayerProfile& layer = workload.model.layers[group].profile;
+    const double whole = layer_activation_bytes(workload, layer);
+    peak.recomputed =
+        std::max(peak.recomputed,
+                 workload.local_tokens() * (recomputed_together(workload, checkpointed) * whole -
+                                            kept_bytes(workload, layer)));
+  }
+  const double saved = stage_activation_bytes(workload, stage) * flying;
+  const double moved = workload.megatron.offloaded_activations * saved;
+  // Two layers' activations stay on the device: those of the running layer, and those of the layer
+  // whose copy to or from the host is under way.
+  constexpr double kStaying = 2.0;
+  peak.activations += saved - moved + std::min(moved, kStaying * largest_saved(workload, stage));
+  peak.host += moved;
 }
 
 // Returns the bytes of gathered parameters and of unsharded gradients. The gathered parameters are

@@ -23,8 +23,8 @@ struct PeakMemory {
   double parameters = 0;  // stored parameters, and copies of them in FP8 or FP4
   double gradients = 0;   // stored gradients
   double optimizer = 0;   // optimizer states, including master copies of the parameters
-  // Bytes of parameters, gradients and optimizer states in host memory, if the plan offloads them;
-  // the three members above are then 0.
+  // Bytes in host memory. If the plan offloads parameters, gradients and optimizer states, the
+  // three members above are 0. Offloaded activations are not in `activations`.
   double host = 0;
   double unsharded = 0;    // gathered parameters, and gradients before their reduction
   double activations = 0;  // activations saved for backward, of all micro-batches in flight
@@ -61,5 +61,8 @@ double usable_bytes(const cluster::Implementation& who, const cluster::Gpu& gpu)
 
 // Returns the bytes that one layer saves per token for backward, without recomputation.
 double layer_activation_bytes(const Workload& workload, const model::LayerProfile& layer);
+// Returns the bytes that the forward of one micro-batch through a stage saves for backward on one
+// rank, on the device and in host memory together.
+double stage_activation_bytes(const Workload& workload, const StageSummary& stage);
 
 }  // namespace am::predict

@@ -46,8 +46,9 @@ struct UnitBytes {
   // the unit's gradients are reduced.
   double packed_gradients = 0;
   double reduced_gradients = 0;
-  // Stored gradients of buckets whose first gradient backward computes between the gradients of two
-  // experts. Like packed_gradients, they are allocated when the bucket's first gradient is packed.
+  // Stored gradients of buckets that backward begins to fill between two experts: after the
+  // gradients of one expert, and before those of another. Like packed_gradients, they are allocated
+  // when the bucket's first gradient is packed.
   double inner_gradients = 0;
   // Stored gradients of buckets whose first gradient is the feed-forward's last gradient or belongs
   // to attention. Without a pipeline, they count as live from the end of the layer's backward.

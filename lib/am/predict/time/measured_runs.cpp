@@ -1,5 +1,6 @@
 #include "am/predict/time/measured_runs.h"
 
+#include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
@@ -11,6 +12,7 @@
 #include "am/base/text.h"
 #include "am/cluster/csv.h"
 #include "am/cluster/embedded_files.h"
+#include "am/config/recomputation.h"
 #include "am/predict/memory/peak_memory.h"
 #include "am/predict/time/measured_layout.h"
 
@@ -257,10 +259,25 @@ class RowReader {
     }
     workload_.format = word<ComputeFormat>("format", kFormats);
     workload_.recompute = word<Mode>("recompute", kModes);
+    read_modules();
+    workload_.megatron.offloaded_activations = number("offloaded_activations", {});
     workload_.unfused_attention =
         workload_.implementation->unfused_attention || flag("unfused_attention");
     workload_.sequence_parallel = flag("sequence_parallel");
     workload_.sharding = static_cast<Sharding>(std::llround(number("zero_stage", {.most = 3.0})));
+  }
+
+  // Reads the modules that Megatron's selective recomputation recomputes, separated by blanks.
+  void read_modules() {
+    if (text("recompute_modules").empty()) return;
+    const std::vector<std::string> names = split(text("recompute_modules"), ' ');
+    const auto known = config::recompute_module_names();
+    for (const std::string& name : names) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      wrong("recompute_modules", join(std::vector<std::string>(known.begin(), known.end()), ", "));
+    }
+    workload_.recompute = Mode::kSelective;
+    workload_.megatron.recomputed = config::recomputed_modules(names);
   }
 
   void read_results() {
@@ -287,7 +304,8 @@ class RowReader {
     run_.first_stage = stage == Stage::kFirst;
     run_.last_stage = stage == Stage::kLast;
     run_.out_of_memory = flag("out_of_memory");
-    if (text("recompute").empty() && run_.seconds) infer_recomputation();
+    const bool given = !text("recompute").empty() || !text("recompute_modules").empty();
+    if (!given && run_.seconds) infer_recomputation();
   }
 
   // Sets the checkpointing mode of a run whose publication does not state the mode: the mode with

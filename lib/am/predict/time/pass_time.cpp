@@ -237,7 +237,9 @@ Passes PassTimes::layer(const model::LayerProfile& profile) const {
   const double T = workload_.local_tokens();
   const double h = workload_.model.hidden;
   Pass forward = feed_forward(profile.feed_forward);
-  forward.products += projections(profile.attention) + product(T, h, profile.other_weights / h);
+  const double other =
+      profile.other_weights - profile.cut_other_weights * (1.0 - 1.0 / workload_.tp);
+  forward.products += projections(profile.attention) + product(T, h, other / h);
   forward.attention = attention(profile.attention);
   forward.memory_bound += c(Constant::kHiddenTraffic) * T * h * traffic_ * own_.compute *
                           (0.5 / workload_.sequence_parts() + 0.5 / workload_.tp);
@@ -302,12 +304,17 @@ Pass PassTimes::recomputed(const config::RecomputedModules& modules,
   }
   const double launches = (modules.core_attn || modules.mla_up_proj ? 0.25 : 0.0) +
                           (modules.layernorm ? 0.25 : 0.0) + 0.5 * repeated.feed_forward;
+  const double wide = c(Constant::kMlpTraffic) * traffic_ * own_.compute;
   if (repeated.feed_forward > 0.0) {
     again.add(feed_forward(f), 1.0);
     again.tp = 0.5 * forward.tp;
     again.ep = forward.ep;
-  } else if (f.experts > 0) {
-    const double wide = c(Constant::kMlpTraffic) * traffic_ * own_.compute;
+  } else if (f.experts == 0) {
+    if (modules.mlp_act) {
+      again.memory_bound +=
+          wide * workload_.local_tokens() * static_cast<double>(f.dense_width) / workload_.tp;
+    }
+  } else {
     const double width = static_cast<double>(f.expert_width) / workload_.expert_tp;
     if (modules.moe_act) again.memory_bound += wide * expert_tokens(f) * width;
     if (modules.shared_experts) {

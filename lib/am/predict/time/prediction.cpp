@@ -82,8 +82,8 @@ void set_interval(const MeasuredRuns& runs, Prediction& prediction) {
     }
     if (evidence.on_gpu == 0) {
       prediction.basis = cat("No run of ", kind_of_model(workload), " on ", gpu,
-                             " was measured: the interval is as wide as errors for GPUs whose runs "
-                             "were not used to fit the time model");
+                             " was measured: the interval is as wide as the errors on runs that "
+                             "the time model was not fitted to, on other GPUs or of other sources");
       return set(
           std::max(calibration.errors_of_gpus.of(kinds), calibration.errors_of_sources.of(kinds)));
     }

@@ -5,6 +5,7 @@
 #include <functional>
 
 #include "am/layout/quantization.h"
+#include "am/predict/memory/peak_memory.h"
 #include "am/predict/time/pass_time.h"
 
 namespace am::predict {
@@ -41,6 +42,7 @@ class Model {
     const Passes head = times_.head();
     std::vector<pipeline::StageDurations> durations;
     Pass all;
+    double waiting = 0.0;  // seconds that one micro-batch waits for copies of activations
     for (size_t stage = 0; stage < stages.size(); ++stage) {
       Pass forward, backward;
       for (size_t group = 0; group < groups_.size(); ++group) {
@@ -55,10 +57,16 @@ class Model {
       }
       all.add(forward, 1.0);
       all.add(backward, 1.0);
-      const double half = (backward.seconds() + hop) / 2.0;
-      durations.push_back({forward.seconds() + hop, half, half});
+      // Activations are copied to the host while forward runs, and back while backward runs.
+      const double copies = offload_seconds(stages[stage]);
+      const double after_forward = std::max(0.0, copies - forward.seconds());
+      const double after_backward = std::max(0.0, copies - backward.seconds());
+      waiting += after_forward + after_backward;
+      const double half = (backward.seconds() + after_backward + hop) / 2.0;
+      durations.push_back({forward.seconds() + after_forward + hop, half, half});
     }
     const double per_rank = workload_.micro_batches / workload_.pp;
+    copying_ = waiting * per_rank;
     time_.products = all.products * per_rank;
     time_.attention = all.attention * per_rank;
     time_.memory_bound = all.memory_bound * per_rank;
@@ -67,11 +75,19 @@ class Model {
     time_.cp = all.cp * per_rank;
     time_.ep = all.ep * per_rank;
     time_.pp = 2.0 * hop * static_cast<double>(stages.size()) * per_rank;
-    computing_ = all.seconds() * per_rank + time_.pp;
+    computing_ = all.seconds() * per_rank + time_.pp + copying_;
     if (workload_.pp <= 1.0) return;
     const double seconds = workload_.rounds * simulate(durations);
     time_.bubble = std::max(0.0, seconds - computing_);
     time_.bubble_fraction = seconds > 0.0 ? time_.bubble / seconds : 0.0;
+  }
+
+  // Returns the seconds in which the offloaded activations of one micro-batch are copied from a
+  // stage to the host.
+  double offload_seconds(const StageSummary& stage) const {
+    const double fraction = workload_.megatron.offloaded_activations;
+    if (fraction == 0.0) return 0.0;
+    return fraction * stage_activation_bytes(workload_, stage) / host_bandwidth();
   }
 
   // Returns the bytes of a message from one stage to the next.
@@ -243,8 +259,8 @@ class Model {
     return kShare * gpu_.host_bandwidth;
   }
 
-  // Sets the bytes sent over tp, cp, ep and pp. For each of tp, cp and ep, the number is the largest
-  // of all pipeline ranks; the three numbers may come from different pipeline ranks.
+  // Sets the bytes sent over tp, cp, ep and pp. For each of tp, cp and ep, the number is the
+  // largest of all pipeline ranks; the three numbers may come from different pipeline ranks.
   void add_messages() {
     const auto positions = static_cast<size_t>(workload_.layout.positions());
     std::vector<AxisBytes> sent(positions);
@@ -307,6 +323,7 @@ class Model {
     const double slower = c(Constant::kJitter) * std::log2(nodes);
     double sum =
         computing_ + time_.bubble + time_.dp + time_.offload + time_.optimizer + time_.fixed;
+    time_.offload += copying_;  // `sum` contains it in computing_
     time_.fixed += sum * slower;
     time_.seconds = sum * (1.0 + slower);
   }
@@ -319,8 +336,10 @@ class Model {
   // Parameters of a rank, before data parallelism shards them, at the index along pp that has the
   // most parameters.
   LocalParameters mine_;
-  double cut_ = 1.0;      // fraction of mine_ that FSDP does not ignore; 1 without FSDP
-  double computing_ = 0;  // seconds of passes and messages per step, averaged over the pp ranks
+  double cut_ = 1.0;  // fraction of mine_ that FSDP does not ignore; 1 without FSDP
+  // Seconds per step of passes, messages between stages and copying_, averaged over the pp ranks.
+  double computing_ = 0;
+  double copying_ = 0;  // exposed copies of offloaded activations, averaged over the pp ranks
   StepTime time_;
 };
 

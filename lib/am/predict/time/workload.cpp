@@ -43,6 +43,7 @@ MegatronStep step_of(const config::MegatronConfig& megatron) {
   if (megatron.recompute_method == "uniform" && megatron.recompute_num_layers > 1) {
     step.recomputed_together = as_double(megatron.recompute_num_layers);
   }
+  step.offloaded_activations = megatron.activation_offload_fraction;
   return step;
 }
 

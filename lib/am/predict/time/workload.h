@@ -61,6 +61,8 @@ struct MegatronStep {
   std::optional<config::RecomputedModules> recomputed;
   // Number of consecutive layers that keep one input and are recomputed together by kFull.
   double recomputed_together = 1.0;
+  // Fraction of the saved activations that is in host memory between forward and backward.
+  double offloaded_activations = 0.0;
 };
 
 struct Workload {
