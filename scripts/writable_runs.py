@@ -42,11 +42,19 @@ BATCH = 128  # number of plans that one process of am-plan checks
 MORE_IMPLEMENTATIONS = {
     "Megatron-Kwai": "megatron",
     "Megatron-LM": "megatron",
-    "Megatron-LM ZB": "megatron",
+    "Megatron-LM ZB": "megatron-zero-bubble",
     "Megatron-Core MoE": "megatron",
     "MegaScale": "megatron",
-    "Primus-Megatron": "megatron",
+    "Primus-Megatron": "megatron-zero-bubble",
     "Sailor (Megatron-DeepSpeed)": "megatron-deepspeed",
+}
+# Models by their published names, whose configs are in plans/models/ under other names.
+CONFIGS = {
+    "Nemotron_3_Nano": "nemotron-3-nano-30b-a3b",
+    "Nemotron_3_Super": "nemotron-3-super-120b-a12b",
+    "Nemotron V3 Super 120B (26.02)": "nemotron-3-super-120b-a12b",
+    "Nemotron_3_Ultra": "nemotron-3-ultra-550b-a55b",
+    "Nemotron V3 Ultra 550B (26.04)": "nemotron-3-ultra-550b-a55b",
 }
 # Precisions as published, in lower case: dtype of the parameters that compute, recipe of products in 8 or 4 bits.
 PRECISIONS = {
@@ -82,6 +90,7 @@ MODULES = {  # modules in "selective(...)", and their names in Megatron's recomp
     "act": "moe_act",
     "moe": "moe",
     "shared_expert": "shared_experts",
+    "mlp_act": "mlp_act",
 }
 MEGATRON = "Megatron's data parallelism with pp/sp/etp"
 FLOAT16 = "float16 with float32 master weights"
@@ -194,8 +203,9 @@ def read_config(name):
 
 
 def config_by_name(model):
-    """Returns the config in plans/models/ of the model's name, in lower case and with hyphens, or None."""
-    return read_config(re.sub(r"[ _]+", "-", model.lower()))
+    """Returns the config in plans/models/ of a model's published name, or None. A name that is not in CONFIGS is looked up
+    in lower case and with hyphens."""
+    return read_config(CONFIGS.get(model) or re.sub(r"[ _]+", "-", model.lower()))
 
 
 def config_of(model, family, sizes, seq_len):
@@ -211,6 +221,32 @@ def config_of(model, family, sizes, seq_len):
     return config
 
 
+def zb_2p_schedule(pp, microbatches):
+    """Returns ZB-2p, a zero-bubble schedule in which each rank holds the activations of at most 2 * pp micro-batches, as
+    the CSV file of a plan (Qi et al., 2023). Each pass takes one slot. A rank runs the first of these passes that it can
+    run: gradient of an input, forward, gradient of weights."""
+    forward, inputs, weights = ([0] * pp for _ in range(3))  # number of passes that each rank has run
+    ranks = [[] for _ in range(pp)]
+    while min(weights) < microbatches:
+        before = list(forward), list(inputs)
+        for rank, order in enumerate(ranks):
+            # Micro-batches whose input or output gradient has arrived.
+            arrived = before[0][rank - 1] if rank > 0 else microbatches
+            returned = before[1][rank + 1] if rank + 1 < pp else before[0][rank]
+            if inputs[rank] < returned:
+                order.append(f"{rank}I{inputs[rank]}")
+                inputs[rank] += 1
+            elif forward[rank] < arrived and forward[rank] - weights[rank] < 2 * pp:
+                order.append(f"{rank}F{forward[rank]}")
+                forward[rank] += 1
+            elif weights[rank] < inputs[rank]:
+                order.append(f"{rank}W{weights[rank]}")
+                weights[rank] += 1
+            else:
+                order.append("")
+    return "".join(",".join(order) + "\n" for order in ranks)
+
+
 class Schema:
     """The sections, keys and legal values of plans, as `am-plan schema` lists them."""
 
@@ -222,7 +258,8 @@ class Schema:
 
     def values(self, key):
         field = self.strategy["properties"].get(key, {})
-        return {value for choice in (field, *field.get("anyOf", ())) for value in choice.get("enum", ())}
+        choices = (field, field.get("items", {}), *field.get("anyOf", ()))
+        return {value for choice in choices for value in choice.get("enum", ())}
 
     def has(self, strategy, key):
         """Returns whether the strategy exists and has the key."""
@@ -240,6 +277,7 @@ class Translation:
         self.reasons = {}  # reason: detail
         self.plan = collections.defaultdict(dict)
         self.rule, self.message = "", ""
+        self.schedule = ""  # content of the schedule's CSV file, which stands beside the plan; empty: none
         self.sizes = known.get(row["model"])
         self.family = family_of(row["model"])
         self.is_moe = bool(self.sizes and self.sizes["experts"]) or row.number("ep", 1.0) > 1.0
@@ -409,11 +447,13 @@ class Translation:
     def add_recomputation(self):
         text, notes = self.row["ac"], self.row["notes"]
         ratio = re.search(r"alpha=([\d.]+)", notes)
-        is_required = "offload" in text or re.search(r"offloading required|ours \(offload", notes)
-        if is_required or (ratio and float(ratio[1]) > 0.0):
-            self.refuse("activation offload")
-        if text.startswith("balanced") or text == "ours":
-            self.refuse("recompute by operator (balanced)")
+        is_offloaded = "offload" in text or text == "ours" or "offloading required" in notes
+        if ratio:
+            self.offload(float(ratio[1]))
+        elif is_offloaded:
+            self.refuse("source: fraction of offloaded activations")
+        if text.startswith("balanced") or text == "ours":  # Megatron-Kwai recomputes norms and SwiGLU
+            self.recompute_modules(["norm", "mlp_act"])
         elif text == "selective(every 2nd layer)":
             self.checkpoint(True, activation_checkpointing_every=2)
         elif text == "selective(op)":
@@ -424,6 +464,15 @@ class Translation:
             self.checkpoint(True)
         elif text not in ("", "none"):
             self.refuse("recompute that is not known", text)
+
+    def offload(self, fraction):
+        if fraction == 0.0:
+            return
+        key = "activation_offload_fraction"
+        if self.schema.has(self.name, key):
+            self.plan["strategy"][key] = fraction
+        else:
+            self.refuse("activation offload")
 
     def checkpoint(self, mode, **more):
         for key, value in {"activation_checkpointing": mode, **more}.items():
@@ -444,6 +493,8 @@ class Translation:
             self.refuse("source: recomputed modules")
         elif not MODULES.keys() >= set(modules):
             self.refuse("recompute that is not known", ", ".join(modules))
+        elif not self.schema.values("recompute_modules") >= {MODULES[module] for module in modules}:
+            self.refuse(BY_MODULE, ", ".join(modules))
         else:
             strategy = self.plan["strategy"]
             strategy["activation_checkpointing"] = "selective"
@@ -456,6 +507,9 @@ class Translation:
         virtual = int(out["virtual_stages"])
         if text in SCHEDULES:
             schedule, virtual = SCHEDULES[text]
+        elif text == "ZB-2p":
+            self.schedule = zb_2p_schedule(int(out["pp"]), self.microbatches())
+            schedule = f"zb-2p-{out['pp']:g}x{self.microbatches()}.csv"
         elif text in ("", "1F1B", "interleaved 1F1B"):
             schedule = "interleaved_1f1b" if virtual > 1 else "1f1b"
             if text.startswith("interleaved") and not self.row["vpp"]:
@@ -493,7 +547,7 @@ class Translation:
         listed = re.search(r"layers/stage \[([\d, ]+)\]", self.row["notes"])
         if listed:
             counts = [int(count) for count in listed[1].split(",")]
-        elif self.counts_embedding and layers % stages and (layers + 2) % stages == 0 and layers + 2 > stages:
+        elif self.counts_embedding and layers % stages and (layers + 2) % stages == 0:
             counts = [(layers + 2) // stages] * stages
         else:
             return []
@@ -559,6 +613,9 @@ class Folder:
         translation.plan["model"]["path"] = self.model(translation, family)
         file = self.path / f"{translation.row['id']}{suffix}.toml"
         file.write_text(text_of(translation.plan), encoding="utf-8")
+        if translation.schedule:
+            name = translation.plan["pipeline"]["schedule"]
+            (self.path / name).write_text(translation.schedule, encoding="utf-8")
         return file
 
 
@@ -683,6 +740,8 @@ def keep(translations, files, target):
         if file is None or not translation.is_exact:
             continue
         shutil.copy(file, target)
+        if translation.schedule:
+            shutil.copy(file.parent / translation.plan["pipeline"]["schedule"], target)
         path = re.search(r'^path = "(.*)"$', file.read_text(encoding="utf-8"), re.MULTILINE)[1]
         shutil.copytree(file.parent / path, target / path, dirs_exist_ok=True)
 

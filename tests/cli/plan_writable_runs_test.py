@@ -24,7 +24,8 @@ KEYS = {
     "fsdp2": {"fp8", "activation_checkpointing", "activation_checkpointing_every"},
     "megatron_fsdp": {"fp8", "activation_checkpointing"},
 }
-LATER = {**KEYS, "megatron": KEYS["megatron_fsdp"] | {"recompute_modules"}}
+LATER = {**KEYS, "megatron": KEYS["megatron_fsdp"] | {"recompute_modules", "activation_offload_fraction"}}
+MODULES = {"core_attn", "layernorm", "mlp_act", "moe_act"}
 
 
 class Schema:
@@ -34,7 +35,7 @@ class Schema:
         self.keys, self.recipes, self.strategies = keys, {"tensorwise", *recipes}, set(keys)
 
     def values(self, key):
-        return self.recipes if key == "fp8" else set()
+        return {"fp8": self.recipes, "recompute_modules": MODULES}.get(key, set())
 
     def has(self, strategy, key):
         return key in self.keys.get(strategy, ())
@@ -103,10 +104,9 @@ class Rows(unittest.TestCase):
 
     def test_what_no_key_says_is_a_reason(self):
         for changes, reason in (
-            ({"ac": "balanced ckpt"}, "recompute by operator (balanced)"),
             ({"ac": "unheard of"}, "recompute that is not known"),
-            ({"notes": "activation offload alpha=0.10"}, "activation offload"),
-            ({"pp_schedule": "ZB-2p"}, "schedule ZB-2p"),
+            ({"ac": "selective+offload"}, "source: fraction of offloaded activations"),
+            ({"pp_schedule": "V-Half"}, "schedule V-Half"),
             ({"precision": "fp16/bf16"}, "source: precision"),
             ({"mbs": ""}, runs.NO_MICRO_BATCH),
             ({"gbs": ""}, runs.NO_BATCH),
@@ -117,7 +117,30 @@ class Rows(unittest.TestCase):
             run = translate(MEGATRON, ALL, **changes)
             self.assertIn(reason, run.reasons)
             self.assertFalse(run.is_exact)
-        self.assertEqual(translate(MEGATRON, ALL, notes="activation offload alpha=0.00").reasons, {})
+
+    def test_offloaded_activations(self):
+        for cells, fraction in (("alpha=0.10", 0.1), ("activation offload ratio alpha=1.000 (PCIe)", 1.0)):
+            run = translate(MEGATRON, ALL, ac="balanced ckpt", notes=cells)
+            self.assertEqual(run.reasons, {})
+            self.assertEqual(run.plan["strategy"]["activation_offload_fraction"], fraction)
+            self.assertEqual(run.plan["strategy"]["recompute_modules"], ["layernorm", "mlp_act"])
+        run = translate(MEGATRON, ALL, notes="activation offload alpha=0.00")
+        self.assertEqual((run.reasons, "activation_offload_fraction" in run.plan["strategy"]), ({}, False))
+        self.assertIn("activation offload", translate(MEGATRON, notes="alpha=0.10").reasons)
+
+    def test_zb_2p(self):
+        run = translate(MEGATRON, ALL, pp="4", vpp="", dp="32", gbs="1024", pp_schedule="ZB-2p")
+        self.assertEqual((run.reasons, run.plan["pipeline"]["schedule"]), ({}, "zb-2p-4x32.csv"))
+        orders = [line.split(",") for line in run.schedule.splitlines()]
+        for rank, order in enumerate(orders):
+            passes = [action for action in order if action]
+            self.assertEqual(set(passes), {f"{rank}{kind}{m}" for kind in "FIW" for m in range(32)})
+            self.assertEqual(len(passes), 3 * 32)
+            kinds = [action[1] for action in passes]
+            held = [kinds[: i + 1].count("F") - kinds[:i].count("W") for i in range(len(kinds))]
+            self.assertLessEqual(max(held), 2 * 4)
+            inside = order[order.index(f"{rank}I0") : order.index(f"{rank}F31")]
+            self.assertNotIn("", inside)  # a full pipeline has no bubble
 
 
 class Models(unittest.TestCase):
