@@ -26,6 +26,7 @@ IMPLEMENTATIONS = {
     "NeMo AutoModel (FSDP2)": "torchtitan",
     "llm-foundry/composer FSDP1": "llm-foundry",
     "Megatron-Core": "megatron",
+    "Megatron-Kwai": "megatron",
     "NeMo/Megatron-Core": "nemo",
     "Megatron-Bridge": "megatron-bridge",
     "Megatron-DeepSpeed": "megatron-deepspeed",
@@ -57,6 +58,7 @@ COLUMNS = (
     "gpu", "gpu_memory_gb", "nic_gbps", "implementation", "format", "reduce_bytes", "more_gradient_bytes", "unfused_attention",
     "zero_stage", "dp_replicate", "dp_shard", "cp", "tp", "sequence_parallel", "pp", "virtual_stages", "ep", "expert_tp",
     "seq_len", "micro_batch", "micro_batches", "recompute", "recomputed_layers",
+    "recompute_modules", "offloaded_activations",
     "step_seconds", "memory_gib", "memory_metric", "memory_stage", "out_of_memory")  # fmt: skip
 
 
@@ -176,7 +178,8 @@ class Cleaner:
         out["seq_len"] = row.number("seq_len", 0.0)
         self.is_counted = row.number("num_gpus") is not None or row.number("dp") is not None
         cut = row.number("zero_stage", 0.0) > 0.0  # states are sharded, so the number of ranks must be known
-        if ranks < replica or out["seq_len"] <= 0.0 or (cut and not self.is_counted):
+        is_open = not row["tp"] and not row["pp"] and not self.is_test
+        if is_open or ranks < replica or out["seq_len"] <= 0.0 or (cut and not self.is_counted):
             raise LeftOut("the layout is incomplete")
         self.dp = row.number("dp", ranks / replica)
         self.world = replica * self.dp
@@ -248,7 +251,14 @@ class Cleaner:
 
     def add_recomputation(self):
         text, out = self.row["ac"], self.out
-        if text.startswith("full"):
+        offloaded = re.search(r"alpha=([\d.]+)", self.row["notes"])
+        if offloaded:
+            out["offloaded_activations"] = float(offloaded[1])
+        elif text == "ours":
+            raise LeftOut("the fraction of offloaded activations is not known")
+        if text.startswith("balanced"):  # Megatron-Kwai recomputes norms and SwiGLU
+            out["recompute_modules"] = "layernorm mlp_act"
+        elif text.startswith("full"):
             out["recompute"] = "full"
         elif "every" in text:  # every second layer
             out["recompute"], out["recomputed_layers"] = "full", 0.5

@@ -150,7 +150,7 @@ class CostTest(PlanCase):
         self.assertIn("No run on a GPU of the architecture of mi300x was measured", answer["basis"])
         self.assertIn("No run on a GPU of the architecture of mi300x was measured", text)
         self.assertNotIn(", between ", text)
-        known, _ = cost("h100-sxm", "torchtitan", "llama-3.1-70b")
+        known, _ = cost("h100-sxm", "nemo", "llama-3.1-70b")
         unseen, text = cost("h100-sxm", "automesh", "llama-3.1-70b")
         self.assertIn("No run of automesh was measured", text)
         ratio = lambda answer: answer["interval_seconds"][1] / answer["interval_seconds"][0]
@@ -453,7 +453,7 @@ class CostTest(PlanCase):
         clean = self.folder / "clean.csv"
         done = subprocess.run([SOURCE / "scripts/clean_measurements.py", "-o", clean], capture_output=True,
                               text=True, check=True)
-        self.assertIn("635 runs, 521 of them timed", done.stdout)
+        self.assertIn("703 runs, 567 of them timed", done.stdout)
         self.assertIn("left out 14: fine-tuning", done.stdout)
         self.assertEqual(clean.read_text(), (SOURCE / "plans/measured/runs.csv").read_text())
 
