@@ -207,7 +207,7 @@ std::string goodput_lines(const PlanInput& input, const Prediction& prediction) 
   };
   const am::predict::FailureLosses& losses = job->losses;
   const double ranks = static_cast<double>(input.layout.mesh.world_size());
-  return am::cat("\none failure every ", am::format_duration(losses.between_failures), ", ",
+  return am::cat("\none failure every ", am::format_duration(losses.between_failures), "; ",
                  am::format_duration(losses.restart), " until training continues; a save of ",
                  am::format_bytes(std::llround(losses.checkpoint_bytes)), " blocks training for ",
                  am::format_duration(losses.save), "\ngoodput ", percent(job->planned.goodput),

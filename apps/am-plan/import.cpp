@@ -138,7 +138,9 @@ Run declare_import(CLI::App& command, SharedOptions& shared) {
   add_framework(command, "--from", "The framework that the file is for", options->framework);
   add_option(
       command,
-      {"--model", "CONFIG", "The plan's model.path: a Hugging Face config.json, or its folder"},
+      {"--model", "CONFIG",
+       "The plan's model.path: a Hugging Face config.json, its folder, or a model's name such as "
+       "llama-3.1-8b"},
       options->model);
   add_force(command, shared,
             "Leave out settings that a plan cannot express, even if this changes the layout or the "

@@ -21,7 +21,7 @@ Run declare_man(CLI::App& command, SharedOptions&) {
 
 const Command kManCommand = {
     .name = "man",
-    .summary = "Print the manual page of the tool or of a command, or write those of all",
+    .summary = "Print the manual page of am-plan or of one command, or write all pages",
     .example = "am-plan man export | man -l -",
     .declare = declare_man,
 };

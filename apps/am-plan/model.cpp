@@ -192,8 +192,11 @@ int run_model(const ModelOptions& options, const Output& output) {
 
 Run declare_model(CLI::App& command, SharedOptions& shared) {
   auto options = std::make_shared<ModelOptions>();
-  add_option(command, {"CONFIG", "", "A Hugging Face config.json, or its folder", kRequired},
-             options->config);
+  add_option(
+      command,
+      {"CONFIG", "",
+       "A Hugging Face config.json, its folder, or a model's name such as llama-3.1-8b", kRequired},
+      options->config);
   add_option(command, {"--seq-len", "S", "Sequence length of the FLOPs per token"},
              options->seq_len);
   add_json(command, shared);

@@ -38,7 +38,8 @@ int run_search(const SearchOptions& options, const PlanOptions& plan, const Outp
     const auto least = am::predict::least_gpus(request, calibration, 1);
     if (!least) {
       throw am::Error(am::ErrorKind::kPlan, "no layout fits on 32 768 GPUs or fewer",
-                      "reduce --seq-len or --headroom, or widen the sizes of the axes");
+                      "reduce --seq-len or --headroom, or allow more sizes with --tp, --pp, --cp "
+                      "and --ep");
     }
     request.gpus = *least;
   }

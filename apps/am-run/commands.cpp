@@ -19,7 +19,8 @@ constexpr const char* kCompletionsDescription =
     "Examples:\n"
     "  source <(am-run completions bash)";
 constexpr const char* kManDescription =
-    "Prints the manual page of am-run or of a command, or writes those of all.\n\n"
+    "Prints the manual page of am-run or of one command. With -o, writes the pages of am-run and "
+    "of all its commands to a folder.\n\n"
     "Examples:\n"
     "  am-run man doctor | man -l -";
 

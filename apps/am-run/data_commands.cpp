@@ -82,7 +82,7 @@ int prepare(const DataOptions& options, const job::Job& job) {
             format_count(done.tokens), " tokens in ", done.folder.string(), "\n");
   }
   if (list.empty()) {
-    throw Error(ErrorKind::kPlan, "the plan has no data that are tokenised",
+    throw Error(ErrorKind::kPlan, "the plan has no data to tokenise",
                 "set data.kind = \"text\" or \"chat\": only these are prepared");
   }
   if (options.job.output.json) {
@@ -169,7 +169,7 @@ int show_batch(const DataOptions& options, const job::Job& job) {
                 draw ? cat("sample ", draw->sample,
                            reader.sources().size() > 1 ? cat(" of source ", draw->source) : "")
                      : "beyond the end of the data",
-                ", ", row.counted(), " of ", batch.seq_len, " labels count\n");
+                ", ", row.counted(), " of ", batch.seq_len, " labels count in the loss\n");
     for (size_t begin = 0; begin < row.inputs.size();) {
       const size_t end = row.document_end(begin);
       text += cat("  positions ", begin, " to ", end - 1, "\n");

@@ -84,7 +84,7 @@ void Console::event(const launch::JobEvent& event) {
   if (event.kind == launch::JobEventKind::kKilling) say("ending the ranks\n");
   if (event.kind == launch::JobEventKind::kRankSuspended) {
     say(cat("rank ", event.rank, " (pid ", event.pid,
-            ") is suspended: the job waits for it; kill -CONT ", event.pid, "\n"));
+            ") is suspended: the job waits for it; kill -CONT ", event.pid, " resumes it\n"));
   }
 }
 

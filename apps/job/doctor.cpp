@@ -197,7 +197,9 @@ launch::Check check_loggers(const std::vector<std::string>& names) {
   // A logger that cannot run is only a warning, because the job can train without it.
   if (!problems.empty() || result.status == launch::CheckStatus::kError) {
     result.status = launch::CheckStatus::kWarning;
-    result.help = "install the package with pip, and name its interpreter in AM_PYTHON";
+    result.help =
+        "set AM_PYTHON to a Python, 3.11 or newer, in which pip has installed the service's "
+        "package";
   }
   return result;
 }

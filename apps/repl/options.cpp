@@ -22,11 +22,11 @@ namespace {
 
 constexpr const char* kDescription =
     "Opens a checkpoint or a plan, and answers questions about its sharded parameters.\n\nTARGET "
-    "is a folder of Hugging Face safetensors, a checkpoint or a run folder of am-run, or a plan. "
-    "The ranks of a plan are started on this machine and hold the sharded model. If the job of a "
-    "run folder is running, am-repl attaches to it: commands run between two steps, and training "
-    "continues. Without -c and -f, commands come from standard input; at a terminal there is a "
-    "prompt, where `help` lists them.";
+    "is a folder of Hugging Face safetensors, a checkpoint of am-run or of another framework, a "
+    "run folder of am-run, or a plan. The ranks of a plan are started on this machine and hold the "
+    "sharded model. If the job of a run folder is running, am-repl attaches to it: commands run "
+    "between two steps, and training continues. Without -c and -f, commands come from standard "
+    "input; at a terminal there is a prompt, where `help` lists them.";
 
 constexpr const char* kExamples =
     "Examples:\n"

@@ -221,10 +221,11 @@ class AttachTest(AttachCase):
     def test_a_condition_that_is_set_pauses_the_job_only_later(self):
         job = self.start_job()
         with Talker(self.path / "run") as talker:
-            for command, condition in (("break when loss < 0", "loss < 0"), ("tripwire nan > 0", "nan > 0")):
+            for command, when in (("break when loss < 0", "after the first step where loss < 0"),
+                                  ("tripwire nan > 0", "once this holds for a tensor: nan > 0")):
                 talker.send(id=1, input=command)
                 said = talker.reply(1)["text"]
-                self.assertIn(f"set: the job will pause after the first step where {condition}", said)
+                self.assertIn(f"set: the job will pause {when}", said)
                 talker.send(id=2, input="status")
                 self.assertIsNone(talker.reply(2)["json"]["paused"])
         self.stop(job)

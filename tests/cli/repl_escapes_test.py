@@ -162,7 +162,7 @@ class Clean(RunTest):
                                                     "title": EVIL}}
         text = self.attached(welcome, said, {"event": "dropped", "count": 3}, reply, status=0)
         self.assertIn("second line", text)
-        self.assertIn("3 events were left out", text)
+        self.assertIn("3 messages from the job were dropped", text)
         failed = {"part": 0, "last": True, "reply": {"error": {"kind": 4, "message": "a" + EVIL + "\nrank 1 is late",
                                                                "hint": EVIL}}}
         text = self.attached(welcome, failed, status=1)

@@ -123,7 +123,7 @@ class DataTest(RunTest):
         self.run_plan("run", data=data, train="max_steps = 2")
         self.write_tokens("t.bin", 30, 5)
         log, _ = self.run_plan("run", data=data, train="max_steps = 3", status=1)
-        self.assertIn("the data: 321 tokens there, and 160 more at their end here", log)
+        self.assertIn("the data: 321 tokens in the checkpoint's run, and 160 more at their end in this job", log)
         self.assertNotIn("fingerprint", log)
         self.write_tokens("t.bin", 30, 6)
         log, _ = self.run_plan("run", data=data, train="max_steps = 3", status=1)
@@ -242,7 +242,7 @@ weight = 0.2
         none = self.write_plan(plan_text(data=TOKENS), "none.toml")
         result = self.am_run("prepare", none)
         self.assertEqual(result.returncode, 1)
-        self.assertIn("the plan has no data that are tokenised", result.stderr)
+        self.assertIn("the plan has no data to tokenise", result.stderr)
 
     def test_parquet_files_give_the_losses_of_json_lines(self):
         model = self.folder_of_model()

@@ -176,7 +176,7 @@ class Resuming(RunTest):
         checkpoint = self.path / "run" / "checkpoints" / "step-2"
         result = self.am_run(thawed, "--run-dir", "run", "--resume", checkpoint)
         self.assertEqual(result.returncode, 2, result.stderr)
-        self.assertRegex(result.stderr, r"no optimizer state of model\S+ and \d+ more")
+        self.assertRegex(result.stderr, r"lacks optimizer states of model\S+ and \d+ more")
         self.assertIn(f'model.weights = "{checkpoint}"', result.stderr)
         self.train(thawed, "other", "--set", f"model.weights={checkpoint}", "--steps", "2")
         self.assertEqual(changed(2, "other"), set(before))

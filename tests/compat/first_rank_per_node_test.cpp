@@ -181,7 +181,7 @@ TEST_CASE("an exception that passes through a scope is told too", "[parity]") {
       const FirstRankPerNode scope(dist);
       if (get_rank(dist) == 2) throw std::runtime_error("full disk");
     } catch (const Error& error) {
-      told += std::string(error.what()).find("rank 2: its body threw") != std::string::npos ? 1 : 0;
+      told += std::string(error.what()).find("rank 2: the code threw") != std::string::npos ? 1 : 0;
     } catch (const std::runtime_error&) {
       RANK_CHECK(get_rank(dist) == 2);
     }

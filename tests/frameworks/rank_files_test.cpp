@@ -200,9 +200,9 @@ TEST_CASE("places that metadata of torch_checkpointing invents") {
     CHECK_THROWS_WITH(open_tensor_source(folder.path), Catch::Contains(why));
   };
   with("rank_1/weights.pt", "../k_1/weights.pt");
-  refused("model's file is not inside this folder: \"../k_1/weights.pt\"");
+  refused("model's file \"../k_1/weights.pt\" is not inside the checkpoint's folder");
   with("rank_1/weights.pt", "/ank_1/weights.pt");
-  refused("not inside this folder");
+  refused("is not inside the checkpoint's folder");
   with("rank_1/weights.pt", "rank_0/weights.pt");
   refused("two items are stored in the same file, rank_0/weights.pt");
   with("rank_1/weights.pt", "rank_7/weights.pt");

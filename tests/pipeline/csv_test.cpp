@@ -74,13 +74,15 @@ TEST_CASE("what is wrong with a schedule is found where it stands", "[schedule]"
   CHECK(only("0F0,0F1,0SEND_F1,0B0,,0B1\n,1F0,1B0,1F1,1B1\n") ==
         "s.csv:1:9+8 schedule.syntax 0SEND_F1 is not a pass");
   CHECK(only("0F0,0F1,,0B0,,0B1\n,1F0,1B0,1F1,1B1,1F1\n") ==
-        "s.csv:2:18+3 schedule.passes 1F1: stage 1 has this pass on micro-batch 1 already");
+        "s.csv:2:18+3 schedule.passes 1F1: stage 1 has this pass, or a part of it, on micro-batch "
+        "1 already");
   CHECK(only("0F0,0F1,,0B0,,\n,1F0,1B0,1F1,1B1\n") ==
         "s.csv:1:1+1 schedule.passes 0B1 is missing on rank 0");
   CHECK(only("0F0,0F1,,0I0,,0B1\n,1F0,1B0,1F1,1B1\n") ==
         "s.csv:1:1+1 schedule.passes 0W0 is missing on rank 0");
   CHECK(only("0F0,0F1,,0B0,0W0,0B1\n,1F0,1B0,1F1,1B1\n") ==
-        "s.csv:1:14+3 schedule.passes 0W0: stage 0 has this pass on micro-batch 0 already");
+        "s.csv:1:14+3 schedule.passes 0W0: stage 0 has this pass, or a part of it, on micro-batch "
+        "0 already");
   CHECK(only("0B0,0F0,0F1,0B1\n,1F0,1B0,1F1,1B1\n") ==
         "s.csv:1:1+3 schedule.order 0B0 comes before 0F0");
   CHECK(only("0F0,0F1,,0W0,0I0,0B1\n,1F0,1B0,1F1,1B1\n") ==

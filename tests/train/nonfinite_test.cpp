@@ -198,8 +198,8 @@ TEST_CASE("on_nonfinite = \"skip\" leaves parameters, moments and AdamW's step a
         RANK_CHECK(trainer.train_step(2).skipped_steps == 1);
         trainer.save(3);
         trainer.train_step(3);
-        // A resumed trainer has equal parameters after step 4: the checkpoint of step 3 counts two
-        // AdamW updates, not three.
+        // A trainer that resumes from the checkpoint of step 3 has the parameters of `victim` after
+        // its next step. The checkpoint counts two AdamW updates, because step 2 was skipped.
         Victim resumed(plan, world, run, 0, 0);
         RANK_CHECK(resumed.trainer->first_step() == 3);
         RANK_CHECK(resumed.trainer->train_step(3).skipped_steps == 1);

@@ -118,7 +118,7 @@ FirstRankPerNode::~FirstRankPerNode() {
   }
   try {
     if (std::uncaught_exceptions() > exceptions_) {
-      fail("its body threw an exception");
+      fail("the code threw an exception");
     } else {
       leave();
     }

@@ -75,7 +75,7 @@ class LegacyReader {
     if (id.size() < kNumel + 1 || id[kTag].text() != "storage") fail("a storage has no id");
     // PyTorch before 0.4 stored views of storages, which are not supported.
     if (id.size() > kView && !id[kView].is(PickleKind::kNone))
-      fail("a storage is a view of another, as PyTorch before 0.4 saved them");
+      fail("a storage is a view of another storage, which only PyTorch before 0.4 saved");
     const auto key = id[kKey].text();
     const auto numel = id[kNumel].integer();
     const int64_t size = storage_element_size(id[kClass]);

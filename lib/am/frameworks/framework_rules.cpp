@@ -156,6 +156,11 @@ void check_torch_schedule(const FrameworkLayout& layout, Violations& found) {
   if (layout.pp == 1) return;
   pipeline::PipelineShape shape = layout.pipeline;
   shape.may_stay_partly_full = false;
+  if (shape.schedule == "interleaved_zero_bubble" && shape.virtual_stages == 1) {
+    found.push_back({"pipeline.virtual_stages",
+                     "PyTorch does not run interleaved_zero_bubble with 1 stage on each rank",
+                     "virtual_stages = 2 or more"});
+  }
   const auto constraint = pipeline::violated_constraint(shape);
   if (!constraint.has_value()) return;
   found.push_back({cat("pipeline.", constraint->key), constraint->message,

@@ -30,7 +30,7 @@ void compare_model(const Imported& imported, const model::ModelConfig& model, Di
   const auto report = [&](const Span& span, const std::string& message) {
     found.add(
         {"exchange.model", force ? Severity::kWarning : Severity::kError, span, message,
-         force ? "" : "pass the model that this file configures with --model, or add --force"});
+         force ? "" : "use --model to name the model that this file configures, or add --force"});
   };
   for (const Geometry& size : imported.geometry) {
     const int64_t of_model = model_size(model, size.config_key);

@@ -139,7 +139,8 @@ void AttachedJob::tell(const Json& event) {
   if (kind == "dropped" && wait_.notice) {
     const auto count = event.find("count");
     const bool counted = count != event.end() && count->is_number_integer();
-    wait_.notice(cat("note: ", counted ? count->get<int64_t>() : 0, " events were left out"));
+    wait_.notice(
+        cat("note: ", counted ? count->get<int64_t>() : 0, " messages from the job were dropped"));
   } else if (!text.empty() && kind != "ended" && wait_.notice) {
     wait_.notice(text);
   }

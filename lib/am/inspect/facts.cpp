@@ -82,7 +82,7 @@ DefaultTokenizer tokenizer_beside(const fs::path& folder, int64_t vocab_size) {
   if (others.empty() && vocab_size <= kByteIds) return {"bytes", {}};
   const std::string there =
       others.empty() ? std::string()
-                     : cat("; there is ", join(others, ", "), ", which is not supported");
+                     : cat("; the folder has ", join(others, ", "), ", which automesh cannot read");
   return {{},
           cat(folder.string(), ": no tokenizer was found for this model's vocabulary of ",
               vocab_size, " tokens", there)};

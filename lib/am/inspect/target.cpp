@@ -144,7 +144,8 @@ Target recognize(const fs::path& path) {
     if (const auto newest = newest_in(path)) return *newest;
     if (const auto run = run_of(path)) throw_without_checkpoint(*run);
     const std::string below = openable_in(path);
-    throw Error(ErrorKind::kFormat, cat(path.string(), ": nothing in this folder can be opened"),
+    throw Error(ErrorKind::kFormat,
+                cat(path.string(), ": this folder itself holds no run, checkpoint or weights"),
                 below.empty() ? kKinds : below);
   }
   if (path.extension() == ".toml") return {TargetKind::kPlan, path, run_note(path), {}};

@@ -190,7 +190,7 @@ Json AttachServer::welcome(const control::ClientInfo&) const {
   std::string note = cat("attached to ", run_, " at step ", step_text(status),
                          "; commands run between two steps, on all ranks");
   if (!status.at("paused").is_null()) {
-    note += cat("; it is paused by ", status.at("paused").get<std::string>());
+    note += cat("; the job is paused by ", status.at("paused").get<std::string>());
   }
   json["note"] = note;
   return json;

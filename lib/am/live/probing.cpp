@@ -19,7 +19,8 @@ constexpr std::ptrdiff_t kMostTripwires = 8;  // largest number of tripwires per
 
 void list(const Probe& tripwire, Result& result) {
   result.json["tripwires"].push_back(tripwire.text());
-  result.text += cat("set: the job will pause after the first step where ", tripwire.text(), "\n");
+  result.text +=
+      cat("set: the job will pause once this holds for a tensor: ", tripwire.text(), "\n");
 }
 
 }  // namespace
@@ -58,7 +59,7 @@ void AttachServer::start_watch(const Arguments& arguments, const control::Reques
   require_mine(request.client);
   if (pause_.active()) {
     throw Error(ErrorKind::kUsage, "the job is paused: there are no steps to watch",
-                "`continue` first, or `step N`");
+                "`continue` ends the pause; `step N` runs N steps and pauses again");
   }
   for (const Probe& each : probes_) {
     if (each.is_watch() && each.request().client == request.client) {

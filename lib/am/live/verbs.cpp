@@ -87,7 +87,7 @@ void AttachServer::end_pause(const std::string& why, int64_t steps, bool asked) 
   owner_ = 0;
   self_->status.set_paused({});
   const std::string text =
-      cat("continues from step ", steps, " after ", format_duration(held), ": ", why);
+      cat("continues from step ", steps, " after a pause of ", format_duration(held), ": ", why);
   log(text);
   tell_others(asked ? std::optional(owner) : std::nullopt,
               {{"event", "continued"}, {"text", text}});

@@ -88,8 +88,8 @@ class Validation {
     }
     if (twice) {
       add("schedule.passes", rank, slot,
-          cat(to_string(action), ": stage ", action.stage, " has this pass on micro-batch ",
-              action.micro_batch, " already"),
+          cat(to_string(action), ": stage ", action.stage,
+              " has this pass, or a part of it, on micro-batch ", action.micro_batch, " already"),
           "a stage needs one F for each micro-batch, and either one B or one I and one W");
     } else if (lacks != nullptr) {
       add("schedule.order", rank, slot,

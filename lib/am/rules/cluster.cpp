@@ -88,10 +88,10 @@ constexpr std::array<Rule, 8> kRules = {{
                 "same GPU, as far as they end a job: if 16,384 GPUs together have a failure every "
                 "3.1 hours, it is about 50,800. storage_gb_per_s is the rate at which all ranks "
                 "together write "
-                "checkpoints. From both, restart_minutes and the predicted step time, `am-plan "
-                "cost` predicts the goodput: the share of a job's time that failures, restarts and "
-                "saves leave for training. It also names the checkpoint.every with the highest "
-                "goodput.",
+                "checkpoints. From these two keys, and from restart_minutes and the predicted step "
+                "time, `am-plan cost` predicts the goodput: the share of a job's time that "
+                "failures, restarts and saves leave for training. It also names the "
+                "checkpoint.every with the highest goodput.",
      .check = check_failures},
     {.id = "predict.range",
      .summary = "a plan's predicted time and memory are in range",

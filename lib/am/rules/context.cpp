@@ -80,9 +80,10 @@ constexpr std::array<Rule, 3> kRules = {{
          "early and one late, so that all have the same work (ulysses distributes heads, so each "
          "rank takes one run of positions). Under sequence_parallel each rank's part is cut over "
          "tp too.\n\n"
-         "A sequence of another length is padded with positions that have no label and that no "
-         "position attends to: the loss and the counts of tokens per expert do not include them, "
-         "but the time to compute them is lost.",
+         "A sequence whose length is not a multiple of 2 * cp_size (times tp_size under "
+         "sequence_parallel) is padded with positions that have no label and that no position "
+         "attends to: the loss and the counts of tokens per expert do not include them, but the "
+         "time to compute them is lost.",
      .needs = Needs::kLayout,
      .check = note_padding},
 }};

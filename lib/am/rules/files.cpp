@@ -20,7 +20,8 @@ constexpr std::array<Rule, 15> kRules = {{
          "quotes. The parser stops at the first place that it cannot understand, so no further "
          "error is reported.\n\n"
          "Usual causes: text without quotes (`name = fsdp2`), a key or section that is written "
-         "twice, a missing bracket. The same holds for the value of `--set section.key=value`.",
+         "twice, a missing bracket. The value in `--set section.key=value` is read as TOML too, "
+         "but text needs no quotes there.",
      .check = nullptr},
     {.id = "plan.key",
      .summary = "every key of a plan is known in its section",

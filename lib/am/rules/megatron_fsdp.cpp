@@ -113,10 +113,11 @@ constexpr std::array<Rule, 6> kRules = {{
     {.id = "strategy.overlap",
      .summary = "megatron_fsdp: the overlap keys agree with each other and with zero_dp_strategy "
                 "(a warning)",
-     .explain = "Parameters are gathered one unit ahead, which needs the hooks of overlapped "
-                "gradient reduction. Sharded gradients (levels 2 and 3) cannot wait until the end "
-                "of backward, and sharded parameters (level 3) are gathered unit by unit, so at "
-                "these levels the overlap is always on.",
+     .explain = "overlap_param_gather gathers parameters one unit ahead, and needs the hooks of "
+                "overlap_grad_reduce. Sharded gradients (levels 2 and 3) cannot wait until the end "
+                "of backward, so overlap_grad_reduce is always on at these levels. Sharded "
+                "parameters (level 3) are gathered unit by unit, so overlap_param_gather is always "
+                "on at this level.",
      .check = check_overlap},
     {.id = "strategy.nccl_ub",
      .summary = "megatron_fsdp: nccl_ub turns fsdp_double_buffer on (a warning)",

@@ -10,14 +10,15 @@ constexpr std::array<Rule, 3> kRules = {{
     {.id = "runtime.unsupported",
      .summary = "the plan uses only what this build of am-run can run",
      .explain =
-         "am-plan draws every plan that the schema allows and predicts its time and memory. am-run "
-         "refuses those that it cannot run, at the key that asks for it and before any rank "
-         "starts, and `am-plan check` reports the same error. A plan for another framework names "
-         "it, for example [cluster] implementation = \"torchtitan\". `am-plan check --plan-only` "
-         "checks only the layout of a plan. am-run runs the model families that it names in the "
-         "error for one that is only planned, with rotary embeddings of type default, linear, "
-         "llama3, yarn or longrope, and with SiLU, GELU, ReLU or squared "
-         "ReLU. It does not run Falcon's ALiBi, non-causal attention, or router jitter.\n\n"
+         "am-plan draws every plan that the schema allows and predicts its time and memory. "
+         "Before any rank starts, am-run refuses a plan that it cannot run, with an error at the "
+         "key of the unsupported feature. `am-plan check` reports the same error, unless [cluster] "
+         "implementation names another framework, for example \"torchtitan\"; `am-plan check "
+         "--plan-only` checks only the layout of a plan. am-run runs the model families that its "
+         "error for any other family lists, with rotary embeddings of type default, linear, "
+         "llama3, yarn or longrope, and with SiLU, GELU, ReLU or squared ReLU. It does not run "
+         "Falcon's ALiBi, non-causal attention, clip_qkv, experts with biases, or router "
+         "jitter.\n\n"
          "The help line names a value that runs.",
      .check = nullptr},
     {.id = "runtime.backend",

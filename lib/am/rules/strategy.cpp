@@ -270,7 +270,8 @@ constexpr std::array<Rule, 12> kRules = {{
      .explain =
          "Under autocast matrix products and attention run in autocast_dtype and the rest "
          "stays as it is. torch.autocast treats float32 as a mistake and turns itself off. "
-         "To compute in float32, leave the key out; fsdp2 needs mp_policy.param_dtype too. "
+         "To compute in float32, leave the key out and, under fsdp2, also set "
+         "mp_policy.param_dtype = \"float32\". "
          "Weights that are stored in float32 stay float32: each product casts them. fsdp2 and ddp "
          "have the key.",
      .check = check_autocast},
@@ -305,7 +306,8 @@ constexpr std::array<Rule, 12> kRules = {{
                 "backward is over, so that the copies stay equal.",
      .check = nullptr},
     {.id = "strategy.shard_placement",
-     .summary = "every glob of shard_placement matches parameters that its dimension cuts evenly",
+     .summary = "every glob of shard_placement matches parameters that can be cut evenly on the "
+                "given dimension",
      .explain = "shard_placement = { \"model.layers.*.mlp.down_proj.weight\" = 1 } cuts parameters "
                 "on another dimension than 0, as fully_shard's shard_placement_fn does. As in "
                 "PyTorch, shards may be uneven only on dimension 0: any other dimension must be "

@@ -232,9 +232,9 @@ constexpr std::array<Rule, 11> kRules = {{
     {.id = "checkpoint.resume",
      .summary = "the checkpoint to resume from exists",
      .explain =
-         "\"auto\" resumes from the newest complete checkpoint, or starts a new run if there is "
-         "none; \"none\" always starts a new run. A path must exist: a typo must not restart a "
-         "job from step 0.",
+         "\"auto\" resumes from the newest complete checkpoint, or starts a new run if there is no "
+         "checkpoint; if all checkpoints are incomplete, the job ends with an error. \"none\" "
+         "always starts a new run. A path must exist: a typo must not restart a job from step 0.",
      .needs = Needs::kFiles,
      .check = check_resume},
 }};

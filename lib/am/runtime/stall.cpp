@@ -78,8 +78,8 @@ class Walk {
   }
   const std::set<int64_t>& seen() const { return seen_; }
 
-  // Returns the ranks in `ends_` that failed or are silent, because the other ranks hang as a
-  // consequence. If there are none, returns all ranks in `ends_`.
+  // Returns the ranks in `ends_` that failed or are silent. All other ranks are assumed to hang as
+  // a consequence of these. If no rank in `ends_` failed or is silent, returns all of `ends_`.
   std::vector<int64_t> culprits() const {
     std::vector<int64_t> worst;
     for (const int64_t rank : ends_) {

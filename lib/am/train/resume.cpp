@@ -198,8 +198,9 @@ std::string growth(const Json& there, const data::BatchReader& reader) {
   const int64_t before = tokens->get<int64_t>(), now = reader.tokens();
   if (before < 1 || before >= now) return {};
   if (reader.sources().front().samples->fingerprint_of_first(before) != *fingerprint) return {};
-  return cat("the data: ", format_count(before), " tokens there, and ", format_count(now - before),
-             " more at their end here, which changes the order of the samples");
+  return cat("the data: ", format_count(before), " tokens in the checkpoint's run, and ",
+             format_count(now - before),
+             " more at their end in this job, which changes the order of the samples");
 }
 
 }  // namespace

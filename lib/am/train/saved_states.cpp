@@ -36,11 +36,12 @@ void require_states(const stored::TensorSource& source,
   const std::string others = missing.size() == 1 ? "" : cat(" and ", missing.size() - 1, " more");
   throw Error(
       ErrorKind::kFormat,
-      cat(source.path().string(), ": the checkpoint has no optimizer state of ", *missing.begin(),
-          others, ": model.freeze_params may have frozen them, or another optimizer trained them"),
-      cat("freeze the same parameters, and keep the optimizer; or begin a new run from "
-          "these weights, with "
-          "model.weights = \"",
+      cat(source.path().string(), ": the checkpoint lacks optimizer states of ", *missing.begin(),
+          others,
+          ": its run trained other parameters (model.freeze_params), had another optimizer, or had "
+          "no ema_decay"),
+      cat("keep model.freeze_params, the optimizer and ema_decay as in that run; or begin a new "
+          "run from these weights, with model.weights = \"",
           source.path().string(), "\""));
 }
 

@@ -181,8 +181,8 @@ std::vector<std::string> StoredView::reshard(std::span<const HeldParameter* cons
 }
 
 std::string StoredView::unshard_note() const {
-  return "shards are those in the files of the ranks that wrote them; full tensors are assembled "
-         "in this process and counted for rank 0";
+  return "shards are counted for the rank that wrote their file; full tensors are assembled in "
+         "this process and counted for rank 0";
 }
 
 // Returns the bytes of all parameters in the dtype in which the model is run.

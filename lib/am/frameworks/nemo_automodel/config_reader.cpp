@@ -291,7 +291,9 @@ void read_quantization(PlanBuilder& builder) {
   constexpr const char* kType = "quantization.bnb_4bit_quant_type";
   Source& source = builder.source();
   if (!source.boolean("quantization.load_in_4bit").value_or(false)) return;
-  if (source.text(kType).value_or("nf4") != "nf4") return builder.lose(kType, "quantized values");
+  if (source.text(kType).value_or("nf4") != "nf4") {
+    return builder.lose(kType, "how values are quantized");
+  }
   builder.set("lora.quantize_base", "nf4", "quantization.load_in_4bit");
   source.skip("quantization.bnb_4bit_compute_dtype");
   source.skip("quantization.bnb_4bit_quant_storage");

@@ -167,8 +167,8 @@ constexpr std::array<FrameworkRule, 15> kRules = {{
                    "mesh of another strategy is built.",
                    check_hsdp),
     framework_rule("nemo-automodel.world_size",
-                   "NeMo AutoModel: world_size % (tp_size * cp_size * pp_size) == 0, without "
-                   "dp_size",
+                   "NeMo AutoModel: world_size % (tp_size * cp_size * pp_size) == 0, if dp_size "
+                   "is not given",
                    "dp_size is computed when it is not given. Under megatron_fsdp the divisor is "
                    "tp_size * cp_size; under ddp there is no mesh.",
                    check_world),
@@ -183,8 +183,8 @@ constexpr std::array<FrameworkRule, 15> kRules = {{
                    "The ranks that are left over are in no mesh: they idle or hang.",
                    check_idle_ranks, Reads::kPlan, Severity::kWarning),
     framework_rule("nemo-automodel.replicate",
-                   "NeMo AutoModel: dp_size % dp_replicate_size == 0, and dp_replicate_size < "
-                   "dp_size or 1",
+                   "NeMo AutoModel: dp_size % dp_replicate_size == 0, and dp_replicate_size == "
+                   "1 or < dp_size",
                    "dp_shard is the quotient. With nothing left to shard it would be plain data "
                    "parallelism, which the FSDP2 strategy refuses.",
                    check_replicate),
@@ -218,7 +218,8 @@ constexpr std::array<FrameworkRule, 15> kRules = {{
                    "schedule: fewer would leave ranks idle all through the step.",
                    check_pipeline_batch),
     framework_rule("nemo-automodel.schedule",
-                   "NeMo AutoModel: torch's pipeline schedule accepts its sizes",
+                   "NeMo AutoModel: torch's pipeline schedule accepts the number of stages and of "
+                   "micro-batches",
                    "AutoModel runs torch.distributed.pipelining's schedules, whose constructors "
                    "check the number of stages per rank and of micro-batches. `am-plan explain "
                    "pp.schedule` describes the limits.",

@@ -156,7 +156,7 @@ class MetadataReader {
       path = field(layout, "file_path").text().value_or("");
     }
     const auto file = stored::path_inside(path);
-    if (!file) fail(cat(item, "'s file is not inside this folder: \"", path, '"'));
+    if (!file) fail(cat(item, "'s file \"", path, "\" is not inside the checkpoint's folder"));
     if (!names_.insert(file->string()).second)
       fail(cat("two items are stored in the same file, ", path));
     if (found_.files_.size() == kMostFiles)

@@ -248,12 +248,13 @@ Exported write(const ExportInput& input) {
   if (input.flags) {
     const config::OptimizerSection& optimizer = shape.plan.optimizer;
     out.notes.emplace_back("add --module and --config, which name the model in torchtitan");
-    out.notes.push_back(cat("torchtitan 0.3 configures the optimizer in Python: set AdamW with lr ",
-                            format_general(optimizer.lr, 12), ", betas ",
-                            format_general(optimizer.betas[0], 12), " and ",
-                            format_general(optimizer.betas[1], 12), ", eps ",
-                            format_general(optimizer.eps, 12), ", weight decay ",
-                            format_general(optimizer.weight_decay, 12)));
+    out.notes.push_back(
+        cat("torchtitan 0.3 configures the optimizer in Python: give the optimizer "
+            "lr ",
+            format_general(optimizer.lr, 12), ", betas ", format_general(optimizer.betas[0], 12),
+            " and ", format_general(optimizer.betas[1], 12), ", eps ",
+            format_general(optimizer.eps, 12), ", weight decay ",
+            format_general(optimizer.weight_decay, 12)));
   } else {
     out.notes.emplace_back(
         "add model.name and model.flavor, which name the model; torchtitan up to 0.2 reads job "

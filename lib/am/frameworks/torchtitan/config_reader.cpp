@@ -123,9 +123,9 @@ void read_training(PlanBuilder& builder) {
     builder.set("train.global_batch_size", saturating_product({local, builder.plan().mesh.dp_size}),
                 batch.key);
   } else if (pp > 1) {
-    builder.note(cat("torchtitan's global batch is local_batch_size = ", local,
-                     " * the number of data-parallel ranks, which the launcher determines: add "
-                     "global_batch_size to [train]"));
+    builder.note(cat("torchtitan's global batch is the local batch of ", local,
+                     " sequences times the number of data-parallel ranks, which the launcher "
+                     "determines: add global_batch_size to [train]"));
   }
   read_keys(kTorchtitanKeys, "training.steps", builder);
   read_keys(kTorchtitanKeys, "training.max_norm", builder);

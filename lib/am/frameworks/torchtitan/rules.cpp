@@ -160,8 +160,8 @@ constexpr std::array<FrameworkRule, 12> kRules = {{
                    "torchtitan: seq_len % ((tp if sequence parallel) * (2 * cp if cp > 1)) "
                    "== 0",
                    "The trainer multiplies both divisors: context parallelism cuts the "
-                   "sequence in 2 * cp chunks, and sequence parallelism each rank's part in "
-                   "tp. The product is stricter than their least common multiple.",
+                   "sequence into 2 * cp chunks, and sequence parallelism cuts each rank's "
+                   "part into tp chunks. The product is stricter than their least common multiple.",
                    check_seq_len),
     framework_rule("torchtitan.max_seq_len", "torchtitan: seq_len <= the model's max_seq_len",
                    "The rotary table is made for the training length, and the model config "
@@ -179,11 +179,13 @@ constexpr std::array<FrameworkRule, 12> kRules = {{
                    "The embedding is on the first stage and the head on the last; the model "
                    "config raises NotImplementedError.",
                    check_tied, Reads::kModel),
-    framework_rule("torchtitan.schedule", "torchtitan: torch's pipeline schedule accepts its sizes",
-                   "torchtitan runs torch.distributed.pipelining's schedules, whose constructors "
-                   "check the number of stages per rank and of micro-batches. `am-plan explain "
-                   "pp.schedule` describes the limits.",
-                   check_torch_schedule),
+    framework_rule(
+        "torchtitan.schedule",
+        "torchtitan: torch's pipeline schedule accepts the number of stages and of micro-batches",
+        "torchtitan runs torch.distributed.pipelining's schedules, whose constructors "
+        "check the number of stages per rank and of micro-batches. `am-plan explain "
+        "pp.schedule` describes the limits.",
+        check_torch_schedule),
     framework_rule("torchtitan.stages",
                    "torchtitan: ceil((layers + 2) / layers_per_stage) == pp * stages per "
                    "rank, and at most layers + 2",

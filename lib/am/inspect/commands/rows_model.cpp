@@ -230,8 +230,8 @@ constexpr Command kModelRows[] = {
      .help =
          "Compares with a config.json (or its folder), or a plan's model: lists parameters that "
          "are missing, have\n"
-         "another shape or are not numbers, and those that the model does not have. No values are "
-         "read. Exit\n"
+         "another shape or are quantised or packed, and those that the model does not have. No "
+         "values are read. Exit\n"
          "status 3 if something does not fit.\n"
          "Example:  fits plans/quickstart.toml",
      .json = "{ok: boolean, misfits: [{name: string, what: string}]}",

@@ -242,9 +242,9 @@ constexpr Command kSessionRows[] = {
      .operands = "[CONDITION | off]",
      .summary = "a running job: pause it after the first step that meets a condition",
      .help = "CONDITION is `[when] NAME OP VALUE`. NAME is one of loss, grad_norm, lr, step, "
-             "step_seconds, tokens_per_second, expert_load (the busiest expert's, over the mean), "
-             "validation_loss, aux_loss, skipped_steps, mfu; OP is <, <=, >, >=, == or !=; VALUE "
-             "is a number or a "
+             "step_seconds, tokens_per_second, expert_load (the busiest expert's load, divided by "
+             "the mean), validation_loss, aux_loss, skipped_steps, mfu; OP is <, <=, >, >=, == or "
+             "!=; VALUE is a number or a "
              "NAME. `break when loss != loss` stops at NaN. Without a condition, shows the current "
              "one; `off` removes it.\n"
              "The condition is removed when you leave am-repl.\n"

@@ -232,9 +232,8 @@ constexpr Command kTensorRows[] = {
     {.name = "acts",
      .operands = "[MODULES]",
      .summary = "activations: statistics of the output of each unit in a forward pass",
-     .help = "The forward pass has the data of the next step of a plan or a running job, or --of a "
-             "text. "
-             "rms and max_abs count\n"
+     .help = "The forward pass runs on the data of the next step of a plan or a running job, or on "
+             "the text that --of gives. rms and max_abs count\n"
              "finite values; zeros is the share of all values that are zero. Units are the "
              "embedding, each "
              "layer, the final norm and\n"
@@ -269,8 +268,8 @@ constexpr Command kTensorRows[] = {
     {.name = "experts",
      .summary = "a model with experts: the tokens that each layer routes to each expert",
      .help =
-         "The tokens are those of the last step, if there was one; otherwise those of a forward "
-         "pass, as for `acts`. Names the busiest\n"
+         "The tokens are those of the last step. With --of, or before the first step, they are "
+         "those of a forward pass, as for `acts`. Names the busiest\n"
          "and the idlest expert of each layer with their load relative to the mean, and experts "
          "without tokens.\n"
          "Examples:  experts\n"

@@ -26,7 +26,7 @@ std::string placement_text(const Session& session, const HeldParameter& paramete
 // order in which they cut this dim, the reverse of their order in the mesh. For example, the text
 // "tp: Shard(0), then dp_shard_cp: Shard(0)" means that the rows of each tp rank are contiguous.
 std::string placements_text(const Session& session, const HeldParameter& parameter) {
-  if (parameter.placements.empty()) return "one piece";
+  if (parameter.placements.empty()) return "none known";
   std::vector<std::string> cuts;
   std::vector<std::string> others;
   for (const auto& [axis, placement] : parameter.placements) {

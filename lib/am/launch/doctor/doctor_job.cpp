@@ -28,11 +28,12 @@ Check check_variables(const JobNeeds& needs, const Machine& machine) {
   if (needs.placement_problem) {
     return error(needs.placement_problem->message, needs.placement_problem->help);
   }
-  if (needs.placed_by_options) return ok("the command line's options place the ranks: am-run starts them");
+  if (needs.placed_by_options)
+    return ok("the command line's options place the ranks: am-run starts them");
   Diagnostics found;
   if (const auto node = detect_node(machine.environment, found)) {
-    return ok(cat("PET_* variables make this machine ", node->node_rank, " of ", node->num_nodes,
-                  ": am-run starts its ranks"));
+    return ok(cat("PET_* variables make this machine node ", node->node_rank, " of ",
+                  node->num_nodes, ": am-run starts its ranks"));
   }
   const auto here = detect_environment(machine.environment, found);
   if (!found.ok()) {

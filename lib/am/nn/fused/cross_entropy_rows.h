@@ -9,7 +9,8 @@
 
 namespace am::nn::fused {
 
-// Returns the sums of logits_Nv, which must be contiguous.
+// Returns for each row of logits_Nv its maximum, the sum of exp(logit - maximum), and the logit of
+// the label. logits_Nv must be contiguous.
 LogitSums logit_sums(const at::Tensor& logits_Nv, const at::Tensor& labels_N,
                      const LabelRange& range);
 

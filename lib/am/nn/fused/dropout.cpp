@@ -16,7 +16,7 @@ namespace {
 
 constexpr int64_t kOfBlock = 8;  // number of random 16-bit numbers in a Philox block
 
-// Maps the rows of a tensor to rows of the global batch.
+// Maps each row (token) of a local tensor to the index of the token in the global batch.
 class GlobalRows {
  public:
   GlobalRows(const DropoutRows& rows, int64_t count)

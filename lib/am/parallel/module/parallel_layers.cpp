@@ -20,7 +20,7 @@ void require_divisible(const layout::ParameterLayout& parameter, int dim, int64_
   throw Error(
       ErrorKind::kPlan,
       cat("dimension ", dim, " of ", parameter.name, " is ", size, ", not a multiple of ", parts),
-      "use a tp size that divides it, or leave the layer out of the tensor-parallel plan");
+      "use another tp size, or leave the layer out of the tensor-parallel plan");
 }
 
 [[noreturn]] void refuse(TpStyle style, const layout::ParameterLayout& parameter,
